@@ -1,0 +1,67 @@
+# Two commands are enough: `make serve` and `make test`. Both build their own environment in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/holdfast
+USERBIN := $(HOME)/.local/bin
+TESTS ?= tests
+
+.PHONY: python-is-new-enough help serve test check format bench install uninstall clean
+
+help:
+	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
+	@echo "make test     set up and run every test"
+	@echo "make check    lint, format check, strict types, import rules"
+	@echo "make bench    set up and run the benchmarks (needs node and npm for the peer)"
+	@echo "make install  install the holdfast command for this user, apart from this clone"
+
+python-is-new-enough:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Holdfast needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) has no venv module. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+$(VENV)/serve.stamp: pyproject.toml | python-is-new-enough
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres]'
+	@touch $@
+
+$(VENV)/dev.stamp: pyproject.toml $(VENV)/serve.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
+	@touch $@
+
+serve: $(VENV)/serve.stamp
+	@exec $(BIN)/holdfast serve
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest $(TESTS)
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m bench
+
+install: | python-is-new-enough
+	@test -x $(DATA)/venv/bin/python || $(PYTHON) -m venv $(DATA)/venv
+	$(DATA)/venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade '.[postgres]'
+	@mkdir -p $(USERBIN)
+	@ln -sf $(DATA)/venv/bin/holdfast $(USERBIN)/holdfast
+	@echo "Installed: $(USERBIN)/holdfast ($$($(USERBIN)/holdfast --version))"
+	@case ":$$PATH:" in *":$(USERBIN):"*) ;; *) echo "$(USERBIN) is not on your PATH yet. Add it: export PATH=\"$(USERBIN):\$$PATH\"";; esac
+
+uninstall:
+	rm -rf $(DATA)/venv
+	@test ! -L $(USERBIN)/holdfast || rm $(USERBIN)/holdfast
+	@echo "Removed the command. Your sessions in ~/.holdfast were not touched."
+
+clean:
+	rm -rf $(VENV) .bench

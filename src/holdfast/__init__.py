@@ -1,0 +1,1 @@
+"""Holdfast keeps a coding agent's sessions alive across everything that ends them."""

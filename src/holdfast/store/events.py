@@ -1,0 +1,90 @@
+"""The one ordered event log: numbered from one locked row, so a reader with a cursor never skips a late commit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.store import Row, Store, Tx
+
+READ_AT_ONCE = 500
+POLL_SECONDS = 15.0
+"""How often a waiting reader looks by itself, should a wake-up get lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that changed, in the order in which it was committed."""
+
+    seq: int
+    at: int
+    kind: str
+    subject: str
+    data: dict[str, Any]
+
+
+def append(tx: Tx, pending: list[tuple[str, str, dict[str, Any]]]) -> None:
+    """Write the buffered events; the last statement of a transaction, because it locks the counter."""
+    row = tx.one("UPDATE event_head SET seq = seq + :n WHERE id = 1 RETURNING seq", n=len(pending))
+    if row is None:
+        raise RuntimeError("the event counter is missing; the schema was not created")
+    seq = row["seq"] - len(pending)
+    at = tx.now()
+    for kind, subject, data in pending:
+        seq += 1
+        tx.run(
+            "INSERT INTO events (seq, at, kind, subject, data) VALUES (:seq, :at, :kind, :subject, :data)",
+            seq=seq,
+            at=at,
+            kind=kind,
+            subject=subject,
+            data=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
+        )
+
+
+def head(tx: Tx) -> int:
+    """The number of the newest event."""
+    row = tx.one("SELECT seq FROM event_head WHERE id = 1")
+    return int(row["seq"]) if row else 0
+
+
+def after(tx: Tx, seq: int, limit: int = READ_AT_ONCE) -> list[Event]:
+    """The events after `seq`, oldest first."""
+    rows = tx.all(
+        "SELECT seq, at, kind, subject, data FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit",
+        seq=seq,
+        limit=limit,
+    )
+    return [_event(row) for row in rows]
+
+
+def _event(row: Row) -> Event:
+    return Event(row["seq"], row["at"], row["kind"], row["subject"], json.loads(row["data"]))
+
+
+async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
+    """Batches of events after `since`, for ever; waits for new ones without polling hard."""
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(woken.set)
+
+    unlisten: Callable[[], None] = store.listen(wake)
+    try:
+        while True:
+            woken.clear()
+            batch = await store.read(lambda tx: after(tx, since))
+            if batch:
+                since = batch[-1].seq
+                yield batch
+                continue
+            try:
+                await asyncio.wait_for(woken.wait(), POLL_SECONDS)
+            except TimeoutError:
+                continue
+    finally:
+        unlisten()

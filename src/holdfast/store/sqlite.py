@@ -1,0 +1,330 @@
+"""SQLite through apsw: one writer thread with group commit, a few readers, WAL, synchronous=FULL."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from holdfast.errors import Busy, StoreCorrupt, StoreError
+from holdfast.store import Clock, Ids, Row, Tx, events
+from holdfast.store.migrations import LEDGER, Migration, load, pending
+from holdfast.version import __version__
+
+T = TypeVar("T")
+
+GROUP_LIMIT = 128
+QUEUE_LIMIT = 10_000
+READERS = 4
+BUSY_TIMEOUT_MS = 10_000
+
+
+def system_clock() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def random_id() -> str:
+    """A random UUID."""
+    return str(uuid.uuid4())
+
+
+class SqliteTx:
+    """One SQLite transaction; everything is fetched at once, so no cursor stays open."""
+
+    engine = "sqlite"
+
+    def __init__(self, connection: apsw.Connection, clock: Clock, ids: Ids) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._ids = ids
+        self._now: int | None = None
+        self._emitted: list[tuple[str, str, dict[str, Any]]] = []
+
+    def one(self, sql: str, /, **params: Any) -> Row | None:
+        rows = self.all(sql, **params)
+        return rows[0] if rows else None
+
+    def all(self, sql: str, /, **params: Any) -> list[Row]:
+        cursor = self._connection.execute(sql, params)
+        try:
+            names = [column[0] for column in cursor.get_description()]
+        except apsw.ExecutionCompleteError:
+            return []
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def run(self, sql: str, /, **params: Any) -> int:
+        self._connection.execute(sql, params).fetchall()
+        return self._connection.changes()
+
+    def now(self) -> int:
+        if self._now is None:
+            self._now = self._clock()
+        return self._now
+
+    def new_id(self) -> str:
+        return self._ids()
+
+    def lock(self, name: str) -> None:
+        """Nothing to do: SQLite has one writer."""
+
+    def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
+        self._emitted.append((kind, subject, data or {}))
+
+    def flush(self) -> bool:
+        """Write the emitted events; says whether there were any."""
+        if not self._emitted:
+            return False
+        events.append(self, self._emitted)
+        return True
+
+
+@dataclass(slots=True)
+class _Job:
+    """One queued write and where its outcome goes."""
+
+    fn: Callable[[Tx], Any]
+    loop: asyncio.AbstractEventLoop
+    done: asyncio.Future[Any]
+    value: Any = None
+    error: BaseException | None = None
+
+
+def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
+    """A connection with the settings every part of Holdfast relies on."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = FAST").fetchall()
+    connection.execute("PRAGMA cache_size = -16000")
+    if readonly:
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def applied_migrations(connection: apsw.Connection) -> list[tuple[int, str, str]]:
+    """(number, name, program) of every step in this file; none in a new one."""
+    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchall()
+    if not known:
+        return []
+    return list(connection.execute("SELECT number, name, program FROM schema_migrations ORDER BY number"))
+
+
+def migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) -> None:
+    """Apply `steps`, each in a transaction of its own."""
+    for step in steps:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(LEDGER)
+            connection.execute(step.scripts["sqlite"])
+            connection.execute(
+                "INSERT INTO schema_migrations (number, name, program, applied_at) VALUES (?, ?, ?, ?)",
+                (step.number, step.name, __version__, clock()),
+            )
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+class SqliteStore:
+    """The embedded engine."""
+
+    engine = "sqlite"
+
+    def __init__(self, path: Path, *, clock: Clock = system_clock, ids: Ids = random_id) -> None:
+        self.path = path
+        self.clock = clock
+        self.ids = ids
+        self.corrupt: Callable[[StoreCorrupt], None] = lambda error: None
+        """Called once, from the thread that noticed, when the file turns out to be damaged."""
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._waiting = 0
+        self._closed = False
+        self._listeners: dict[object, Callable[[], None]] = {}
+        self._local = threading.local()
+        self._opened: list[apsw.Connection] = []
+        self._connection = self._open(readonly=False)
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+        self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
+        self._writer.start()
+
+    @staticmethod
+    def open(
+        path: Path,
+        *,
+        clock: Clock = system_clock,
+        ids: Ids = random_id,
+        known: list[Migration] | None = None,
+        before_migration: Callable[[apsw.Connection, Migration], None] | None = None,
+    ) -> SqliteStore:
+        """Open or create the file at `path` and bring its schema up to date.
+
+        `before_migration` is called with the first pending step, on a store that already has data.
+        """
+        connection = connect(path)
+        try:
+            applied = applied_migrations(connection)
+            steps = pending(applied, load() if known is None else known)
+            if steps and applied and before_migration is not None:
+                before_migration(connection, steps[0])
+            migrate(connection, clock, steps)
+        finally:
+            connection.close()
+        return SqliteStore(path, clock=clock, ids=ids)
+
+    async def write(self, fn: Callable[[Tx], T]) -> T:
+        """Run `fn` in a transaction; when this returns, its effect is on disk."""
+        if self._closed:
+            raise StoreError("The store is closed.")
+        if self._waiting >= QUEUE_LIMIT:
+            raise Busy(f"{QUEUE_LIMIT} writes are waiting already.", recovery="Repeat the call in a moment.")
+        loop = asyncio.get_running_loop()
+        job = _Job(fn, loop, loop.create_future())
+        self._waiting += 1
+        self._jobs.put(job)
+        result: T = await job.done
+        return result
+
+    async def read(self, fn: Callable[[Tx], T]) -> T:
+        """Run `fn` on a consistent snapshot."""
+        if self._closed:
+            raise StoreError("The store is closed.")
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after events were committed."""
+        token = object()
+        self._listeners[token] = wake
+        return lambda: self._listeners.pop(token, None) and None
+
+    async def close(self) -> None:
+        """Finish what is queued and close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self._writer.join)
+        await loop.run_in_executor(None, self._readers.shutdown)
+        for connection in self._opened:
+            connection.close()
+
+    # -- threads ----------------------------------------------------------------------------------------------------
+
+    def _open(self, *, readonly: bool) -> apsw.Connection:
+        connection = connect(self.path, readonly=readonly)
+        self._opened.append(connection)
+        return connection
+
+    def _read(self, fn: Callable[[Tx], T]) -> T:
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self._open(readonly=True)
+        connection.execute("BEGIN")
+        try:
+            return fn(SqliteTx(connection, self.clock, self.ids))
+        except apsw.Error as error:
+            raise self._named(error) from error
+        finally:
+            if not connection.get_autocommit():
+                connection.execute("ROLLBACK")
+
+    def _write_loop(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            group = [job]
+            closing = False
+            while len(group) < GROUP_LIMIT:
+                try:
+                    following = self._jobs.get_nowait()
+                except queue.Empty:
+                    break
+                if following is None:
+                    closing = True
+                    break
+                group.append(following)
+            emitted = self._commit_group(group)
+            self._waiting -= len(group)
+            self._report(group)
+            if emitted:
+                for wake in list(self._listeners.values()):
+                    wake()
+            if closing:
+                return
+
+    def _commit_group(self, group: list[_Job]) -> bool:
+        """Run the group's closures as savepoints of one transaction; fills in each job's outcome."""
+        connection = self._connection
+        emitted = False
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            for job in group:
+                connection.execute("SAVEPOINT job")
+                tx = SqliteTx(connection, self.clock, self.ids)
+                try:
+                    job.value = job.fn(tx)
+                    emitted |= tx.flush()
+                except BaseException as error:  # noqa: BLE001 - handed to the caller, whatever it is
+                    job.error = self._named(error)
+                    if connection.get_autocommit():
+                        raise
+                    connection.execute("ROLLBACK TO job")
+                connection.execute("RELEASE job")
+            connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
+            if not connection.get_autocommit():
+                connection.execute("ROLLBACK")
+            named = self._named(error)
+            for job in group:
+                job.error = job.error or named
+            return False
+        return emitted
+
+    @staticmethod
+    def _report(group: list[_Job]) -> None:
+        """Resolve the futures, with one wake-up per event loop."""
+        by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+        for job in group:
+            by_loop.setdefault(job.loop, []).append(job)
+        for loop, jobs in by_loop.items():
+            try:
+                loop.call_soon_threadsafe(_resolve, jobs)
+            except RuntimeError:  # that loop has ended: nobody waits any more
+                continue
+
+    def _named(self, error: BaseException) -> BaseException:
+        """The error in our own words; damage is reported to whoever watches for it."""
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            corrupt = StoreCorrupt(f"The database {self.path.name} is damaged ({error}).")
+            self.corrupt(corrupt)
+            return corrupt
+        if isinstance(error, apsw.FullError):
+            return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
+        if isinstance(error, apsw.Error):
+            return StoreError(f"The database refused: {error}")
+        return error
+
+
+def _resolve(jobs: list[_Job]) -> None:
+    for job in jobs:
+        if job.done.cancelled():
+            continue
+        if job.error is not None:
+            job.done.set_exception(job.error)
+        else:
+            job.done.set_result(job.value)
