@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.store import Row, Store, Tx
@@ -71,13 +73,14 @@ async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
     woken = asyncio.Event()
 
     def wake() -> None:
-        loop.call_soon_threadsafe(woken.set)
+        with suppress(RuntimeError):  # that loop has ended: nobody waits any more
+            loop.call_soon_threadsafe(woken.set)
 
     unlisten: Callable[[], None] = store.listen(wake)
     try:
         while True:
             woken.clear()
-            batch = await store.read(lambda tx: after(tx, since))
+            batch = await store.read(partial(after, seq=since))
             if batch:
                 since = batch[-1].seq
                 yield batch

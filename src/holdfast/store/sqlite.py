@@ -8,22 +8,23 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.errors import Busy, StoreCorrupt, StoreError
+from holdfast.errors import StoreCorrupt, StoreError
 from holdfast.store import Clock, Ids, Row, Tx, events
+from holdfast.store.backlog import Backlog
+from holdfast.store.listeners import Listeners
 from holdfast.store.migrations import LEDGER, Migration, load, pending
 from holdfast.version import __version__
 
 T = TypeVar("T")
 
 GROUP_LIMIT = 128
-QUEUE_LIMIT = 10_000
 READERS = 4
 BUSY_TIMEOUT_MS = 10_000
 
@@ -124,19 +125,45 @@ def applied_migrations(connection: apsw.Connection) -> list[tuple[int, str, str]
 
 def migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) -> None:
     """Apply `steps`, each in a transaction of its own."""
-    for step in steps:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            connection.execute(LEDGER)
-            connection.execute(step.scripts["sqlite"])
+    # With foreign keys on, a step that rebuilds a table would delete, by cascade, all that refers to it.
+    connection.execute("PRAGMA foreign_keys = OFF")
+    try:
+        for step in steps:
+            _migrate_one(connection, clock, step)
+    finally:
+        connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have been faster between our look at the ledger and this lock.
+        if step.number not in {number for number, _, _ in applied_migrations(connection)}:
+            connection.execute(LEDGER).fetchall()
+            connection.execute(step.scripts["sqlite"]).fetchall()
+            orphan = connection.execute("PRAGMA foreign_key_check").fetchall()
+            if orphan:
+                raise StoreError(
+                    f"Migration {step.number:04} {step.name} would leave rows of {orphan[0][0]} that refer to nothing."
+                )
             connection.execute(
                 "INSERT INTO schema_migrations (number, name, program, applied_at) VALUES (?, ?, ?, ?)",
                 (step.number, step.name, __version__, clock()),
             )
-        except BaseException:
+    except BaseException:
+        if not connection.get_autocommit():
             connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        raise
+    connection.execute("COMMIT")
+
+
+def in_our_words(error: apsw.Error, path: Path) -> StoreError:
+    """What an error of SQLite's means to the caller."""
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return StoreCorrupt(f"The database {path.name} is damaged ({error}).")
+    if isinstance(error, apsw.FullError):
+        return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
+    return StoreError(f"The database refused: {error}")
 
 
 class SqliteStore:
@@ -150,10 +177,10 @@ class SqliteStore:
         self.ids = ids
         self.corrupt: Callable[[StoreCorrupt], None] = lambda error: None
         """Called once, from the thread that noticed, when the file turns out to be damaged."""
+        self._reported = threading.Event()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._waiting = 0
-        self._closed = False
-        self._listeners: dict[object, Callable[[], None]] = {}
+        self._backlog = Backlog()
+        self._listeners = Listeners()
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._connection = self._open(readonly=False)
@@ -174,47 +201,57 @@ class SqliteStore:
 
         `before_migration` is called with the first pending step, on a store that already has data.
         """
-        connection = connect(path)
+        try:
+            connection = connect(path)
+        except apsw.Error as error:
+            raise in_our_words(error, path) from error
         try:
             applied = applied_migrations(connection)
             steps = pending(applied, load() if known is None else known)
             if steps and applied and before_migration is not None:
                 before_migration(connection, steps[0])
             migrate(connection, clock, steps)
+        except apsw.Error as error:
+            raise in_our_words(error, path) from error
         finally:
             connection.close()
         return SqliteStore(path, clock=clock, ids=ids)
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in a transaction; when this returns, its effect is on disk."""
-        if self._closed:
-            raise StoreError("The store is closed.")
-        if self._waiting >= QUEUE_LIMIT:
-            raise Busy(f"{QUEUE_LIMIT} writes are waiting already.", recovery="Repeat the call in a moment.")
         loop = asyncio.get_running_loop()
         job = _Job(fn, loop, loop.create_future())
-        self._waiting += 1
+        self._backlog.enter()
         self._jobs.put(job)
         result: T = await job.done
         return result
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` on a consistent snapshot."""
-        if self._closed:
-            raise StoreError("The store is closed.")
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, fn)
+        self._backlog.enter()
+        try:
+            done: Future[T] = self._readers.submit(self._read, fn)
+        except BaseException:
+            self._backlog.leave()
+            raise
+        # The place is given back when the work ends, not when its caller stops waiting for it.
+        done.add_done_callback(lambda _: self._backlog.leave())
+        return await asyncio.wrap_future(done)
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after events were committed."""
-        token = object()
-        self._listeners[token] = wake
-        return lambda: self._listeners.pop(token, None) and None
+        return self._listeners.add(wake)
+
+    def report_damage(self, damage: StoreCorrupt) -> None:
+        """Tell whoever watches for damage, the first time."""
+        if not self._reported.is_set():
+            self._reported.set()
+            self.corrupt(damage)
 
     async def close(self) -> None:
         """Finish what is queued and close every connection."""
-        if self._closed:
+        if not self._backlog.close():
             return
-        self._closed = True
         self._jobs.put(None)
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._writer.join)
@@ -259,11 +296,10 @@ class SqliteStore:
                     break
                 group.append(following)
             emitted = self._commit_group(group)
-            self._waiting -= len(group)
+            self._backlog.leave(len(group))
             self._report(group)
             if emitted:
-                for wake in list(self._listeners.values()):
-                    wake()
+                self._listeners.wake()
             if closing:
                 return
 
@@ -279,7 +315,7 @@ class SqliteStore:
                 try:
                     job.value = job.fn(tx)
                     emitted |= tx.flush()
-                except BaseException as error:  # noqa: BLE001 - handed to the caller, whatever it is
+                except BaseException as error:
                     job.error = self._named(error)
                     if connection.get_autocommit():
                         raise
@@ -287,13 +323,23 @@ class SqliteStore:
                 connection.execute("RELEASE job")
             connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
-            if not connection.get_autocommit():
-                connection.execute("ROLLBACK")
             named = self._named(error)
             for job in group:
                 job.error = job.error or named
+            self._abandon(connection)
             return False
         return emitted
+
+    def _abandon(self, connection: apsw.Connection) -> None:
+        """Undo the group; a connection that cannot even do that is replaced, for the writer must go on."""
+        if connection.get_autocommit():
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except apsw.Error:
+            connection.close(True)
+            self._opened.remove(connection)
+            self._connection = self._open(readonly=False)
 
     @staticmethod
     def _report(group: list[_Job]) -> None:
@@ -308,16 +354,13 @@ class SqliteStore:
                 continue
 
     def _named(self, error: BaseException) -> BaseException:
-        """The error in our own words; damage is reported to whoever watches for it."""
-        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-            corrupt = StoreCorrupt(f"The database {self.path.name} is damaged ({error}).")
-            self.corrupt(corrupt)
-            return corrupt
-        if isinstance(error, apsw.FullError):
-            return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
-        if isinstance(error, apsw.Error):
-            return StoreError(f"The database refused: {error}")
-        return error
+        """The error in our own words; damage is reported, once, to whoever watches for it."""
+        if not isinstance(error, apsw.Error):
+            return error
+        named = in_our_words(error, self.path)
+        if isinstance(named, StoreCorrupt):
+            self.report_damage(named)
+        return named
 
 
 def _resolve(jobs: list[_Job]) -> None:

@@ -76,6 +76,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_root ON sessions (root_uri, status, updated_at);
 CREATE INDEX sessions_by_project ON sessions (project_key, status, updated_at);
 CREATE INDEX sessions_by_age ON sessions (status, updated_at);
+CREATE INDEX sessions_pinned ON sessions (root_uri) WHERE pinned = 1;
 
 CREATE TABLE session_links (
     session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,

@@ -1,0 +1,23 @@
+"""Decides what a `holdfast` command needs before importing anything: relay and hook start in milliseconds."""
+
+import sys
+
+
+def main() -> int:
+    """Run the command line of this process; returns the exit status."""
+    command = sys.argv[1] if len(sys.argv) > 1 else ""
+    if command == "mcp":
+        from holdfast.relay.main import main as relay
+
+        return relay(sys.argv[2:])
+    if command == "hook":
+        from holdfast.relay.hook_client import main as hook
+
+        return hook(sys.argv[2:])
+    from holdfast.cli import main as cli
+
+    return cli(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

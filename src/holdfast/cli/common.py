@@ -1,0 +1,31 @@
+"""What commands share: the --home option, and a progress bar."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from holdfast.config import Settings, read_settings
+
+BAR = 24
+
+
+def add_home(parser: argparse.ArgumentParser) -> None:
+    """Every command can be pointed at another data directory."""
+    parser.add_argument("--home", metavar="DIR", help="the data directory (HOLDFAST_HOME, default ~/.holdfast)")
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """The settings in force for a command."""
+    return read_settings(home=options.home)
+
+
+def show_progress(share: float, message: str) -> None:
+    """A progress bar, where somebody is looking."""
+    if not sys.stderr.isatty():
+        return
+    filled = round(BAR * max(0.0, min(1.0, share)))
+    end = "\n" if share >= 1 else ""
+    print(
+        f"\r[{'#' * filled}{' ' * (BAR - filled)}] {share:4.0%} {message[:60]:60}", end=end, file=sys.stderr, flush=True
+    )

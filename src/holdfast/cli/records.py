@@ -1,0 +1,124 @@
+"""`holdfast backup`, `restore`, `verify`, `forget`, `pause` and `resume-recording`: looking after what is stored."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.control import ask_or_do
+from holdfast.errors import HoldfastError
+from holdfast.lock import HomeLock
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    backup = commands.add_parser("backup", help="write everything into one file, while work goes on")
+    backup.add_argument("file", metavar="FILE", help="where to; it restores into either engine")
+    backup.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
+    add_home(backup)
+    backup.set_defaults(run=run_backup)
+
+    restore = commands.add_parser(
+        "restore",
+        help="put a backup in the place of what is stored (the daemon must be stopped)",
+        description="Restore a backup into the embedded store, or into PostgreSQL when HOLDFAST_DATABASE_URL is set.",
+    )
+    restore.add_argument("file", metavar="FILE", help="a file that `holdfast backup` wrote")
+    restore.add_argument("--replace", action="store_true", help="PostgreSQL only: replace what is stored there")
+    add_home(restore)
+    restore.set_defaults(run=run_restore)
+
+    verify = commands.add_parser("verify", help="prove that nothing was lost or changed (exit status 1 if it was)")
+    verify.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_home(verify)
+    verify.set_defaults(run=run_verify)
+
+    forget = commands.add_parser(
+        "forget",
+        help="really remove a session, or everything of a project",
+        description="Really remove a session, or everything of a project. Backups made earlier still hold it.",
+    )
+    forget.add_argument("what", metavar="PROJECT|SESSION", help="a project's directory or URI, or a session id")
+    forget.add_argument("--yes", action="store_true", help="do not ask")
+    add_home(forget)
+    forget.set_defaults(run=run_forget)
+
+    for name, command, text in (
+        ("pause", "pause", "stop recording for a project"),
+        ("resume-recording", "unpause", "record again for a paused project"),
+    ):
+        parser = commands.add_parser(name, help=text)
+        parser.add_argument("project", metavar="PROJECT", nargs="?", default=".", help="its directory (default: here)")
+        add_home(parser)
+        parser.set_defaults(run=run_recording, command=command)
+
+
+def run_backup(options: argparse.Namespace) -> int:
+    """Write a backup."""
+    file = str(Path(options.file).expanduser().absolute())
+    args = {"file": file, "replace": options.replace}
+    report = ask_or_do(settings_of(options), "backup", args, show_progress)
+    print(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, verified.")
+    return 0
+
+
+def run_restore(options: argparse.Namespace) -> int:
+    """Restore a backup."""
+    from holdfast.store.restore import restore_postgres, restore_sqlite
+
+    settings = settings_of(options)
+    source = Path(options.file).expanduser().absolute()
+    lock = HomeLock.take(settings.home, by_hand=True, purpose="restore")
+    try:
+        if settings.database_url:
+            report = restore_postgres(source, settings.database_url, show_progress, replace=options.replace)
+        else:
+            report = restore_sqlite(source, settings.database, show_progress)
+    finally:
+        lock.release()
+    print(f"Restored {sum(report.rows.values())} rows from {source}.")
+    if report.previous is not None:
+        print(f"What was there before is kept as {report.previous}.")
+    return 0
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Check the store and every hash chain."""
+    report = ask_or_do(settings_of(options), "verify", {}, show_progress)
+    if options.json:
+        print(json.dumps(report))
+        return 0 if report["ok"] else 1
+    for problem in report["problems"]:
+        print(f"{'known' if problem['known'] else 'PROBLEM':8}{problem['subject']}: {problem['text']}")
+    if not report["complete"]:
+        print("There are more problems than these.")
+    verdict = "Nothing was lost or changed" if report["ok"] else "Damage was found"
+    print(f"{verdict} (checked: {', '.join(report['checked'])}).")
+    return 0 if report["ok"] else 1
+
+
+def run_forget(options: argparse.Namespace) -> int:
+    """Remove for good."""
+    what = options.what
+    if "/" in what or Path(what).is_dir():
+        what = what if "://" in what else str(Path(what).expanduser().resolve())
+    if not options.yes:
+        if not sys.stdin.isatty():
+            raise HoldfastError(f"This removes {what} for good.", recovery="Say so with --yes.")
+        if input(f"Remove {what} for good? Type yes: ").strip().lower() != "yes":
+            print("Nothing was removed.")
+            return 1
+    report = ask_or_do(settings_of(options), "forget", {"what": what}, show_progress)
+    print(f"Forgotten: {report['sessions']} sessions, {report['thoughts']} thoughts. Older backups still hold them.")
+    return 0
+
+
+def run_recording(options: argparse.Namespace) -> int:
+    """Pause or resume recording."""
+    project = options.project if "://" in options.project else str(Path(options.project).expanduser().resolve())
+    report = ask_or_do(settings_of(options), options.command, {"project": project}, show_progress)
+    print(f"Recording is {'paused' if report['paused'] else 'on'} for {report['project']}.")
+    return 0

@@ -1,0 +1,147 @@
+"""`holdfast serve`: the daemon in the foreground, or detached when a relay starts it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.cli.common import add_home
+from holdfast.config import DEFAULT_HOST, DEFAULT_PORT, Settings, read_settings
+from holdfast.errors import DaemonRunning, HoldfastError
+
+if TYPE_CHECKING:
+    from holdfast.daemon import Daemon
+
+TAKE_OVER_SECONDS = 15.0
+LOG_LIMIT = 5 * 1024 * 1024
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "serve",
+        help="run the daemon in the foreground",
+        description="Run the daemon in the foreground. It serves agents on a unix socket and HTTP on loopback.",
+    )
+    parser.add_argument("--host", help=f"where HTTP listens (HOLDFAST_HOST, default {DEFAULT_HOST})")
+    parser.add_argument("--port", type=int, help=f"where HTTP listens (HOLDFAST_PORT, default {DEFAULT_PORT})")
+    parser.add_argument("--detach", action="store_true", help="run in the background, as a relay starts it")
+    add_home(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until stopped."""
+    settings = read_settings(home=options.home, host=options.host, port=options.port)
+    if options.detach:
+        return _detached(settings)
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    _take_over(settings)
+    if _serve(settings, by_hand=True):
+        _start_again()
+    return 0
+
+
+def _serve(settings: Settings, *, by_hand: bool) -> bool:
+    from holdfast.daemon import Daemon
+
+    async def serve() -> bool:
+        return await Daemon(settings, by_hand=by_hand).run(_banner if by_hand else None)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(serve())
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop
+
+
+def _detached(settings: Settings) -> int:
+    """Leave whoever started us at once: the daemon is nobody's child, and holds nobody's terminal."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.chdir("/")
+    _trim_log(settings.home / "daemon.log")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    from holdfast.relay import place
+
+    try:
+        if _serve(settings, by_hand=False):
+            _start_again()
+    except DaemonRunning:
+        return 0  # another relay was faster; its daemon serves us all
+    except HoldfastError as error:
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        Path(place.last_error(str(settings.home))).write_text(str(error))
+        raise
+    return 0
+
+
+def _start_again() -> None:
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", *sys.argv[1:]])  # noqa: S606 - our own command
+
+
+def _trim_log(log: Path) -> None:
+    """Keep one older log, so that the log of a daemon nobody watches does not grow for ever."""
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size > LOG_LIMIT:
+            log.replace(log.with_suffix(".log.1"))
+
+
+def _take_over(settings: Settings) -> None:
+    """A daemon that a relay started makes room for one started by hand."""
+    from holdfast.cli.control import ask_daemon
+    from holdfast.lock import HomeLock, read_holder
+
+    deadline = time.monotonic() + TAKE_OVER_SECONDS
+    asked = False
+    while True:
+        try:
+            HomeLock.take(settings.home, by_hand=True).release()
+            return
+        except DaemonRunning:
+            holder = read_holder(settings.home)
+            if holder is None or holder.by_hand or time.monotonic() > deadline:
+                raise
+        if not asked:
+            with contextlib.suppress(HoldfastError):
+                ask_daemon(settings, "stop", {"why": "`holdfast serve` takes over"})
+                asked = True
+        time.sleep(0.02)
+
+
+def _banner(daemon: Daemon) -> None:
+    """What a person sees who starts the daemon."""
+    settings = daemon.settings
+    command = shutil.which("holdfast") or str(Path(sys.executable).with_name("holdfast"))
+    server: dict[str, object] = {"type": "stdio", "command": command, "args": ["mcp"]}
+    if settings.home != read_settings({}).home:
+        server["env"] = {"HOLDFAST_HOME": str(settings.home)}
+    lines = [
+        "Holdfast is serving.",
+        f"  data     {settings.home} ({'PostgreSQL' if settings.database_url else 'embedded store'})",
+        f"  HTTP     {daemon.web.address if daemon.web else None}/mcp   (send the key that `{command} key` prints)",
+        *(f"  notice   {notice}" for notice in daemon.notices),
+        "",
+        "Connect Claude Code:",
+        f"  claude mcp add-json -s user holdfast '{json.dumps(server)}'",
+        "Connect any other agent: let it start this MCP server over stdio:",
+        f"  {command} mcp",
+        "",
+        "Ctrl-C stops it.",
+    ]
+    print("\n".join(lines), flush=True)

@@ -1,0 +1,105 @@
+"""Settings: from the command line, else from the environment, else what suits one person on one machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import BadInput
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8181
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+UNITS_MS = {"s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set. Each field names its environment variable."""
+
+    home: Path
+    """HOLDFAST_HOME: the data directory."""
+    host: str = DEFAULT_HOST
+    """HOLDFAST_HOST: where HTTP listens."""
+    port: int = DEFAULT_PORT
+    """HOLDFAST_PORT: where HTTP listens; 0 takes a free port."""
+    database_url: str | None = None
+    """HOLDFAST_DATABASE_URL: a postgresql:// URL; without it the embedded store is used."""
+    allowed_hosts: str = ""
+    """HOLDFAST_ALLOWED_HOSTS: further host names under which HTTP may be addressed, separated by commas."""
+    auto_resume_ms: int = 2 * HOUR_MS
+    """HOLDFAST_AUTO_RESUME: how fresh a session must be for a thought to continue it by itself (2h, 30m, 0 = never)."""
+    archive_after_ms: int = 90 * DAY_MS
+    """HOLDFAST_ARCHIVE_DAYS: after how many untouched days a session archives itself."""
+    idle_exit_s: float = 600.0
+    """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
+
+    @property
+    def database(self) -> Path:
+        """The embedded store's file."""
+        return self.home / "holdfast.db"
+
+    @property
+    def key_file(self) -> Path:
+        """The key that HTTP clients send."""
+        return self.home / "key"
+
+
+def read_settings(
+    env: Mapping[str, str] | None = None,
+    *,
+    home: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+) -> Settings:
+    """The settings in force; arguments win over the environment."""
+    env = os.environ if env is None else env
+    place = home or env.get("HOLDFAST_HOME") or "~/.holdfast"
+    url = env.get("HOLDFAST_DATABASE_URL") or None
+    if url is not None and not url.startswith(("postgresql://", "postgres://")):
+        raise BadInput(
+            "HOLDFAST_DATABASE_URL",
+            "must be a postgresql:// URL",
+            recovery="Unset it to use the embedded store.",
+        )
+    return Settings(
+        home=Path(place).expanduser().absolute(),
+        host=host or env.get("HOLDFAST_HOST") or DEFAULT_HOST,
+        port=port if port is not None else _port(env.get("HOLDFAST_PORT")),
+        database_url=url,
+        allowed_hosts=env.get("HOLDFAST_ALLOWED_HOSTS", ""),
+        auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
+        archive_after_ms=_number("HOLDFAST_ARCHIVE_DAYS", env, 90) * DAY_MS,
+        idle_exit_s=_duration("HOLDFAST_IDLE_EXIT", env, 600_000) / 1000,
+    )
+
+
+def _port(text: str | None) -> int:
+    if not text:
+        return DEFAULT_PORT
+    if not text.isdigit() or int(text) > 65_535:
+        raise BadInput("HOLDFAST_PORT", "must be a number from 0 to 65535")
+    return int(text)
+
+
+def _number(name: str, env: Mapping[str, str], default: int) -> int:
+    text = env.get(name)
+    if not text:
+        return default
+    if not text.isdigit():
+        raise BadInput(name, "must be a whole number")
+    return int(text)
+
+
+def _duration(name: str, env: Mapping[str, str], default: int) -> int:
+    """Milliseconds of a text such as 90s, 30m, 2h, 1d; a bare number is seconds."""
+    text = env.get(name)
+    if not text:
+        return default
+    number, unit = (text[:-1], text[-1]) if text[-1] in UNITS_MS else (text, "s")
+    if not number.isdigit():
+        raise BadInput(name, "must be a duration such as 90s, 30m, 2h or 1d")
+    return int(number) * UNITS_MS[unit]

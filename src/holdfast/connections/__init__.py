@@ -1,0 +1,1 @@
+"""Connections: who is calling, across reconnects."""

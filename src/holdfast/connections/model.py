@@ -1,0 +1,30 @@
+"""What is known of a connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEASE_MS = 30_000
+"""How long a daemon's word that its callers are live is believed without being renewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One caller, across its reconnects."""
+
+    id: str
+    identity: str | None
+    transport: str
+    era: str
+    client_name: str | None
+    client_version: str | None
+    agent_session: str | None
+    bound_root: str | None
+    reasoning_session: str | None
+    created_at: int
+    seen_at: int
+
+    @property
+    def label(self) -> str:
+        """How others are told of this caller."""
+        return self.client_name or self.transport

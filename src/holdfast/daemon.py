@@ -1,0 +1,307 @@
+"""The daemon: takes the lock, opens the store, serves hooks at once and MCP a moment later, and stops in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.app import App, Command, build, build_wire
+from holdfast.caller import Hello
+from holdfast.config import Settings
+from holdfast.door import Door
+from holdfast.errors import BadInput, HoldfastError, StoreCorrupt
+from holdfast.hooks import MAX_PAYLOAD, Hooks
+from holdfast.lock import HomeLock
+from holdfast.relay import place
+from holdfast.secrets_file import read_or_make
+from holdfast.store import events
+from holdfast.store.damage import quick_check
+from holdfast.store.opening import open_store
+from holdfast.supervise import Supervisor
+from holdfast.version import __version__
+from holdfast.wire.links import Link, Links
+
+if TYPE_CHECKING:
+    from holdfast.web import Web
+    from holdfast.wire.server import Wire
+
+VOUCH_SECONDS = 10.0
+SWEEP_SECONDS = 3600.0
+WATCH_SECONDS = 2.0
+STOP_SECONDS = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class Daemon:
+    """One running daemon. `run` returns when it has stopped; True means that it wants to be started again."""
+
+    def __init__(self, settings: Settings, *, by_hand: bool) -> None:
+        self.settings = settings
+        self.by_hand = by_hand
+        self.notices: list[str] = []
+        self.web: Web | None = None
+        self._lock: HomeLock | None = None
+        self._links = Links()
+        self._supervisor = Supervisor()
+        self._stop = asyncio.Event()
+        self._restart = False
+        self._why = "it was asked to"
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[Wire] = self._loop.create_future()
+        self._started = time.time()
+        self._busy_until = time.monotonic()
+        self._app: App | None = None
+        self._commands: dict[str, Command] = {}
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    async def run(self, started: Any = None) -> bool:
+        """Serve until asked to stop. `started(daemon)` is called once everything is served."""
+        home = self.settings.home
+        self._lock = HomeLock.take(home, by_hand=self.by_hand)
+        _remove(place.stopped_marker(str(home)))
+        try:
+            await self._serve(started)
+        finally:
+            self._lock.release()
+        logger.info("stopped, because %s", self._why)
+        return self._restart
+
+    async def _serve(self, started: Any) -> None:
+        home = self.settings.home
+        store, notices = await open_store(home, self.settings.database_url, on_corrupt=self._salvage_next)
+        self.notices += notices
+        self._app = app = build(store, self.settings, read_or_make(home / "machine"))
+        self._commands = app.commands()
+        door = Door(
+            Path(place.socket_place(str(home))),
+            {"relay": self._relay, "hook": self._hook, "command": self._command},
+        )
+        try:
+            await app.connections.start()
+            await door.open()
+            self._handle_signals()
+            await self._serve_mcp(app)
+            self._start_loops(app)
+            _remove(place.last_error(str(home)))
+            if started is not None:
+                started(self)
+            await self._stop.wait()
+            await self._finish_work()
+        finally:
+            await self._supervisor.close()
+            if self.web is not None:
+                await self.web.stop()
+            await door.close()
+            with contextlib.suppress(HoldfastError):
+                await app.connections.stop()
+            await store.close()
+
+    async def _serve_mcp(self, app: App) -> None:
+        """Import the SDK off the loop, so that hooks are answered meanwhile."""
+        loop = asyncio.get_running_loop()
+        try:
+            wire = await loop.run_in_executor(None, build_wire, app, self._links)
+            from holdfast.web import Web
+
+            self.web = Web(self.settings, wire, read_or_make(self.settings.key_file), self._detached)
+            await self.web.start(required=self.by_hand)
+        except BaseException as error:
+            self._ready.set_exception(error)
+            self._ready.exception()  # seen: it is raised here as well
+            raise
+        self._ready.set_result(wire)
+
+    def _start_loops(self, app: App) -> None:
+        wire = self._ready.result()
+
+        async def announce() -> None:
+            since = await app.store.read(events.head)
+            async for batch in events.follow(app.store, since):
+                await wire.announce(batch)
+
+        async def check() -> None:
+            await quick_check(app.store)
+
+        self._supervisor.start("announce", announce)
+        self._supervisor.start("check", check)
+        self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
+        self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
+        self._supervisor.every("watch", WATCH_SECONDS, self._watch)
+
+    async def _watch(self) -> None:
+        """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
+        if self._lock is not None and not self._lock.still_ours():
+            self.stop("its data directory was removed")
+        wire = self._ready.result()
+        now = time.monotonic()
+        if self._links.clients or wire.in_flight or wire.recently_used(WATCH_SECONDS * 2):
+            self._busy_until = now
+        elif not self.by_hand and now - self._busy_until > self.settings.idle_exit_s:
+            self.stop("it had no client and no work")
+
+    async def _finish_work(self) -> None:
+        """Let calls that are under way come to their end, for a moment."""
+        if not self._ready.done() or self._ready.exception() is not None:
+            return
+        wire = self._ready.result()
+        wire.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(wire.idle(), STOP_SECONDS)
+
+    def stop(self, why: str, *, restart: bool = False) -> None:
+        """Stop in good order."""
+        if not self._stop.is_set():
+            self._why = why
+            self._restart = restart
+            self._stop.set()
+
+    def _handle_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop, f"it got {number.name}")
+
+    def _salvage_next(self, error: StoreCorrupt) -> None:
+        """The database turned out to be damaged, which was noted: start again, because that salvages it."""
+        self._loop.call_soon_threadsafe(lambda: self.stop(str(error), restart=True))
+
+    # -- visitors -----------------------------------------------------------------------------------------------------
+
+    async def _relay(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            hello = Hello.of(first)
+        except BadInput as error:
+            return await _say(writer, {"holdfast": "refused", "message": str(error)})
+        if _newer(hello.version, __version__):
+            await _say(
+                writer,
+                {
+                    "holdfast": "step-down",
+                    "version": __version__,
+                    "host": self.settings.host,
+                    "port": self.settings.port,
+                },
+            )
+            return self._step_down(hello.version)
+        await _say(writer, {"holdfast": "welcome", "version": __version__, "pid": os.getpid()})
+        link = self._links.open_relay(hello)
+        try:
+            wire = await asyncio.shield(self._ready)
+            # Only now: two threads that import the SDK at once can deadlock in it.
+            from holdfast.wire.relayed import serve_relay
+
+            await serve_relay(wire, link, reader, writer)
+        finally:
+            await self._closed(link)
+        return None
+
+    def _step_down(self, version: str) -> None:
+        """Make room for a newer version as soon as nothing is in flight."""
+
+        async def leave() -> None:
+            wire = await asyncio.shield(self._ready)
+            await wire.idle()
+            self.stop(f"holdfast {version} takes over")
+
+        self._supervisor.start("step down", leave)
+
+    async def _closed(self, link: Link) -> None:
+        self._links.close_relay(link)
+        if link.last_identity is not None and not self._stop.is_set():
+            await self._detached(link.last_identity)
+
+    async def _detached(self, identity: str) -> None:
+        """A caller's transport is gone, unless another one still speaks for it."""
+        if self._app is not None and not self._links.is_attached(identity):
+            await self._app.connections.detach(identity)
+
+    async def _hook(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        payload = bytearray()
+        while data := await reader.read(64 * 1024):
+            payload += data
+            if len(payload) > MAX_PAYLOAD:
+                return
+        if self._app is None:
+            return
+        hooks = Hooks(self._links, self._app.connections)
+        reply = await hooks.handle(str(first.get("event", "")), str(first.get("pid", "")), bytes(payload))
+        writer.write(reply.encode())
+        await writer.drain()
+
+    async def _command(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        name, args = first.get("name"), first.get("args") or {}
+        if name == "status":
+            return await _say(writer, {"ok": True, "result": self.status()})
+        if name == "stop":
+            await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
+            return self.stop(str(args.get("why") or "it was asked to"))
+        command = self._commands.get(str(name))
+        if command is None:
+            return await _say(writer, {"ok": False, "code": "E_NOT_FOUND", "message": f"There is no command {name!r}."})
+        loop = asyncio.get_running_loop()
+
+        def progress(share: float, message: str) -> None:
+            line = json.dumps({"progress": share, "message": message}).encode() + b"\n"
+            loop.call_soon_threadsafe(writer.write, line)
+
+        try:
+            result = await command(args, progress)
+        except HoldfastError as error:
+            return await _say(writer, {"ok": False, "code": error.code, "message": str(error)})
+        return await _say(writer, {"ok": True, "result": result})
+
+    def status(self) -> dict[str, Any]:
+        """What `holdfast status` shows."""
+        web = self.web
+        return {
+            "pid": os.getpid(),
+            "version": __version__,
+            "home": str(self.settings.home),
+            "address": web.address if web else None,
+            "http": "starting" if web is None else (web.off or "on"),
+            "uptime": round(time.time() - self._started, 1),
+            "clients": self._links.clients,
+            "relays": self._links.relays,
+            "engine": "postgres" if self.settings.database_url else "sqlite",
+            "started_by": "hand" if self.by_hand else "relay",
+            "python": sys.version.split()[0],
+            "loops": [asdict(loop) for loop in self._supervisor.loops],
+            "notices": self.notices,
+        }
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)
+
+
+async def _say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
+    writer.write(json.dumps(line).encode() + b"\n")
+    await writer.drain()
+
+
+def _newer(one: str, other: str) -> bool:
+    return _version(one) > _version(other)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """The leading numbers of a version; a text without any counts as the oldest."""
+
+    def numbers() -> Iterator[int]:
+        for part in text.split("."):
+            digits = "".join(char for char in part if char.isdigit())
+            if not digits:
+                return
+            yield int(digits)
+
+    return tuple(numbers())

@@ -1,0 +1,56 @@
+"""What the daemon does when an agent's hook calls: all thinking is here, the hook client only carries."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.connections.service import Connections
+from holdfast.wire.links import Links
+
+MAX_PAYLOAD = 16 * 1024 * 1024
+MAX_ID = 128
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HookReply:
+    """How the hook process ends, and what it prints."""
+
+    exit_code: int = 0
+    stdout: bytes = b""
+
+    def encode(self) -> bytes:
+        """As the hook client reads it."""
+        return b"exit %d\n" % self.exit_code + self.stdout
+
+
+class Hooks:
+    """Answers hook events. An event nobody handles, or a payload nobody can read, lets the agent go on."""
+
+    def __init__(self, links: Links, connections: Connections) -> None:
+        self._links = links
+        self._connections = connections
+
+    async def handle(self, event: str, pid: str, payload: bytes) -> HookReply:
+        """One event, with the agent's process id (as its relay's parent) and the raw payload."""
+        try:
+            data = json.loads(payload)
+        except (ValueError, RecursionError):
+            logger.warning("a %s hook brought a payload that is not JSON", event)
+            return HookReply()
+        if isinstance(data, dict) and event == "SessionStart":
+            await self._session_start(pid, data)
+        return HookReply()
+
+    async def _session_start(self, pid: str, data: dict[str, Any]) -> None:
+        """After /clear or an in-process resume the relay still has the old session id: tell it the new one."""
+        session = data.get("session_id")
+        if not pid.isdigit() or not isinstance(session, str) or not 0 < len(session) <= MAX_ID:
+            return
+        for identity in self._links.rebind(int(pid), session):
+            if not self._links.is_attached(identity):
+                await self._connections.detach(identity)

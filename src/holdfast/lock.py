@@ -1,0 +1,80 @@
+"""One daemon per data directory: a lock that dies with its holder and says who that is."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from holdfast.errors import DaemonRunning
+from holdfast.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a data directory."""
+
+    pid: int
+    version: str
+    by_hand: bool
+    """Started by a person, not by a relay or a hook."""
+    purpose: str = "daemon"
+
+
+class HomeLock:
+    """An exclusive hold on a data directory."""
+
+    def __init__(self, home: Path, descriptor: int) -> None:
+        self._path = home / "lock"
+        self._descriptor = descriptor
+
+    @staticmethod
+    def take(home: Path, *, by_hand: bool, purpose: str = "daemon") -> HomeLock:
+        """Take the lock, or raise DaemonRunning naming the holder."""
+        make_home(home)
+        descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            holder = read_holder(home)
+            who = f"holdfast {holder.version}, {holder.purpose}, process {holder.pid}" if holder else "another process"
+            raise DaemonRunning(
+                f"{home} is held by {who}.", recovery="`holdfast status` shows it, `holdfast stop` ends it."
+            ) from None
+        text = json.dumps(asdict(Holder(os.getpid(), __version__, by_hand, purpose)))
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
+        return HomeLock(home, descriptor)
+
+    def still_ours(self) -> bool:
+        """Whether the data directory is still the one that was locked (it may have been deleted or replaced)."""
+        try:
+            there, here = self._path.stat(), os.fstat(self._descriptor)
+        except FileNotFoundError:
+            return False
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+    def release(self) -> None:
+        """Give the data directory back."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def read_holder(home: Path) -> Holder | None:
+    """Who holds the lock, as it wrote itself; None when nobody said so."""
+    try:
+        return Holder(**json.loads((home / "lock").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def make_home(home: Path) -> None:
+    """Create the data directory, for its owner alone."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if home.stat().st_mode & 0o077:
+        home.chmod(0o700)

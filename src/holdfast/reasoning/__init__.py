@@ -1,0 +1,1 @@
+"""Reasoning: thought sessions that are found again by project root."""

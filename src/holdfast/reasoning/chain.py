@@ -1,0 +1,24 @@
+"""The hash chain: each thought's hash covers everything stored of it and the hash of its predecessor."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import fields
+
+from holdfast.reasoning.model import Thought
+
+_FIELDS = tuple(sorted(field.name for field in fields(Thought)))
+
+
+def genesis(session_id: str) -> str:
+    """What the first thought of a session follows: different in each session, so that no chain fits another."""
+    return hashlib.sha256(session_id.encode()).hexdigest()
+
+
+def seal(prev_hash: str, thought: Thought) -> str:
+    """The hash of a thought that follows the one with `prev_hash`."""
+    text = json.dumps(
+        {name: getattr(thought, name) for name in _FIELDS}, ensure_ascii=False, separators=(",", ":"), sort_keys=True
+    )
+    return hashlib.sha256(f"{prev_hash}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()

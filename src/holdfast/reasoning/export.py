@@ -1,0 +1,124 @@
+"""Export: a session as markdown, JSON or a Mermaid graph, with branches and revisions, in pages that stand alone.
+
+What was thought is data: fences are longer than any run of backticks inside, titles and labels are escaped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from holdfast.reasoning.model import Branch, Session, Thought
+from holdfast.reasoning.views import branch_view, session_view, thought_view
+from holdfast.reasoning.wording import counted, iso, one_line
+
+LABEL = 60
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&=:$^@\"'])")
+
+
+class Format(StrEnum):
+    """What an export is written in."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+    MERMAID = "mermaid"
+
+
+def render(
+    form: Format,
+    session: Session,
+    branches: Sequence[Branch],
+    thoughts: Sequence[Thought],
+    line_ends: Mapping[str | None, int],
+) -> str:
+    """One page. `line_ends` tells the last thought of each line before this page (None is the main line)."""
+    match form:
+        case Format.MARKDOWN:
+            return markdown(session, branches, thoughts)
+        case Format.JSON:
+            return as_json(session, branches, thoughts)
+        case Format.MERMAID:
+            return mermaid(thoughts, line_ends)
+
+
+def markdown(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought]) -> str:
+    """The session as a document: what it is, its branches, then every thought in a fence of its own."""
+    lines = [
+        f"# {inline(session.title)}",
+        "",
+        f"- Session: `{session.id}` ({session.status.value})",
+        f"- Thoughts: {session.thought_count}, branches: {session.branch_count}",
+        f"- Created: {iso(session.created_at)}, last updated: {iso(session.updated_at)}",
+    ]
+    if session.root_uri:
+        lines.append(f"- Root: {inline(session.root_uri)}")
+    if session.tags:
+        lines.append(f"- Tags: {', '.join(inline(tag) for tag in session.tags)}")
+    if session.damage:
+        lines.append(f"- Damage: {inline(session.damage)}")
+    lines += [
+        f"- Branch `{branch.id}`: from thought {branch.from_number}, {counted(branch.thought_count, 'thought')}"
+        for branch in branches
+    ]
+    for thought in thoughts:
+        lines += ["", markdown_thought(thought)]
+    return "\n".join(lines) + "\n"
+
+
+def markdown_thought(thought: Thought) -> str:
+    """One thought under its heading."""
+    heading = f"## Thought {thought.number}"
+    if thought.branch_id:
+        heading += f", branch `{thought.branch_id}` from {thought.branch_from}"
+    if thought.revises:
+        heading += f", revises {thought.revises}"
+    sent_as = f", sent as {thought.requested_number}" if thought.renumbered else ""
+    return "\n".join([heading, "", f"{iso(thought.created_at)}{sent_as}", "", fenced(thought.content)])
+
+
+def as_json(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought]) -> str:
+    """The session as one JSON object."""
+    document: dict[str, Any] = {
+        "session": session_view(session),
+        "branches": [branch_view(branch) for branch in branches],
+        "thoughts": [thought_view(thought) for thought in thoughts],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1)
+
+
+def mermaid(thoughts: Sequence[Thought], line_ends: Mapping[str | None, int]) -> str:
+    """The shape of the session: solid lines for what follows, dotted ones for what is revised."""
+    ends = dict(line_ends)
+    lines = ["graph TD"]
+    for thought in thoughts:
+        lines.append(f'  t{thought.number}["{thought.number}: {label(thought.content)}"]')
+        before = ends.get(thought.branch_id)
+        if before is not None:
+            lines.append(f"  t{before} --> t{thought.number}")
+        elif thought.branch_from is not None:
+            lines.append(f'  t{thought.branch_from} -->|"branch {label(thought.branch_id or "")}"| t{thought.number}')
+        if thought.revises is not None:
+            lines.append(f'  t{thought.number} -.->|"revises"| t{thought.revises}')
+        ends[thought.branch_id] = thought.number
+    return "\n".join(lines) + "\n"
+
+
+def inline(text: str) -> str:
+    """A text inside a line of markdown, with nothing left that markdown would act on."""
+    return _MARKUP.sub(r"\\\1", one_line(text, 1000))
+
+
+def fenced(text: str) -> str:
+    """A text in a fence that nothing in it can close."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def label(text: str) -> str:
+    """A text inside a quoted Mermaid label: anything but letters, digits and plain punctuation as a character code."""
+    return "".join(char if char.isalnum() or char in " .,-_" else f"#{ord(char)};" for char in one_line(text, LABEL))

@@ -1,0 +1,205 @@
+"""Reasoning sessions as data, and the rules they follow; nothing here reads or writes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.errors import BadInput
+from holdfast.project import Root
+
+AUTO_RESUME_MS = 2 * 60 * 60 * 1000
+"""How old a session may be for a thought to go on in it without being asked to."""
+
+ARCHIVE_AFTER_MS = 90 * 24 * 60 * 60 * 1000
+"""How long a session lies untouched before it is archived."""
+
+KEEP_DELETED_MS = 30 * 24 * 60 * 60 * 1000
+"""How long a deleted session can be restored."""
+
+
+FORGETTING = "being forgotten"
+"""The damage of a session whose removal has begun; there is no way back from it."""
+
+
+class Status(StrEnum):
+    """What may be done with a session."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    """Searchable and readable; no longer recovered by itself. A thought sent to it opens it again."""
+    DELETED = "deleted"
+    """Out of sight, and restorable for a while."""
+
+
+class Outcome(StrEnum):
+    """What happened to the session a thought went to."""
+
+    CREATED = "created"
+    RECOVERED = "recovered"
+    CONTINUED = "continued"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One line of reasoning with its branches."""
+
+    id: str
+    title: str
+    tags: tuple[str, ...]
+    domain: str | None
+    status: Status
+    pinned: bool
+    root_uri: str | None
+    project_key: str | None
+    """What the project is called on every machine, if it is a git checkout."""
+    thought_count: int
+    branch_count: int
+    head_hash: str
+    """The hash of the newest thought."""
+    damage: str | None
+    """What is known to be lost of it; None for a whole one."""
+    created_at: int
+    updated_at: int
+    """When it was last reasoned in (or restored); naming and tagging leave it alone, because recovery goes by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """One recorded thought; every field counts towards its hash."""
+
+    session_id: str
+    number: int
+    """Its place in the session; the main line and all branches share one sequence."""
+    content: str
+    next_needed: bool
+    total: int | None
+    """How many thoughts the client expected, at least `number`."""
+    revises: int | None
+    is_revision: bool
+    branch_id: str | None
+    branch_from: int | None
+    needs_more: bool
+    requested_number: int | None
+    """The number the client gave it, if it gave one."""
+    connection_id: str | None
+    created_at: int
+
+    @property
+    def renumbered(self) -> bool:
+        """Whether the client had another number in mind."""
+        return self.requested_number is not None and self.requested_number != self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """An alternative line that leaves the session at one thought."""
+
+    id: str
+    from_number: int
+    thought_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A thought as a client sends it."""
+
+    content: str
+    next_needed: bool
+    requested_number: int | None = None
+    total: int | None = None
+    is_revision: bool = False
+    revises: int | None = None
+    branch_from: int | None = None
+    branch_id: str | None = None
+    needs_more: bool = False
+
+
+def next_number(session: Session, highest: int) -> int:
+    """The number of the session's next thought; `highest` counts only where numbers are known to be missing."""
+    return (max(highest, session.thought_count) if session.damage else session.thought_count) + 1
+
+
+def expected_total(draft: Draft, number: int) -> int | None:
+    """The client's expectation, never below the thought it just sent."""
+    return None if draft.total is None else max(draft.total, number)
+
+
+def check_revision(draft: Draft, last: int) -> None:
+    """A revision names a thought that exists."""
+    if draft.revises is None:
+        if draft.is_revision:
+            raise BadInput(
+                "revisesThought", "is missing, and isRevision is true", recovery=f"Name the thought: {_range(last)}."
+            )
+        return
+    _check_exists("revisesThought", draft.revises, last)
+
+
+def branch_start(draft: Draft, known: Branch | None, last: int) -> int | None:
+    """The thought that the draft's branch leaves from; None on the main line."""
+    if draft.branch_id is None:
+        if draft.branch_from is not None:
+            raise BadInput(
+                "branchId", "is missing, and branchFromThought is given", recovery="Name the branch by a branchId."
+            )
+        return None
+    if known is not None:
+        if draft.branch_from not in (None, known.from_number):
+            raise BadInput(
+                "branchFromThought",
+                f"is {draft.branch_from}, but branch {known.id} leaves from thought {known.from_number}",
+                recovery=f"Pass {known.from_number} or nothing, or choose another branchId.",
+            )
+        return known.from_number
+    if draft.branch_from is None:
+        raise BadInput(
+            "branchFromThought",
+            f"is missing, and branch {draft.branch_id} is new",
+            recovery=f"Name the thought it leaves from: {_range(last)}.",
+        )
+    _check_exists("branchFromThought", draft.branch_from, last)
+    return draft.branch_from
+
+
+def _check_exists(field: str, number: int, last: int) -> None:
+    if not 1 <= number <= last:
+        raise BadInput(field, f"{number} does not exist; {_range(last)}")
+
+
+def _range(last: int) -> str:
+    return f"valid range is 1-{last}" if last else "the session has no thought yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The outcome of looking for a session to recover."""
+
+    session: Session | None
+    held: tuple[Session, ...] = ()
+    """Better ones that were passed over because another live agent is in them."""
+
+
+def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]) -> Pick:
+    """The first candidate that no other live agent is in; two live agents are never merged."""
+    held: list[Session] = []
+    for session in candidates:
+        if not is_held(session):
+            return Pick(session, tuple(held))
+        held.append(session)
+    return Pick(None, tuple(held))
+
+
+def other_root(session: Session, root: Root | None) -> str | None:
+    """The session's own root, where it is not the caller's."""
+    if root is None or session.root_uri in (None, root.uri):
+        return None
+    return session.root_uri
+
+
+def of_another_project(session: Session, root: Root | None) -> bool:
+    """Whether the session belongs to a project that is not the caller's, under whichever path."""
+    if root is None or other_root(session, root) is None:
+        return False
+    return root.key is None or session.project_key != root.key

@@ -1,0 +1,375 @@
+"""The SQL of reasoning, functions of a transaction; written once for both engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.project import Root
+from holdfast.reasoning.model import Branch, Session, Status, Thought
+from holdfast.store import Row, Tx
+
+SESSION = (
+    "id, title, tags, domain, status, pinned, root_uri, project_key, thought_count, branch_count, head_hash, damage,"
+    " created_at, updated_at"
+)
+_THOUGHT = (
+    "session_id, number, {content} AS content, next_needed, total, revises, is_revision, branch_id, branch_from,"
+    " needs_more, requested_number, connection_id, created_at"
+)
+WHOLE = _THOUGHT.format(content="content")
+_CUT = _THOUGHT.format(content="substr(content, 1, :cut)")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a page of sessions goes on: after this one, in the order of last use."""
+
+    updated_at: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which sessions are meant: those of a project (None: of all), in one of these states, with all of these tags."""
+
+    root: Root | None
+    statuses: tuple[Status, ...]
+    tags: tuple[str, ...] = ()
+
+
+# -- sessions ---------------------------------------------------------------------------------------------------
+
+
+def session(tx: Tx, session_id: str) -> Session | None:
+    """The session with this id, whatever its state."""
+    row = tx.one(f"SELECT {SESSION} FROM sessions WHERE id = :id", id=session_id)  # noqa: S608
+    return to_session(row) if row else None
+
+
+def add_session(tx: Tx, new: Session) -> None:
+    """Store a new session."""
+    tx.run(
+        "INSERT INTO sessions (id, title, tags, domain, status, pinned, root_uri, project_key, thought_count,"
+        " branch_count, head_hash, created_at, updated_at) VALUES (:id, :title, :tags, :domain, :status, 0, :root_uri,"
+        " :project_key, 0, 0, :head_hash, :created_at, :updated_at)",
+        id=new.id,
+        title=new.title,
+        tags=_tags_text(new.tags),
+        domain=new.domain,
+        status=new.status.value,
+        root_uri=new.root_uri,
+        project_key=new.project_key,
+        head_hash=new.head_hash,
+        created_at=new.created_at,
+        updated_at=new.updated_at,
+    )
+
+
+def newest_use(tx: Tx, root_uri: str) -> int:
+    """When a session of this root was last used; 0 for never."""
+    row = tx.one(
+        "SELECT updated_at FROM sessions WHERE root_uri = :root AND status = 'active' ORDER BY updated_at DESC LIMIT 1",
+        root=root_uri,
+    )
+    return int(row["updated_at"]) if row else 0
+
+
+def pinned_in_root(tx: Tx, root_uri: str) -> list[Session]:
+    """The session that is pinned in this root, if there is one."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND status = 'active' AND pinned = 1"  # noqa: S608
+        " ORDER BY updated_at DESC LIMIT 1",
+        root=root_uri,
+    )
+    return [to_session(row) for row in rows]
+
+
+def active_in_root(tx: Tx, root_uri: str, since: int, limit: int) -> list[Session]:
+    """The root's active sessions used since then, the most recent first."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND status = 'active'"  # noqa: S608
+        " AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit",
+        root=root_uri,
+        since=since,
+        limit=limit,
+    )
+    return [to_session(row) for row in rows]
+
+
+def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[Session]:
+    """The active sessions of a project on any path or machine, the most recent first."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE project_key = :key AND status = 'active'"  # noqa: S608
+        " AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit",
+        key=project_key,
+        since=since,
+        limit=limit,
+    )
+    return [to_session(row) for row in rows]
+
+
+def root_has_sessions(tx: Tx, root_uri: str) -> bool:
+    """Whether anything was kept under exactly this root."""
+    sql = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
+    return tx.one(sql, root=root_uri) is not None
+
+
+def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> list[Session]:
+    """A page of sessions, the most recently used first."""
+    where, params = conditions(scope)
+    if after is not None:
+        where += " AND (updated_at < :at OR (updated_at = :at AND id < :after))"
+        params |= {"at": after.updated_at, "after": after.id}
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",  # noqa: S608
+        **params,
+        limit=limit,
+    )
+    return [to_session(row) for row in rows]
+
+
+def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int | None]]:
+    """The WHERE clause of a scope, with its parameters; column names get `prefix`."""
+    params: dict[str, str | int | None] = {}
+    terms = []
+    if scope.root is not None:
+        terms.append(f"({prefix}root_uri = :root OR {prefix}project_key = :key)")
+        params |= {"root": scope.root.uri, "key": scope.root.key}
+    states = {f"status{place}": status.value for place, status in enumerate(scope.statuses)}
+    terms.append(f"{prefix}status IN ({', '.join(':' + name for name in states)})")
+    params |= states
+    for place, tag in enumerate(scope.tags):
+        # LIKE ignores case on one engine only; removing the tag's JSON text shows whether it is there, on both.
+        terms.append(f"replace({prefix}tags, :tag{place}, '') <> {prefix}tags")
+        params[f"tag{place}"] = json.dumps(tag, ensure_ascii=False)
+    return " AND ".join(terms), params
+
+
+def session_ids_after(tx: Tx, after: str, limit: int) -> list[str]:
+    """A page of all session ids, in the order of the ids."""
+    rows = tx.all("SELECT id FROM sessions WHERE id > :after ORDER BY id LIMIT :limit", after=after, limit=limit)
+    return [row["id"] for row in rows]
+
+
+def set_title(tx: Tx, session_id: str, title: str) -> None:
+    """Rename a session."""
+    tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=title, id=session_id)
+
+
+def set_tags(tx: Tx, session_id: str, tags: Sequence[str]) -> None:
+    """Replace a session's tags."""
+    tx.run("UPDATE sessions SET tags = :tags WHERE id = :id", tags=_tags_text(tags), id=session_id)
+
+
+def set_pinned(tx: Tx, session_id: str, pinned: bool) -> None:
+    """Pin or unpin a session."""
+    tx.run("UPDATE sessions SET pinned = :pinned WHERE id = :id", pinned=int(pinned), id=session_id)
+
+
+def set_status(tx: Tx, session_id: str, status: Status) -> None:
+    """Archive, delete or bring back a session; only an active one stays pinned, and bringing back counts as use."""
+    now = tx.now()
+    if status is Status.ACTIVE:
+        sql = (
+            "UPDATE sessions SET status = 'active', archived_at = NULL, deleted_at = NULL, updated_at = :now"
+            " WHERE id = :id"
+        )
+    elif status is Status.ARCHIVED:
+        sql = "UPDATE sessions SET status = 'archived', pinned = 0, archived_at = :now WHERE id = :id"
+    else:
+        sql = "UPDATE sessions SET status = 'deleted', pinned = 0, deleted_at = :now WHERE id = :id"
+    tx.run(sql, now=now, id=session_id)
+
+
+def link(tx: Tx, session_id: str, linked_id: str) -> bool:
+    """Link two sessions, both ways; says whether that was new."""
+    new = 0
+    for one, other in ((session_id, linked_id), (linked_id, session_id)):
+        new += tx.run(
+            "INSERT INTO session_links (session_id, linked_id, at) VALUES (:one, :other, :at)"
+            " ON CONFLICT (session_id, linked_id) DO NOTHING",
+            one=one,
+            other=other,
+            at=tx.now(),
+        )
+    return new > 0
+
+
+def links(tx: Tx, session_id: str, limit: int) -> list[Row]:
+    """(id, title, root_uri) of the sessions linked with this one that are not deleted."""
+    return tx.all(
+        "SELECT s.id, s.title, s.root_uri FROM session_links l JOIN sessions s ON s.id = l.linked_id"
+        " WHERE l.session_id = :id AND s.status <> 'deleted' ORDER BY l.at, s.id LIMIT :limit",
+        id=session_id,
+        limit=limit,
+    )
+
+
+# -- thoughts ---------------------------------------------------------------------------------------------------
+
+
+def is_repetition(
+    tx: Tx, session_id: str, number: int, content: str, requested: int | None, branch: str | None
+) -> bool:
+    """Whether the thought with this number says the same, was sent with the same number and is on the same branch."""
+    row = tx.one(
+        "SELECT requested_number, branch_id FROM thoughts WHERE session_id = :id AND number = :number"
+        " AND content = :content",
+        id=session_id,
+        number=number,
+        content=content,
+    )
+    return row is not None and (row["requested_number"], row["branch_id"]) == (requested, branch)
+
+
+def highest_number(tx: Tx, session_id: str) -> int:
+    """The number of the newest thought; 0 for none."""
+    row = tx.one("SELECT number FROM thoughts WHERE session_id = :id ORDER BY number DESC LIMIT 1", id=session_id)
+    return int(row["number"]) if row else 0
+
+
+def add_thought(tx: Tx, thought: Thought, prev_hash: str, own_hash: str) -> None:
+    """Store a thought."""
+    tx.run(
+        "INSERT INTO thoughts (session_id, number, content, next_needed, total, revises, is_revision, branch_id,"
+        " branch_from, needs_more, requested_number, connection_id, created_at, prev_hash, hash) VALUES (:session_id,"
+        " :number, :content, :next_needed, :total, :revises, :is_revision, :branch_id, :branch_from, :needs_more,"
+        " :requested_number, :connection_id, :created_at, :prev_hash, :own_hash)",
+        session_id=thought.session_id,
+        number=thought.number,
+        content=thought.content,
+        next_needed=int(thought.next_needed),
+        total=thought.total,
+        revises=thought.revises,
+        is_revision=int(thought.is_revision),
+        branch_id=thought.branch_id,
+        branch_from=thought.branch_from,
+        needs_more=int(thought.needs_more),
+        requested_number=thought.requested_number,
+        connection_id=thought.connection_id,
+        created_at=thought.created_at,
+        prev_hash=prev_hash,
+        own_hash=own_hash,
+    )
+
+
+def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
+    """The session has one thought more."""
+    tx.run(
+        "UPDATE sessions SET thought_count = thought_count + 1, branch_count = branch_count + :branches,"
+        " head_hash = :head, updated_at = :now WHERE id = :id",
+        branches=new_branches,
+        head=head_hash,
+        now=tx.now(),
+        id=session_id,
+    )
+
+
+def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: int | None = None) -> list[Thought]:
+    """The first `limit` thoughts numbered `first` to `last`; `cut` shortens each content to that many characters."""
+    rows = tx.all(
+        f"SELECT {WHOLE if cut is None else _CUT} FROM thoughts"  # noqa: S608
+        " WHERE session_id = :id AND number >= :first AND number <= :last ORDER BY number LIMIT :limit",
+        id=session_id,
+        first=first,
+        last=last,
+        limit=limit,
+        **({} if cut is None else {"cut": cut}),
+    )
+    return [to_thought(row) for row in rows]
+
+
+def thoughts_before(tx: Tx, session_id: str, before: int, limit: int, cut: int) -> list[Thought]:
+    """The last `limit` thoughts numbered below `before`, the newest first, each cut to `cut` characters."""
+    rows = tx.all(
+        f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before"  # noqa: S608
+        " ORDER BY number DESC LIMIT :limit",
+        id=session_id,
+        before=before,
+        limit=limit,
+        cut=cut,
+    )
+    return [to_thought(row) for row in rows]
+
+
+def thought_steps(tx: Tx, session_id: str) -> list[Row]:
+    """Every thought of a session without its text: number, branch, what it revises, its length and its time."""
+    return tx.all(
+        "SELECT number, branch_id, branch_from, revises, length(content) AS length, created_at"
+        " FROM thoughts WHERE session_id = :id ORDER BY number",
+        id=session_id,
+    )
+
+
+def line_ends(tx: Tx, session_id: str, before: int) -> dict[str | None, int]:
+    """The last thought below `before` of the main line (None) and of each branch."""
+    rows = tx.all(
+        "SELECT branch_id, max(number) AS number FROM thoughts WHERE session_id = :id AND number < :before"
+        " GROUP BY branch_id",
+        id=session_id,
+        before=before,
+    )
+    return {row["branch_id"]: row["number"] for row in rows}
+
+
+# -- branches ---------------------------------------------------------------------------------------------------
+
+
+def branch(tx: Tx, session_id: str, branch_id: str) -> Branch | None:
+    """One branch of a session."""
+    row = tx.one(
+        "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id AND branch_id = :branch",
+        id=session_id,
+        branch=branch_id,
+    )
+    return _branch(row) if row else None
+
+
+def extend_branch(tx: Tx, session_id: str, branch_id: str, from_number: int) -> None:
+    """The branch has one thought more; its first one makes it."""
+    tx.run(
+        "INSERT INTO branches (session_id, branch_id, from_number, thought_count, created_at)"
+        " VALUES (:id, :branch, :from_number, 1, :now)"
+        " ON CONFLICT (session_id, branch_id) DO UPDATE SET thought_count = branches.thought_count + 1",
+        id=session_id,
+        branch=branch_id,
+        from_number=from_number,
+        now=tx.now(),
+    )
+
+
+def branches(tx: Tx, session_id: str, limit: int) -> list[Branch]:
+    """The branches of a session, the oldest first."""
+    rows = tx.all(
+        "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id"
+        " ORDER BY created_at, branch_id LIMIT :limit",
+        id=session_id,
+        limit=limit,
+    )
+    return [_branch(row) for row in rows]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------
+
+
+def to_session(row: Row) -> Session:
+    """A session from its row."""
+    return Session(
+        **row | {"tags": tuple(json.loads(row["tags"])), "status": Status(row["status"]), "pinned": bool(row["pinned"])}
+    )
+
+
+def to_thought(row: Row) -> Thought:
+    """A thought from its row."""
+    flags = {name: bool(row[name]) for name in ("next_needed", "is_revision", "needs_more")}
+    return Thought(**row | flags)
+
+
+def _branch(row: Row) -> Branch:
+    return Branch(row["branch_id"], row["from_number"], row["thought_count"])
+
+
+def _tags_text(tags: Sequence[str]) -> str:
+    return json.dumps(list(tags), ensure_ascii=False, separators=(",", ":"))

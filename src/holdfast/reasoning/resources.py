@@ -1,0 +1,151 @@
+"""Sessions and thoughts as resources, and the prompt that puts a project's context in front of an agent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.caller import Caller
+from holdfast.errors import NotFound
+from holdfast.reasoning.export import Format, inline, markdown_thought
+from holdfast.reasoning.service import Reasoning
+from holdfast.reasoning.wording import counted, one_line
+from holdfast.store.events import Event
+from holdfast.wire.tools import Page, Prompt, Resource
+
+SESSIONS = "holdfast://sessions"
+LISTED = 50
+COMPLETED = 100
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+
+
+def session_resource(reasoning: Reasoning) -> Resource:
+    """A whole session."""
+
+    async def read(caller: Caller, values: dict[str, str]) -> str:
+        page = await reasoning.library.export(caller, values["id"], Format.MARKDOWN)
+        text: str = page["text"]
+        if "nextCursor" in page:
+            text += f'\nIt goes on: session {{operation: "export", cursor: "{page["nextCursor"]}"}}.\n'
+        return text
+
+    async def listing(caller: Caller, cursor: str | None) -> Page:
+        found = await reasoning.library.list(caller.root, limit=LISTED, cursor=cursor)
+        items = [
+            (
+                f"{SESSIONS}/{entry['id']}",
+                one_line(entry["title"], 100),
+                f"{counted(entry['thoughtCount'], 'thought')}, last updated {entry['updatedAt']}",
+            )
+            for entry in found["sessions"]
+        ]
+        return Page(items, found.get("nextCursor"))
+
+    async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
+        return await _session_ids(reasoning, caller, typed)
+
+    return Resource(
+        template=f"{SESSIONS}/{{id}}",
+        name="session",
+        description="A thought session with its branches and revisions",
+        read=read,
+        list=listing,
+        complete=complete,
+        changed=changed_sessions,
+    )
+
+
+def thought_resource(reasoning: Reasoning) -> Resource:
+    """One whole thought."""
+
+    async def read(caller: Caller, values: dict[str, str]) -> str:
+        if not _NUMBER.fullmatch(values["n"]):
+            raise NotFound(f"Thought {one_line(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)")
+        return markdown_thought(await reasoning.library.thought(values["id"], int(values["n"]))) + "\n"
+
+    async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
+        if name == "id":
+            return await _session_ids(reasoning, caller, typed)
+        if name != "n" or "id" not in given or (typed and not _NUMBER.fullmatch(typed)):
+            return []
+        session = await reasoning.library.session(given["id"])
+        return completed_numbers(typed, session.thought_count)
+
+    return Resource(
+        template=f"{SESSIONS}/{{id}}/thoughts/{{n}}",
+        name="thought",
+        description="One whole thought of a session",
+        read=read,
+        complete=complete,
+        changed=changed_thoughts,
+    )
+
+
+def changed_sessions(event: Event) -> Sequence[str]:
+    """The session an event changes."""
+    if not event.kind.startswith(("reasoning.session_", "reasoning.thought_")):
+        return ()
+    return (f"{SESSIONS}/{event.subject}",)
+
+
+def changed_thoughts(event: Event) -> Sequence[str]:
+    """The thought an event brings."""
+    if event.kind != "reasoning.thought_added":
+        return ()
+    return (f"{SESSIONS}/{event.subject}/thoughts/{event.data['number']}",)
+
+
+def completed_numbers(typed: str, count: int) -> list[str]:
+    """The thought numbers that begin with what was typed, the newest first."""
+    if not typed:
+        return [str(number) for number in range(count, max(0, count - COMPLETED), -1)]
+    found: list[str] = []
+    first = int(typed)
+    width = 1
+    while first * width <= count and len(found) < COMPLETED * 10:
+        last = min(count, first * width + width - 1)
+        found += [str(number) for number in range(last, max(first * width - 1, last - COMPLETED), -1)]
+        width *= 10
+    return sorted(found, key=int, reverse=True)[:COMPLETED]
+
+
+def continue_prompt(reasoning: Reasoning) -> Prompt:
+    """The project's context as a message."""
+
+    async def render(caller: Caller) -> str:
+        return quoted_context(await reasoning.load_context(caller))
+
+    return Prompt(
+        name="continue",
+        title="Continue this project",
+        description="The last thought session of the current project",
+        render=render,
+    )
+
+
+def quoted_context(reply: dict[str, Any]) -> str:
+    """What was recovered, stated and quoted as data."""
+    lines = [reply["message"]]
+    if not reply["success"]:
+        return "\n".join(lines)
+    session = reply["session"]
+    lines += [f"Title: {inline(session['title'])}", f"Next thought number: {reply['nextThoughtNumber']}"]
+    lines += [
+        f"Branch {branch['branchId']} leaves from thought {branch['fromThought']}"
+        f" ({counted(branch['thoughtCount'], 'thought')})"
+        for branch in reply["branches"]
+    ]
+    lines.append("The last thoughts, quoted from the record of earlier work:")
+    for entry in reply["thoughts"]:
+        branch = f", branch {entry['branchId']}" if "branchId" in entry else ""
+        cut = ", beginning only" if "truncated" in entry else ""
+        lines += ["", f"Thought {entry['thoughtNumber']}{branch}{cut}:"]
+        lines += [f"> {line}" for line in entry["thought"].splitlines()]
+    return "\n".join(lines)
+
+
+async def _session_ids(reasoning: Reasoning, caller: Caller, typed: str) -> list[str]:
+    found = await reasoning.library.list(caller.root, limit=COMPLETED)
+    return [entry["id"] for entry in found["sessions"] if entry["id"].startswith(typed)]

@@ -1,0 +1,77 @@
+"""Retention: recording pauses, old sessions are archived, and what is to be forgotten is really gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.project import Root
+from holdfast.reasoning import limits, projects, upkeep
+from holdfast.reasoning.placing import missing
+from holdfast.store import Store, Tx, calls
+
+
+class Retention:
+    """How long things are kept, and whether they are kept at all."""
+
+    def __init__(self, store: Store, archive_after_ms: int) -> None:
+        self._store = store
+        self._archive_after_ms = archive_after_ms
+
+    async def pause(self, root: Root) -> None:
+        """Record nothing for this project until it is resumed."""
+
+        def write(tx: Tx) -> None:
+            projects.set_paused(tx, root, tx.now())
+            tx.emit("reasoning.recording_paused", root.uri)
+
+        await self._store.write(write)
+
+    async def unpause(self, root: Root) -> None:
+        """Record again for this project."""
+
+        def write(tx: Tx) -> None:
+            projects.set_paused(tx, root, None)
+            tx.emit("reasoning.recording_resumed", root.uri)
+
+        await self._store.write(write)
+
+    async def forget_session(self, session_id: str) -> dict[str, Any]:
+        """Remove a session and everything that mentions it."""
+        limits.session_id(session_id)
+        thoughts = await self._remove(session_id)
+        if thoughts is None:
+            raise missing(session_id)
+        return await self._forgotten("session", sessions=1, thoughts=thoughts)
+
+    async def forget_project(self, root: Root) -> dict[str, Any]:
+        """Remove a project's sessions, under every root it is known by, and the project itself."""
+        sessions = thoughts = 0
+        while ids := await self._store.read(lambda tx: upkeep.sessions_of_project(tx, root)):
+            for session_id in ids:
+                thoughts += await self._remove(session_id) or 0
+                sessions += 1
+        await self._store.write(lambda tx: upkeep.remove_project(tx, root))
+        return await self._forgotten("project", sessions=sessions, thoughts=thoughts)
+
+    async def sweep(self) -> dict[str, int]:
+        """Archive what lies untouched, remove what was deleted long ago, and drop old calls' results."""
+        archived = purged = 0
+        while some := await self._store.write(lambda tx: upkeep.archive_untouched(tx, self._archive_after_ms)):
+            archived += some
+        while ids := await self._store.read(upkeep.past_restoring):
+            for session_id in ids:
+                await self._remove(session_id)
+            purged += len(ids)
+        forgotten_calls = await self._store.write(calls.forget_old)
+        return {"archived": archived, "purged": purged, "calls": forgotten_calls}
+
+    async def _remove(self, session_id: str) -> int | None:
+        thoughts = await self._store.write(lambda tx: upkeep.condemn(tx, session_id))
+        if thoughts is not None:
+            while not await self._store.write(lambda tx: upkeep.remove_some(tx, session_id)):
+                continue
+        return thoughts
+
+    async def _forgotten(self, subject: str, **counts: int) -> dict[str, Any]:
+        await self._store.write(lambda tx: tx.emit("reasoning.forgotten", subject, counts))
+        return {"success": True, **counts}

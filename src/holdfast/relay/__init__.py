@@ -1,0 +1,1 @@
+"""What an agent spawns: the stdio relay and the hook client, standard library only."""

@@ -1,0 +1,121 @@
+"""`holdfast mcp`: the stdio MCP server that an agent spawns."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from holdfast.relay import place
+
+HELP = """\
+usage: holdfast mcp [--toolsets auto|all|LIST] [--home DIR]
+
+Speaks MCP on standard input and output, for an agent to spawn. Passes each message to the Holdfast daemon,
+starts one when none is running, and goes on without a break when the daemon is restarted.
+
+options:
+  --toolsets auto|all|LIST  which tools the agent sees; LIST is names with commas between
+                            (environment: HOLDFAST_TOOLSETS; default: auto)
+  --home DIR                the data directory (environment: HOLDFAST_HOME; default: ~/.holdfast)
+  -h, --help                show this text and exit
+
+examples:
+  claude mcp add holdfast -- holdfast mcp
+  holdfast mcp --toolsets reasoning,briefing
+  HOLDFAST_DAEMON_WAIT=5 holdfast mcp        (say after 5 s, not 30, that no daemon could be reached)
+"""
+
+DAEMON_WAIT = 30.0
+MAX_DAEMON_WAIT = 3600.0
+
+
+class BadUsage(Exception):
+    """The command line or the environment says something the relay cannot do."""
+
+
+class Options:
+    """What the command line and the environment ask for."""
+
+    __slots__ = ("home", "patience", "toolsets")
+
+    def __init__(self, home: str, toolsets: str, patience: float) -> None:
+        self.home = home
+        self.toolsets = toolsets
+        self.patience = patience
+
+
+def main(argv: list[str]) -> int:
+    """Relay until the agent hangs up; returns the exit status."""
+    if "-h" in argv or "--help" in argv:
+        sys.stdout.write(HELP)
+        return 0
+    try:
+        options = read_options(argv)
+    except BadUsage as error:
+        sys.stderr.write(f"holdfast mcp: {error} See `holdfast mcp --help`.\n")
+        return 2
+    try:
+        _relay(options)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def read_options(argv: list[str]) -> Options:
+    """The options in `argv`, completed from the environment; raises BadUsage."""
+    given: dict[str, str] = {}
+    rest = list(argv)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name not in ("--toolsets", "--home"):
+            raise BadUsage(f"{name}: unknown option.")
+        if not equals and not rest:
+            raise BadUsage(f"{name}: a value is missing.")
+        given[name] = value if equals else rest.pop(0)
+        if not given[name]:
+            raise BadUsage(f"{name}: a value is missing.")
+    toolsets = given.get("--toolsets") or os.environ.get("HOLDFAST_TOOLSETS") or "auto"
+    return Options(place.home(given.get("--home")), _toolsets(toolsets), _patience())
+
+
+def _toolsets(text: str) -> str:
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 40):
+            raise BadUsage(f"--toolsets: {name[:60]!r} is not the name of a toolset.")
+    return ",".join(names)
+
+
+def _patience() -> float:
+    text = os.environ.get("HOLDFAST_DAEMON_WAIT")
+    if not text:
+        return DAEMON_WAIT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= MAX_DAEMON_WAIT:
+        raise BadUsage(f"HOLDFAST_DAEMON_WAIT: must be seconds, over 0 and at most {MAX_DAEMON_WAIT:.0f}.")
+    return seconds
+
+
+def _relay(options: Options) -> None:
+    from holdfast.relay.link import Link, hello
+    from holdfast.relay.loop import Loop
+    from holdfast.relay.session import RelaySession
+    from holdfast.version import __version__
+
+    _clear_stopped(options.home)
+    session = RelaySession()
+    link = Link(options.home, session, hello(session.relay, __version__, options.toolsets), __version__)
+    Loop(session, link, options.patience).run()
+
+
+def _clear_stopped(home: str) -> None:
+    """A new relay means that an agent wants Holdfast again."""
+    try:
+        os.unlink(place.stopped_marker(home))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        sys.stderr.write(f"holdfast mcp: cannot remove {error.filename}: {error.strerror}\n")

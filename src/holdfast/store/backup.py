@@ -1,0 +1,221 @@
+"""A backup is always one SQLite file, taken while the store is in use, and restores into either engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from holdfast.errors import Conflict, StoreCorrupt, StoreError
+from holdfast.store import Clock, Store
+from holdfast.store.copying import (
+    Progress,
+    empty_like,
+    postgres_into_sqlite,
+    quiet,
+    sqlite_counts,
+)
+from holdfast.store.files import beside, publish, remove_database, utc_stamp
+from holdfast.store.integrity import integrity_problems
+from holdfast.store.migrations import Migration, load
+from holdfast.store.sqlite import SqliteStore, applied_migrations, connect, in_our_words, system_clock
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres_server import Connection, Server
+
+PAGES_AT_ONCE = 1000
+KEPT_BEFORE_MIGRATIONS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReport:
+    """A finished backup."""
+
+    path: Path
+    engine: str
+    """The engine it was taken from."""
+    schema: int
+    """The number of the newest migration in it."""
+    rows: dict[str, int]
+    size: int
+    """Bytes."""
+
+
+async def backup(
+    store: Store,
+    target: Path,
+    progress: Progress | None = None,
+    *,
+    replace: bool = False,
+    known: list[Migration] | None = None,
+) -> BackupReport:
+    """Copy the whole store into one file, while it goes on working."""
+    watch = progress or quiet
+    if isinstance(store, SqliteStore):
+        return await asyncio.to_thread(backup_sqlite, store.path, target, watch, replace=replace)
+    from holdfast.store.postgres import PostgresStore
+
+    if isinstance(store, PostgresStore):
+        return await asyncio.to_thread(backup_postgres, store.server, target, watch, replace=replace, known=known)
+    raise StoreError(f"No backup is known for the engine {store.engine}.")
+
+
+def backup_sqlite(source: Path, target: Path, progress: Progress = quiet, *, replace: bool = False) -> BackupReport:
+    """Copy a SQLite database that may be in use."""
+    connection = connect(source, readonly=True)
+    try:
+        return _from_sqlite(connection, target, progress, replace=replace)
+    except apsw.Error as error:
+        raise in_our_words(error, source) from error
+    finally:
+        connection.close()
+
+
+def backup_postgres(
+    server: Server,
+    target: Path,
+    progress: Progress = quiet,
+    *,
+    replace: bool = False,
+    known: list[Migration] | None = None,
+) -> BackupReport:
+    """Copy one snapshot of a PostgreSQL store that may be in use."""
+    import psycopg
+
+    from holdfast.store.postgres_server import schema_of
+
+    with server.connect() as connection:
+        schema = schema_of(connection, server)
+        try:
+            return _from_postgres(connection, schema, target, known, progress, replace=replace)
+        except psycopg.Error as error:
+            raise server.refused(error) from error
+
+
+def backup_before_migration(home: Path, clock: Clock = system_clock) -> Callable[[apsw.Connection, Migration], None]:
+    """What SqliteStore.open calls before it changes a store's schema."""
+
+    def take(connection: apsw.Connection, step: Migration) -> None:
+        _from_sqlite(connection, _before(home, step, clock), quiet)
+        _forget_old(home / "backups")
+
+    return take
+
+
+def postgres_backup_before_migration(
+    home: Path, clock: Clock = system_clock, known: list[Migration] | None = None
+) -> Callable[[Connection, Migration], None]:
+    """What PostgresStore.open calls before it changes a store's schema."""
+
+    def take(connection: Connection, step: Migration) -> None:
+        row = connection.execute("SELECT current_schema() AS name").fetchone()
+        if row is None:
+            raise StoreError("The database server did not name its schema.")
+        _from_postgres(connection, str(row["name"]), _before(home, step, clock), known, quiet)
+        _forget_old(home / "backups")
+
+    return take
+
+
+def _before(home: Path, step: Migration, clock: Clock) -> Path:
+    folder = home / "backups"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder / f"before-{step.number:04}-{utc_stamp(clock())}.db"
+
+
+def _forget_old(folder: Path) -> None:
+    newest = sorted(folder.glob("before-*.db"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for path in newest[KEPT_BEFORE_MIGRATIONS:]:
+        path.unlink()
+
+
+def _from_sqlite(source: apsw.Connection, target: Path, progress: Progress, *, replace: bool = False) -> BackupReport:
+    with _draft(target, replace=replace) as draft:
+        # The open read keeps one snapshot for all steps; without it every write elsewhere would restart the copy.
+        source.execute("BEGIN")
+        try:
+            rows = sqlite_counts(source)
+            copy_pages(source, draft, progress)
+        finally:
+            source.execute("ROLLBACK")
+        return _finish(draft, target, "sqlite", rows)
+
+
+def _from_postgres(
+    source: Connection,
+    schema: str,
+    target: Path,
+    known: list[Migration] | None,
+    progress: Progress,
+    *,
+    replace: bool = False,
+) -> BackupReport:
+    from holdfast.store.postgres_server import applied_migrations as applied_in_postgres
+
+    with _draft(target, replace=replace) as draft, source.transaction():
+        source.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        present = {number for number, _, _ in applied_in_postgres(source, schema)}
+        if not present:
+            raise StoreError("There is no Holdfast store in this schema of the database.")
+        connection = connect(draft)
+        try:
+            steps = load() if known is None else known
+            empty_like(connection, [step for step in steps if step.number in present])
+            rows = postgres_into_sqlite(source, schema, connection, progress)
+        finally:
+            connection.close()
+        return _finish(draft, target, "postgres", rows)
+
+
+def copy_pages(source: apsw.Connection, target: Path, progress: Progress = quiet) -> None:
+    """Copy a SQLite database page by page into the file `target`."""
+    copy = apsw.Connection(str(target))
+    try:
+        with copy.backup("main", source, "main") as steps:
+            while not steps.done:
+                steps.step(PAGES_AT_ONCE)
+                progress(1 - steps.remaining / max(steps.page_count, 1), "pages")
+    finally:
+        copy.close()
+
+
+@contextmanager
+def _draft(target: Path, *, replace: bool) -> Iterator[Path]:
+    """A private file beside the target, gone again unless it was finished."""
+    if target.exists() and not replace:
+        raise Conflict(f"{target} exists already.", recovery="Choose another name, or say that it may be replaced.")
+    if not target.parent.is_dir():
+        raise StoreError(f"The folder {target.parent} does not exist.", recovery="Create it first.")
+    draft = beside(target, f".partial-{os.getpid()}")
+    remove_database(draft)
+    draft.touch(mode=0o600)
+    try:
+        yield draft
+    finally:
+        remove_database(draft)
+
+
+def _finish(draft: Path, target: Path, engine: str, rows: dict[str, int]) -> BackupReport:
+    """Check the copy and give it its name."""
+    connection = apsw.Connection(str(draft))
+    try:
+        # One file, with no log beside it, that can also be read from a place where nothing can be written.
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        problems = integrity_problems(connection)
+        if problems:
+            raise StoreCorrupt(f"The backup would be damaged: {problems[0]}")
+        copied = sqlite_counts(connection)
+        if copied != rows:
+            wrong = sorted(name for name in rows if copied.get(name) != rows[name])
+            raise StoreError(f"The backup is incomplete: {', '.join(wrong)}. Nothing was kept of it.")
+        schema = max((number for number, _, _ in applied_migrations(connection)), default=0)
+    finally:
+        connection.close()
+    publish(draft, target)
+    return BackupReport(target, engine, schema, rows, target.stat().st_size)

@@ -1,0 +1,189 @@
+"""Signs that a SQLite database is damaged, cheap enough to look for at every start."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from holdfast.errors import StoreCorrupt
+from holdfast.store import Store, Tx
+from holdfast.store.files import beside, sync
+from holdfast.store.integrity import integrity_problems, problem_lines
+from holdfast.store.sqlite import BUSY_TIMEOUT_MS, SqliteStore, applied_migrations
+
+MAGIC = b"SQLite format 3\0"
+WAL_MAGIC = (0x377F0682, 0x377F0683)
+WAL_VERSION = 3_007_000
+WAL_HEADER, FRAME_HEADER = 32, 24
+
+CREATED = "created"
+"""Written into the data directory once a store has been opened there. An empty or missing database is a new one only
+without it: a file system check may leave a file with no bytes, and that must not pass for a fresh start."""
+
+CORRUPT = "corrupt"
+"""Written into the data directory when damage is met; the next start then checks every page."""
+
+
+def check_at_start(path: Path) -> StoreCorrupt | None:
+    """What is visibly wrong with the database: header, schema, write-ahead log. Reads little, writes nothing."""
+    log = beside(path, "-wal")
+    logged = log.stat().st_size if log.exists() else 0
+    if not path.exists() or path.stat().st_size == 0:
+        state = "is empty" if path.exists() else "is missing"
+        if (path.parent / CREATED).exists() or logged:
+            return StoreCorrupt(f"The database {path.name} {state}, though there was a store here.")
+        return None
+    problem = _header_problem(path, logged) or (_log_header_problem(path, log) if logged else None)
+    return StoreCorrupt(f"The database {path.name} is damaged: {problem}.") if problem else _unreadable(path, log)
+
+
+def check_every_page(path: Path) -> StoreCorrupt | None:
+    """The full check, for a database that gave cause for it."""
+    connection = look_into(path)
+    try:
+        problems = integrity_problems(connection)
+    except apsw.Error as error:
+        problems = [str(error)]
+    finally:
+        connection.close()
+    return StoreCorrupt(f"The database {path.name} is damaged: {problems[0]}.") if problems else None
+
+
+async def quick_check(store: Store) -> StoreCorrupt | None:
+    """The background check of a running store; damage is also reported to the store's own `corrupt`."""
+    if not isinstance(store, SqliteStore):
+        return None
+
+    def look(tx: Tx) -> list[str]:
+        return problem_lines(row["quick_check"] for row in tx.all("PRAGMA quick_check(1)"))
+
+    try:
+        found = await store.read(look)
+    except StoreCorrupt as error:
+        return error
+    if not found:
+        return None
+    damage = StoreCorrupt(f"The database {store.path.name} is damaged: {found[0]}.")
+    store.report_damage(damage)
+    return damage
+
+
+def mark(home: Path, name: str, text: str) -> None:
+    """Leave a note for the next start; it is on disk when this returns."""
+    note = home / name
+    handle = os.open(note, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    sync(home)
+
+
+def look_into(path: Path) -> apsw.Connection:
+    """A connection that changes neither the database nor its log."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+def page_size(header: bytes) -> int:
+    """The page size a database header names; 0 when it names none."""
+    if len(header) < 100 or not header.startswith(MAGIC):
+        return 0
+    size = int.from_bytes(header[16:18], "big")
+    size = 65536 if size == 1 else size
+    return size if size >= 512 and size & (size - 1) == 0 else 0
+
+
+def _header_problem(path: Path, logged: int) -> str | None:
+    with path.open("rb") as file:
+        header = file.read(100)
+    size = page_size(header)
+    if size == 0:
+        return "its header is not that of a SQLite database"
+    pages = int.from_bytes(header[28:32], "big")
+    # While there is a log, a checkpoint may have been cut off in the middle, and the log completes the file.
+    if not logged and header[24:28] == header[92:96] and path.stat().st_size < pages * size:
+        return f"it was cut off after {path.stat().st_size} of {pages * size} bytes"
+    return None
+
+
+def _log_header_problem(path: Path, log: Path) -> str | None:
+    with path.open("rb") as file:
+        size = page_size(file.read(100))
+    with log.open("rb") as file:
+        header = file.read(WAL_HEADER)
+        rest = file.read(FRAME_HEADER)
+    if len(header) < WAL_HEADER or (not any(header) and not any(rest)):
+        return None  # nothing was ever synced into it
+    magic, version, logged_size = struct.unpack(">III", header[:12])
+    if magic not in WAL_MAGIC or version != WAL_VERSION or logged_size != size:
+        return "the header of its write-ahead log is not readable"
+    if _checksum(header[:24], big_endian=magic == WAL_MAGIC[1]) != struct.unpack(">II", header[24:32]):
+        return "the header of its write-ahead log does not match its checksum"
+    return None
+
+
+def _checksum(data: bytes, *, big_endian: bool) -> tuple[int, int]:
+    words = struct.unpack(f"{'>' if big_endian else '<'}{len(data) // 4}I", data)
+    one = two = 0
+    for first, second in zip(words[::2], words[1::2], strict=True):
+        one = (one + first + two) & 0xFFFFFFFF
+        two = (two + second + one) & 0xFFFFFFFF
+    return one, two
+
+
+def _unreadable(path: Path, log: Path) -> StoreCorrupt | None:
+    connection = look_into(path)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        applied_migrations(connection)
+        valid = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
+        cut = unread_commits(log, max(valid, 0))
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return StoreCorrupt(f"The database {path.name} is damaged: {error}.")
+    finally:
+        connection.close()
+    if cut is not None:
+        return StoreCorrupt(
+            f"The write-ahead log of {path.name} is damaged at frame {cut.frame}: about {cut.commits} committed"
+            " transactions after it cannot be read."
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class CutLog:
+    """A log that is damaged in the middle."""
+
+    frame: int
+    commits: int
+
+
+def unread_commits(log: Path, valid: int) -> CutLog | None:
+    """Whether transactions that had been acknowledged stand in the log behind its first unreadable frame.
+
+    SQLite reads a log up to the first frame that fails its checksum and forgets the rest without a word. That is right
+    for one transaction, which a crash may have cut off; but the next one is only written after the one before was
+    synced, so two commits behind the last valid frame mean that the log was damaged later.
+    """
+    if not log.exists() or log.stat().st_size < WAL_HEADER:
+        return None
+    commits = 0
+    with log.open("rb") as file:
+        header = file.read(WAL_HEADER)
+        size, salts = int.from_bytes(header[8:12], "big"), header[16:24]
+        if size < 512:
+            return None
+        file.seek(WAL_HEADER + valid * (FRAME_HEADER + size))
+        while len(frame := file.read(FRAME_HEADER)) == FRAME_HEADER:
+            if frame[8:16] == salts and any(frame[4:8]):
+                commits += 1
+            file.seek(size, os.SEEK_CUR)
+    return CutLog(valid + 1, commits) if commits >= 2 else None

@@ -1,0 +1,307 @@
+"""PostgreSQL through psycopg: pooled connections in threads, one transaction per closure, LISTEN for wake-ups."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import psycopg
+import psycopg_pool
+from psycopg import errors as refusals
+
+from holdfast.errors import StoreError
+from holdfast.store import Ids, Row, Tx, events
+from holdfast.store.backlog import Backlog
+from holdfast.store.listeners import Listeners
+from holdfast.store.migrations import Migration
+from holdfast.store.placeholders import for_psycopg
+from holdfast.store.postgres_server import Server, advisory_key, schema_of
+from holdfast.store.postgres_server import migrate as migrate_server
+from holdfast.store.sqlite import random_id
+
+T = TypeVar("T")
+
+Connection = psycopg.Connection[Row]
+
+CONNECTIONS = 8
+ATTEMPTS = 12
+"""How often a closure is run when the server keeps choosing it as the victim of a deadlock or hangs up on it."""
+POOL_SECONDS = 10.0
+CHANNEL = "holdfast_events"
+LOOK_SECONDS = 0.5
+"""How long the listening thread waits at a stretch before it looks whether it should end."""
+RECONNECT_FIRST, RECONNECT_MOST = 0.1, 5.0
+
+_log = logging.getLogger(__name__)
+
+
+def no_offset() -> int:
+    """The server's clock as it is."""
+    return 0
+
+
+class PostgresTx:
+    """One PostgreSQL transaction."""
+
+    engine = "postgres"
+
+    def __init__(self, connection: Connection, schema: str, offset: Callable[[], int], ids: Ids) -> None:
+        self._connection = connection
+        self._schema = schema
+        self._offset = offset
+        self._ids = ids
+        self._now: int | None = None
+        self._emitted: list[tuple[str, str, dict[str, Any]]] = []
+
+    def one(self, sql: str, /, **params: Any) -> Row | None:
+        rows = self.all(sql, **params)
+        return rows[0] if rows else None
+
+    def all(self, sql: str, /, **params: Any) -> list[Row]:
+        cursor = self._execute(sql, params)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def run(self, sql: str, /, **params: Any) -> int:
+        return max(self._execute(sql, params).rowcount, 0)
+
+    def now(self) -> int:
+        if self._now is None:
+            row = self.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms")
+            if row is None:
+                raise StoreError("The database server did not tell the time.")
+            self._now = int(row["ms"]) + self._offset()
+        return self._now
+
+    def new_id(self) -> str:
+        return self._ids()
+
+    def lock(self, name: str) -> None:
+        self._execute("SELECT pg_advisory_xact_lock(:key)", {"key": advisory_key(self._schema, name)})
+
+    def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
+        self._emitted.append((kind, subject, data or {}))
+
+    def flush(self) -> None:
+        """Write the emitted events, and tell every daemon on this schema once they are committed."""
+        if self._emitted:
+            events.append(self, self._emitted)
+            self._execute("SELECT pg_notify(:channel, :schema)", {"channel": CHANNEL, "schema": self._schema})
+
+    def _execute(self, sql: str, params: dict[str, Any]) -> psycopg.Cursor[Row]:
+        nulls = frozenset(name for name, value in params.items() if value is None)
+        # The schema keeps flags as integers on both engines; PostgreSQL would not take a boolean for one.
+        bound = {name: int(value) if isinstance(value, bool) else value for name, value in params.items()}
+        # The text is the capability's own SQL; what comes from outside is only ever bound.
+        return self._connection.execute(for_psycopg(sql, nulls), bound)
+
+
+class _RunAgain(Exception):
+    """The transaction left no trace and may be run again."""
+
+    def __init__(self, cause: psycopg.Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class PostgresStore:
+    """The engine for many machines."""
+
+    engine = "postgres"
+
+    def __init__(
+        self, server: Server, schema: str, *, clock_offset: Callable[[], int] = no_offset, ids: Ids = random_id
+    ) -> None:
+        self.server = server
+        self.schema = schema
+        self.ids = ids
+        self._offset = clock_offset
+        self._backlog = Backlog()
+        self._listeners = Listeners()
+        self._listening: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="store")
+        self._pool: psycopg_pool.ConnectionPool[Connection] = psycopg_pool.ConnectionPool(
+            server.url,
+            connection_class=psycopg.Connection[Row],
+            kwargs=server.settings(),
+            configure=server.configure,
+            min_size=1,
+            max_size=CONNECTIONS,
+            timeout=POOL_SECONDS,
+            name="holdfast",
+            open=True,
+        )
+
+    @staticmethod
+    def open(
+        url: str,
+        *,
+        clock_offset: Callable[[], int] = no_offset,
+        ids: Ids = random_id,
+        known: list[Migration] | None = None,
+        before_migration: Callable[[Connection, Migration], None] | None = None,
+    ) -> PostgresStore:
+        """Connect to the server at `url` and bring the schema named by its search_path up to date.
+
+        `before_migration` is called with the first pending step, on a store that already has data.
+        """
+        server = Server(url)
+        with server.connect() as connection:
+            schema = schema_of(connection, server)
+            try:
+                migrate_server(connection, schema, known, before_migration)
+            except psycopg.Error as error:
+                raise server.refused(error) from error
+        return PostgresStore(server, schema, clock_offset=clock_offset, ids=ids)
+
+    async def write(self, fn: Callable[[Tx], T]) -> T:
+        """Run `fn` in a transaction; when this returns, its effect is on disk."""
+        return await self._in_thread(lambda: self._repeat(lambda: self._write_once(fn)))
+
+    async def read(self, fn: Callable[[Tx], T]) -> T:
+        """Run `fn` on a consistent snapshot."""
+        return await self._in_thread(lambda: self._repeat(lambda: self._read_once(fn)))
+
+    def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Call `wake` after events were committed, by whichever daemon."""
+        stop = self._listeners.add(wake)
+        if self._listening is None:
+            self._listening = threading.Thread(target=self._listen_loop, name="store-listen", daemon=True)
+            self._listening.start()
+        return stop
+
+    async def close(self) -> None:
+        """Finish what is queued and close every connection."""
+        if not self._backlog.close():
+            return
+        self._stop.set()
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        self._workers.shutdown()
+        if self._listening is not None:
+            self._listening.join()
+        self._pool.close()
+
+    # -- threads ----------------------------------------------------------------------------------------------------
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        self._backlog.enter()
+        try:
+            done: Future[T] = self._workers.submit(work)
+        except BaseException:
+            self._backlog.leave()
+            raise
+        # The place is given back when the work ends, not when its caller stops waiting for it.
+        done.add_done_callback(lambda _: self._backlog.leave())
+        return await asyncio.wrap_future(done)
+
+    def _repeat(self, once: Callable[[], T]) -> T:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return once()
+            except _RunAgain as again:
+                if attempt == ATTEMPTS:
+                    raise self.server.refused(again.cause) from again.cause
+                # Two victims of one deadlock must not meet again at once.
+                time.sleep(random.uniform(0, 0.01) * attempt)  # noqa: S311 - no secret
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _write_once(self, fn: Callable[[Tx], T]) -> T:
+        connection = self._borrow()
+        try:
+            tx = PostgresTx(connection, self.schema, self._offset, self.ids)
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                value = fn(tx)
+                tx.flush()
+            except BaseException as error:
+                raise self._undone(connection, error) from error
+            self._commit(connection)
+            return value
+        finally:
+            self._pool.putconn(connection)
+
+    def _read_once(self, fn: Callable[[Tx], T]) -> T:
+        connection = self._borrow()
+        try:
+            try:
+                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                value = fn(PostgresTx(connection, self.schema, self._offset, self.ids))
+            except BaseException as error:
+                raise self._undone(connection, error) from error
+            self._rollback(connection)
+            return value
+        finally:
+            self._pool.putconn(connection)
+
+    def _borrow(self) -> Connection:
+        try:
+            return self._pool.getconn()
+        except psycopg_pool.PoolTimeout as error:
+            raise self.server.unreachable("no connection within the time limit") from error
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            outcome = connection.execute("COMMIT").statusmessage
+        except psycopg.Error as error:
+            if connection.closed or connection.broken:
+                raise StoreError(
+                    "The connection to the database broke while the change was being committed; it may or may not"
+                    " have taken effect; repeating the call is safe.",
+                    recovery="Repeat the call.",
+                ) from error
+            if isinstance(error, refusals.DeadlockDetected | refusals.SerializationFailure):
+                raise _RunAgain(error) from error
+            raise self.server.refused(error) from error
+        if outcome != "COMMIT":
+            # The closure caught an error of the server's; PostgreSQL then turns COMMIT into ROLLBACK without a word.
+            raise StoreError("The database undid the change because one of its statements had failed.")
+
+    def _undone(self, connection: Connection, error: BaseException) -> BaseException:
+        """Undo the transaction and say what its error means: run again, refused, or the closure's own."""
+        self._rollback(connection)
+        if not isinstance(error, psycopg.Error):
+            return error
+        if isinstance(error, refusals.DeadlockDetected | refusals.SerializationFailure):
+            return _RunAgain(error)
+        if connection.closed or connection.broken:
+            # Its neighbours in the pool have most likely lost the same server.
+            self._pool.check()
+            return _RunAgain(error)
+        return self.server.refused(error)
+
+    @staticmethod
+    def _rollback(connection: Connection) -> None:
+        if connection.closed or connection.broken:
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error:
+            connection.close()  # the server undoes what a lost connection had begun; the pool opens another
+
+    def _listen_loop(self) -> None:
+        wait = RECONNECT_FIRST
+        while not self._stop.is_set():
+            try:
+                with self.server.connect() as connection:
+                    connection.execute(f"LISTEN {CHANNEL}")
+                    wait = RECONNECT_FIRST
+                    self._listeners.wake()  # for what was committed while nobody listened
+                    while not self._stop.is_set():
+                        self._pass_on(connection)
+            except (psycopg.Error, StoreError) as error:
+                _log.warning("Lost the database's wake-ups, connecting again: %s", self.server.without_password(error))
+                self._stop.wait(wait)
+                wait = min(wait * 2, RECONNECT_MOST)
+
+    def _pass_on(self, connection: Connection) -> None:
+        for notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
+            if notice.payload == self.schema:
+                self._listeners.wake()

@@ -1,0 +1,154 @@
+"""The PostgreSQL server behind a URL: connecting, the schema in it, its migrations, its errors in our words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+from psycopg import errors as refusals
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+from psycopg.types.numeric import NumericLoader
+from psycopg.types.string import StrDumper
+
+from holdfast.errors import BadInput, StoreError
+from holdfast.store import Row
+from holdfast.store.migrations import LEDGER, Migration, load, pending
+from holdfast.version import __version__
+
+CONNECT_SECONDS = 10
+
+Connection = psycopg.Connection[Row]
+
+
+class _NumberLoader(NumericLoader):
+    """Sums and averages as SQLite gives them: a whole number as int, any other as float."""
+
+    def load(self, data: Any) -> Any:
+        value: Decimal = super().load(data)
+        return int(value) if value == value.to_integral_value() else float(value)
+
+
+class Server:
+    """Where the database is; knows how to talk about it without its password."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        try:
+            self._parts = conninfo_to_dict(url)
+        except psycopg.ProgrammingError:
+            # The parser quotes what it could not read, and that may be the password.
+            raise BadInput(
+                "database URL",
+                "is not a PostgreSQL URL",
+                recovery="Write it as postgresql://user:password@host:5432/database.",
+            ) from None
+
+    @staticmethod
+    def settings() -> dict[str, Any]:
+        """How every connection is made."""
+        return {"autocommit": True, "row_factory": dict_row, "connect_timeout": CONNECT_SECONDS}
+
+    @staticmethod
+    def configure(connection: psycopg.Connection[Any]) -> None:
+        """Make values look the same as on SQLite."""
+        connection.adapters.register_dumper(str, StrDumper)
+        connection.adapters.register_loader("numeric", _NumberLoader)
+
+    def connect(self) -> Connection:
+        """A connection of one's own, outside the pool."""
+        try:
+            connection: Connection = psycopg.connect(self.url, **self.settings())
+        except psycopg.OperationalError as error:
+            # `from None`: the cause's text is kept, and only without the password.
+            raise self.unreachable(self.without_password(error)) from None
+        self.configure(connection)
+        return connection
+
+    def __str__(self) -> str:
+        parts = self._parts
+        where = parts.get("host") or parts.get("hostaddr") or "the local server"
+        port = f":{parts['port']}" if parts.get("port") else ""
+        return f"{where}{port}, database {parts.get('dbname') or 'of the same name as the user'}"
+
+    def without_password(self, error: BaseException | str) -> str:
+        """The error's first line, fit to be shown and logged."""
+        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        password = self._parts.get("password")
+        return text.replace(str(password), "***") if password else text
+
+    def unreachable(self, reason: str) -> StoreError:
+        """The server does not answer."""
+        return StoreError(
+            f"The PostgreSQL server cannot be reached ({self}): {reason}.",
+            recovery="Check that it runs and that HOLDFAST_DATABASE_URL is right.",
+        )
+
+    def refused(self, error: psycopg.Error) -> StoreError:
+        """The server answered, and said no."""
+        if isinstance(error, refusals.DiskFull):
+            return StoreError(
+                "The database server's disk is full; nothing was written.",
+                recovery="Free some room and repeat the call.",
+            )
+        return StoreError(f"The database refused: {self.without_password(error)}")
+
+
+def advisory_key(schema: str, name: str) -> int:
+    """A lock's number; advisory locks belong to the whole database, so the schema is part of it."""
+    digest = hashlib.blake2b(f"{schema}\0{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+def schema_of(connection: Connection, server: Server) -> str:
+    """The schema in which the tables are, from the URL's search_path."""
+    row = connection.execute("SELECT current_schema() AS name, current_setting('search_path') AS path").fetchone()
+    if row is None or row["name"] is None:
+        path = row["path"] if row else ""
+        raise StoreError(
+            f"No schema of the search path ({path}) exists ({server}).",
+            recovery="Create it with CREATE SCHEMA, or leave search_path out of the URL.",
+        )
+    return str(row["name"])
+
+
+def applied_migrations(connection: Connection, schema: str) -> list[tuple[int, str, str]]:
+    """(number, name, program) of every step in this schema; none in a new one."""
+    found = connection.execute(
+        "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'schema_migrations'", (schema,)
+    ).fetchone()
+    if found is None:
+        return []
+    rows = connection.execute("SELECT number, name, program FROM schema_migrations ORDER BY number").fetchall()
+    return [(row["number"], row["name"], row["program"]) for row in rows]
+
+
+def migrate(
+    connection: Connection,
+    schema: str,
+    known: list[Migration] | None = None,
+    before_migration: Callable[[Connection, Migration], None] | None = None,
+) -> None:
+    """Apply what is pending, each step in a transaction of its own, while no other daemon does."""
+    lock = advisory_key(schema, "migrations")
+    connection.execute("SELECT pg_advisory_lock(%s)", (lock,))
+    try:
+        applied = applied_migrations(connection, schema)
+        steps = pending(applied, load() if known is None else known)
+        if steps and applied and before_migration is not None:
+            before_migration(connection, steps[0])
+        for step in steps:
+            with connection.transaction():
+                connection.execute(LEDGER)
+                connection.execute(step.scripts["postgres"].encode())
+                connection.execute(
+                    "INSERT INTO schema_migrations (number, name, program, applied_at)"
+                    " VALUES (%s, %s, %s, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)",
+                    (step.number, step.name, __version__),
+                )
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (lock,))

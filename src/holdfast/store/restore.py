@@ -1,0 +1,254 @@
+"""A backup put back, into either engine; what it replaces is kept or was said to be replaceable."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+
+from holdfast.errors import BadInput, Conflict, NotFound, StoreCorrupt, StoreError
+from holdfast.store import Clock
+from holdfast.store.backup import copy_pages
+from holdfast.store.copying import (
+    Progress,
+    Table,
+    postgres_tables,
+    quiet,
+    quote,
+    require_same_columns,
+    rows_into_postgres,
+    rows_of_sqlite,
+    sqlite_counts,
+    sqlite_tables,
+)
+from holdfast.store.files import COMPANIONS, beside, publish, remove_database, replace_database, utc_stamp
+from holdfast.store.integrity import integrity_problems
+from holdfast.store.migrations import Migration, load, pending
+from holdfast.store.sqlite import applied_migrations, connect, in_our_words, migrate, system_clock
+
+if TYPE_CHECKING:
+    from holdfast.store.postgres_server import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """A finished restore."""
+
+    engine: str
+    rows: dict[str, int]
+    migrated: list[int]
+    """The steps that the backup's schema was behind."""
+    previous: Path | None
+    """Where the database that was there before is kept."""
+
+
+def check_backup(source: Path, known: list[Migration] | None = None) -> list[Migration]:
+    """Refuse what is not a whole Holdfast backup this program can read; returns the steps it is behind."""
+    if not source.is_file():
+        raise NotFound(f"There is no file {source}.")
+    connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        applied = applied_migrations(connection)
+        if not applied:
+            raise BadInput("backup", f"{source.name} is a SQLite file, but not one of Holdfast's")
+        steps = pending(applied, load() if known is None else known)
+        problems = integrity_problems(connection)
+        if problems:
+            raise StoreCorrupt(f"The backup {source.name} is damaged: {problems[0]}", recovery="Use another one.")
+        return steps
+    except apsw.NotADBError:
+        raise BadInput("backup", f"{source.name} is not a SQLite file") from None
+    except apsw.Error as error:
+        raise in_our_words(error, source) from error
+    finally:
+        connection.close()
+
+
+def restore_sqlite(
+    source: Path,
+    path: Path,
+    progress: Progress = quiet,
+    *,
+    clock: Clock = system_clock,
+    known: list[Migration] | None = None,
+) -> RestoreReport:
+    """Put the backup in the place of the database at `path`, which is kept under another name."""
+    steps = check_backup(source, known)
+    _require_unused(path)
+    draft = beside(path, f".restoring-{os.getpid()}")
+    try:
+        rows = _copy_up_to_date(source, draft, steps, clock, progress)
+        previous = None
+        if path.exists():
+            previous = beside(path, f".before-restore-{utc_stamp(clock())}")
+            replace_database(path, draft, previous)
+        else:
+            for suffix in COMPANIONS:
+                beside(path, suffix).unlink(missing_ok=True)
+            publish(draft, path)
+        return RestoreReport("sqlite", rows, [step.number for step in steps], previous)
+    finally:
+        remove_database(draft)
+
+
+def restore_postgres(
+    source: Path,
+    url: str,
+    progress: Progress = quiet,
+    *,
+    replace: bool = False,
+    clock: Clock = system_clock,
+    known: list[Migration] | None = None,
+) -> RestoreReport:
+    """Put the backup into a PostgreSQL schema, in one transaction; one with data in it must be replaceable."""
+    import psycopg
+
+    from holdfast.store.postgres_server import Server, advisory_key, schema_of
+    from holdfast.store.postgres_server import migrate as migrate_server
+
+    steps = check_backup(source, known)
+    server = Server(url)
+    with tempfile.TemporaryDirectory(prefix="holdfast-restore-") as folder:
+        draft = Path(folder) / "backup.db"
+        rows = _copy_up_to_date(source, draft, steps, clock, quiet)
+        file = apsw.Connection(str(draft), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            with server.connect() as connection, connection.transaction():
+                schema = schema_of(connection, server)
+                # The lock of the migrations: no daemon starts on this schema in the middle of a restore.
+                lock = advisory_key(schema, "migrations")
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
+                migrate_server(connection, schema, known)
+                _load(file, connection, schema, progress, replace=replace, known=known)
+        except psycopg.Error as error:
+            raise server.refused(error) from error
+        finally:
+            file.close()
+    return RestoreReport("postgres", rows, [step.number for step in steps], None)
+
+
+def _require_unused(path: Path) -> None:
+    """Refuse while a daemon has the database open: it would go on writing into the file that was moved away."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    connection = apsw.Connection(str(path))
+    try:
+        # Leaving WAL needs the file alone, and empties the log into it.
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+    except apsw.BusyError:
+        raise Conflict("The database is in use.", recovery="Stop the daemon first: holdfast stop") from None
+    except (apsw.CorruptError, apsw.NotADBError):
+        return  # a damaged database is a good reason to restore one; it is kept as it is
+    finally:
+        connection.close()
+
+
+def _copy_up_to_date(
+    source: Path, draft: Path, steps: list[Migration], clock: Clock, progress: Progress
+) -> dict[str, int]:
+    """A copy of the backup with this program's schema."""
+    remove_database(draft)
+    draft.touch(mode=0o600)
+    original = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        expected = sqlite_counts(original)
+        copy_pages(original, draft, progress)
+    finally:
+        original.close()
+    connection = connect(draft)
+    try:
+        if sqlite_counts(connection) != expected:
+            raise StoreError("The backup could not be copied completely; nothing was changed.")
+        migrate(connection, clock, steps)
+        rows = sqlite_counts(connection)
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+    finally:
+        connection.close()
+    return rows
+
+
+def _load(
+    file: apsw.Connection,
+    connection: Connection,
+    schema: str,
+    progress: Progress,
+    *,
+    replace: bool,
+    known: list[Migration] | None,
+) -> None:
+    tables = sqlite_tables(file)
+    theirs = postgres_tables(connection, schema)
+    for table in tables:
+        require_same_columns(table, theirs.get(table.name))
+    if not replace:
+        _require_empty(connection, tables, load() if known is None else known)
+    with _foreign_keys_set_aside(connection, schema, tables):
+        names = ", ".join(table.quoted for table in tables)
+        connection.execute(f"TRUNCATE {names}".encode())
+        for done, table in enumerate(tables):
+            progress(done / len(tables), table.name)
+            rows_into_postgres(connection, table, rows_of_sqlite(file, table))
+    for table in tables:
+        _continue_numbering(connection, table)
+    loaded = {table.name: _count(connection, table) for table in tables}
+    if loaded != sqlite_counts(file):
+        raise StoreError("The backup did not arrive completely; nothing was changed.")
+
+
+def _require_empty(connection: Connection, tables: list[Table], known: list[Migration]) -> None:
+    """Empty means: no row but those that the migrations themselves put there."""
+    new = apsw.Connection(":memory:")
+    try:
+        migrate(new, lambda: 0, known)
+        fresh = sqlite_counts(new)
+    finally:
+        new.close()
+    head = connection.execute("SELECT seq FROM event_head WHERE id = 1").fetchone()
+    filled = [table.name for table in tables if _count(connection, table) > fresh.get(table.name, 0)]
+    if filled or (head is not None and head["seq"] > 0):
+        raise Conflict(
+            f"The PostgreSQL schema holds data already ({', '.join(filled) or 'events'}).",
+            recovery="Choose an empty one, or say that it may be replaced.",
+        )
+
+
+@contextmanager
+def _foreign_keys_set_aside(connection: Connection, schema: str, tables: list[Table]) -> Iterator[None]:
+    """Take the foreign keys away and put them back, checked: the order of the tables then does not matter."""
+    keys = connection.execute(
+        "SELECT r.relname AS tab, c.conname AS name, pg_get_constraintdef(c.oid) AS definition"
+        " FROM pg_constraint c JOIN pg_class r ON r.oid = c.conrelid JOIN pg_namespace n ON n.oid = r.relnamespace"
+        " WHERE n.nspname = %s AND c.contype = 'f' AND r.relname = ANY(%s)",
+        (schema, [table.name for table in tables]),
+    ).fetchall()
+    for key in keys:
+        connection.execute(f"ALTER TABLE {quote(key['tab'])} DROP CONSTRAINT {quote(key['name'])}".encode())
+    yield
+    for key in keys:
+        add = f"ALTER TABLE {quote(key['tab'])} ADD CONSTRAINT {quote(key['name'])} {key['definition']}"
+        connection.execute(add.encode())
+
+
+def _continue_numbering(connection: Connection, table: Table) -> None:
+    identity = connection.execute(
+        "SELECT attname AS name FROM pg_attribute WHERE attrelid = %s::regclass AND attidentity <> ''",
+        (table.quoted,),
+    ).fetchall()
+    for row in identity:
+        column = quote(row["name"])
+        set_next = (
+            f"SELECT setval(pg_get_serial_sequence(%s, %s), coalesce(max({column}), 0) + 1, false)"  # noqa: S608
+            f" FROM {table.quoted}"
+        )
+        connection.execute(set_next.encode(), (table.quoted, row["name"]))
+
+
+def _count(connection: Connection, table: Table) -> int:
+    row = connection.execute(f"SELECT count(*) AS n FROM {table.quoted}".encode()).fetchone()  # noqa: S608
+    return int(row["n"]) if row else 0

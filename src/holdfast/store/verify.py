@@ -1,0 +1,177 @@
+"""Is everything that is stored still whole? The engine's own checks, then those of the capabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from holdfast.errors import StoreCorrupt
+from holdfast.store import Row, Store, Tx
+from holdfast.store.copying import Progress, quiet
+from holdfast.store.integrity import problem_lines
+from holdfast.store.sqlite import SqliteStore
+
+DATABASE = "database"
+"""The name of the engine's own check, and the subject of what it finds."""
+ROWS_AT_ONCE = 2000
+PROBLEMS_MOST = 1000
+"""A ruined store has one problem per row; the first thousand say enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it must be."""
+
+    subject: str
+    """What it is about: a session, a table, the event log."""
+    text: str
+    known: bool = False
+    """Whether it was found, and told, before: a loss that a salvage reported."""
+
+
+Check = Callable[[Tx], Iterable[Problem]]
+"""Looks at one kind of thing and names what is wrong; reads in batches, because there may be very much of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was checked and what was found."""
+
+    checked: list[str]
+    problems: list[Problem]
+    complete: bool
+    """False when there were more problems than are listed."""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is wrong."""
+        return all(problem.known for problem in self.problems)
+
+    def lines(self) -> list[str]:
+        """The report as text."""
+        found = [f"{problem.subject}: {problem.text}" for problem in self.problems]
+        more = [] if self.complete else [f"and more; only the first {PROBLEMS_MOST} are listed"]
+        return [f"Checked: {', '.join(self.checked)}.", *(found or ["No problem was found."]), *more]
+
+
+async def verify(
+    store: Store, checks: Mapping[str, Check] | None = None, progress: Progress | None = None
+) -> VerifyReport:
+    """Check the database, the event log and whatever `checks` names, on one snapshot."""
+    watch = progress or quiet
+    every: dict[str, Check] = {DATABASE: check_engine, "events": check_events, **(checks or {})}
+
+    def run(tx: Tx) -> VerifyReport:
+        problems: list[Problem] = []
+        for done, (name, check) in enumerate(every.items()):
+            watch(done / len(every), name)
+            for problem in _as_far_as_it_reads(name, check, tx):
+                if len(problems) == PROBLEMS_MOST:
+                    return VerifyReport(list(every)[: done + 1], problems, complete=False)
+                problems.append(problem)
+        watch(1.0, "done")
+        return VerifyReport(list(every), problems, complete=True)
+
+    report = await store.read(run)
+    damaged = next((problem for problem in report.problems if problem.subject == DATABASE), None)
+    if damaged is not None and isinstance(store, SqliteStore):
+        store.report_damage(StoreCorrupt(f"The database {store.path.name} is damaged: {damaged.text}"))
+    return report
+
+
+def _as_far_as_it_reads(name: str, check: Check, tx: Tx) -> Iterator[Problem]:
+    try:
+        yield from check(tx)
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        yield Problem(DATABASE, f"{name} could not be read to the end: {error}")
+
+
+def in_batches(tx: Tx, sql: str, key: str, after: Any, **params: Any) -> Iterator[Row]:
+    """Every row of `sql`, a batch at a time: it selects `WHERE key > :after ORDER BY key LIMIT :limit`."""
+    while batch := tx.all(sql, after=after, limit=ROWS_AT_ONCE, **params):
+        yield from batch
+        after = batch[-1][key]
+
+
+def check_engine(tx: Tx) -> Iterator[Problem]:
+    """The engine's own opinion."""
+    return _check_sqlite(tx) if tx.engine == "sqlite" else _check_postgres(tx)
+
+
+def check_events(tx: Tx) -> Iterator[Problem]:
+    """Events are numbered without gap up to the head; old ones may have been trimmed from the front."""
+    head = tx.one("SELECT seq FROM event_head WHERE id = 1")
+    if head is None:
+        yield Problem("events", "the counter is missing")
+        return
+    span = tx.one("SELECT min(seq) AS first, max(seq) AS last, count(*) AS n FROM events")
+    if span is None or span["first"] is None:
+        return
+    if span["last"] != head["seq"]:
+        yield Problem("events", f"the newest is {span['last']}, but the counter says {head['seq']}")
+    if span["n"] == span["last"] - span["first"] + 1:
+        return
+    expected = span["first"]
+    numbers = "SELECT seq FROM events WHERE seq > :after ORDER BY seq LIMIT :limit"
+    for row in in_batches(tx, numbers, "seq", span["first"] - 1):
+        if row["seq"] > expected:
+            yield Problem("events", f"missing: {numbers_text(expected, row['seq'] - 1)}")
+        expected = row["seq"] + 1
+
+
+def numbers_text(first: int, last: int) -> str:
+    """A range as a person writes it."""
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _check_sqlite(tx: Tx) -> Iterator[Problem]:
+    answers = tx.all(f"PRAGMA integrity_check({PROBLEMS_MOST})")
+    for line in problem_lines(row["integrity_check"] for row in answers):
+        yield Problem(DATABASE, line)
+    for row in tx.all("PRAGMA foreign_key_check"):
+        yield Problem(f"table {row['table']}", f"row {row['rowid']} refers to a missing row of {row['parent']}")
+
+
+def _check_postgres(tx: Tx) -> Iterator[Problem]:
+    invalid = tx.all(
+        "SELECT c.relname AS name FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE n.nspname = current_schema() AND NOT i.indisvalid ORDER BY c.relname"
+    )
+    for row in invalid:
+        yield Problem(f"index {row['name']}", "is not valid; REINDEX it")
+    for key in tx.all(_FOREIGN_KEYS):
+        orphans = tx.one(_orphans_sql(key))
+        if orphans is not None and orphans["n"] > 0:
+            yield Problem(f"table {key['child']}", f"{orphans['n']} rows refer to missing rows of {key['parent']}")
+
+
+_FOREIGN_KEYS = """
+SELECT quote_ident(child.relname) AS child, quote_ident(parent.relname) AS parent,
+       (SELECT array_agg(quote_ident(a.attname) ORDER BY k.position)
+          FROM unnest(c.conkey) WITH ORDINALITY AS k(number, position)
+          JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.number) AS child_columns,
+       (SELECT array_agg(quote_ident(a.attname) ORDER BY k.position)
+          FROM unnest(c.confkey) WITH ORDINALITY AS k(number, position)
+          JOIN pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.number) AS parent_columns
+  FROM pg_constraint c
+  JOIN pg_class child ON child.oid = c.conrelid
+  JOIN pg_class parent ON parent.oid = c.confrelid
+  JOIN pg_namespace n ON n.oid = child.relnamespace
+ WHERE c.contype = 'f' AND n.nspname = current_schema()
+ ORDER BY child.relname, c.conname
+"""
+
+
+def _orphans_sql(key: Row) -> str:
+    """How many children name a parent that is not there; the names were quoted by the server."""
+    pairs = list(zip(key["child_columns"], key["parent_columns"], strict=True))
+    joined = " AND ".join(f"parent.{theirs} = child.{ours}" for ours, theirs in pairs)
+    named = " AND ".join(f"child.{ours} IS NOT NULL" for ours, _ in pairs)
+    return (
+        f"SELECT count(*) AS n FROM {key['child']} child LEFT JOIN {key['parent']} parent ON {joined}"  # noqa: S608
+        f" WHERE {named} AND parent.{pairs[0][1]} IS NULL"
+    )

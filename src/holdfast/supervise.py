@@ -1,0 +1,71 @@
+"""Background loops: each is named, restarted when it fails, and visible in `holdfast status`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class LoopState:
+    """How a background loop is doing."""
+
+    name: str
+    failures: int = 0
+    last_error: str | None = None
+    running: bool = True
+
+
+class Supervisor:
+    """Keeps background loops running until it is closed."""
+
+    def __init__(self) -> None:
+        self.loops: list[LoopState] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
+        """Run `loop`; when it fails it is logged, counted and started again after a growing pause."""
+        state = LoopState(name)
+        self.loops.append(state)
+        self._tasks.append(asyncio.get_running_loop().create_task(self._keep(state, loop), name=name))
+
+    def every(self, name: str, seconds: float, step: Callable[[], Awaitable[None]], *, first: float = 0.0) -> None:
+        """Run `step` again and again."""
+
+        async def loop() -> None:
+            await asyncio.sleep(first)
+            while True:
+                await step()
+                await asyncio.sleep(seconds)
+
+        self.start(name, loop)
+
+    async def close(self) -> None:
+        """End every loop."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _keep(self, state: LoopState, loop: Callable[[], Awaitable[None]]) -> None:
+        pause = FIRST_PAUSE_S
+        while True:
+            try:
+                await loop()
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                state.failures += 1
+                state.last_error = f"{type(error).__name__}: {error}"
+                logger.exception("background loop %r failed; again in %.0f s", state.name, pause)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_S)
+            else:
+                state.running = False
+                return

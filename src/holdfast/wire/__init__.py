@@ -1,0 +1,1 @@
+"""The wire: MCP over the relay socket and HTTP, with the tools that capabilities bring."""

@@ -1,0 +1,139 @@
+"""MCP over HTTP: loopback only unless told otherwise, every route behind a key, Host and Origin checked for all."""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.version import __version__
+from holdfast.wire.server import Wire
+
+MAX_BODY = 8 * 1024 * 1024
+OPEN_ROUTES = frozenset({"/healthz"})
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Who may talk to the HTTP port."""
+
+    key: str
+    hosts: frozenset[str]
+
+
+def http_app(wire: Wire, gate: Gate, detached: Callable[[str], Awaitable[None]]) -> ASGIApp:
+    """The whole HTTP application; `detached` is told the identity of a client whose stream ended."""
+    manager = StreamableHTTPSessionManager(wire.server, json_response=True, max_request_body_size=MAX_BODY)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with manager.run():
+            yield
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": __version__})
+
+    streams = _WatchStreams(StreamableHTTPASGIApp(manager), wire, detached)
+    app = Starlette(routes=[Route("/healthz", healthz), Route("/mcp", streams)], lifespan=lifespan)
+    return _CheckHost(_CheckKey(app, gate.key), gate.hosts)
+
+
+class _CheckHost:
+    """Refuses requests that a web page on another site could have made."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if _host_name(headers.get("host", "")) not in self._hosts:
+                return await _refuse(421, "This host name is not served here.")(scope, receive, send)
+            origin = headers.get("origin")
+            if origin is not None and _origin_name(origin) not in self._hosts:
+                return await _refuse(403, "This origin may not call Holdfast.")(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+
+class _CheckKey:
+    """Refuses requests without the key that `holdfast key` prints."""
+
+    def __init__(self, app: ASGIApp, key: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {key}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_ROUTES:
+            given = Headers(scope=scope).get("authorization", "").encode("latin-1")
+            if not hmac.compare_digest(given, self._expected):
+                response = _refuse(401, "A key is needed: send the header 'Authorization: Bearer <holdfast key>'.")
+                response.headers["www-authenticate"] = "Bearer"
+                return await response(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+
+class _WatchStreams:
+    """Notices which HTTP clients hold a stream open, which is how a live one is told from one that is gone."""
+
+    def __init__(self, app: ASGIApp, wire: Wire, detached: Callable[[str], Awaitable[None]]) -> None:
+        self._app = app
+        self._wire = wire
+        self._detached = detached
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        session = Headers(scope=scope).get("mcp-session-id")
+        if session is None or scope["method"] not in ("GET", "DELETE"):
+            return await self._app(scope, receive, send)
+        links = self._wire.links
+        link = links.http(session)
+
+        async def watch(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.start" and message["status"] == 200 and scope["method"] == "GET":
+                link.reachable.set()
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            link.reachable.clear()
+            if scope["method"] == "DELETE":
+                links.forget_http(session)
+            if link.last_identity is not None:
+                await self._detached(link.last_identity)
+        return None
+
+
+def allowed_hosts(host: str, extra: str) -> frozenset[str]:
+    """The names under which the port may be addressed."""
+    names = {name.strip().lower() for name in extra.split(",") if name.strip()}
+    return LOOPBACK_HOSTS | {host.lower()} | names
+
+
+def _host_name(host: str) -> str | None:
+    try:
+        return urlsplit(f"//{host}").hostname
+    except ValueError:
+        return None
+
+
+def _origin_name(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).hostname
+    except ValueError:
+        return None
+
+
+def _refuse(status: int, message: str) -> Response:
+    return JSONResponse({"error": message}, status_code=status)

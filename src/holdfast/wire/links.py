@@ -1,0 +1,156 @@
+"""Links: the open transports behind which callers sit, and what was learnt of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.caller import Caller, Era, Hello, Signals, Transport, choose_root, identify
+
+if TYPE_CHECKING:
+    from mcp.server.session import ServerSession
+
+    from holdfast.project import Root
+
+HTTP_LINKS_LIMIT = 10_000
+ROOT_FRESH_SECONDS = 30.0
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """One relay's socket, one legacy HTTP session, or (not kept) one modern HTTP request."""
+
+    transport: Transport
+    hello: Hello | None = None
+    mcp_session: str | None = None
+    agent_session: str | None = None
+    reachable: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while the daemon can send to the client by itself: over a relay's socket, or an HTTP client's open stream."""
+    client_roots: tuple[str, ...] | None = None
+    """None until the client was asked; empty when it has none or did not answer."""
+    asking: asyncio.Task[None] | None = None
+    bound_root: str | None = None
+    bound_known: str | None = None
+    """The identity whose bound root was looked up last."""
+    subscriptions: dict[str, ServerSession] = field(default_factory=dict)
+    last_identity: str | None = None
+    """The identity under which this link last called a tool."""
+    _root: tuple[tuple[object, ...], float, Root | None] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the caller is there now, as far as can be known."""
+        return self.reachable.is_set()
+
+    def signals(self, era: Era) -> Signals:
+        """What a call over this link tells of its caller."""
+        return Signals(
+            transport=self.transport,
+            era=era,
+            agent_session=self.agent_session,
+            relay=self.hello.relay if self.hello else None,
+            mcp_session=self.mcp_session,
+        )
+
+    def root(self, argument: str | None) -> Root | None:
+        """The strongest root; looked up on disk again only after a while."""
+        hello = self.hello
+        environment = hello.env.get("CLAUDE_PROJECT_DIR") if hello else None
+        directory = hello.cwd if hello else None
+        inputs = (argument, self.bound_root, self.client_roots, environment, directory)
+        now = asyncio.get_running_loop().time()
+        if self._root is not None and self._root[0] == inputs and now - self._root[1] < ROOT_FRESH_SECONDS:
+            return self._root[2]
+        root = choose_root(
+            argument=argument,
+            bound=self.bound_root,
+            client=self.client_roots or (),
+            environment=environment,
+            directory=directory,
+        )
+        self._root = (inputs, now, root)
+        return root
+
+    def caller(self, era: Era, client: tuple[str | None, str | None], root: Root | None) -> Caller:
+        """The caller behind this link, as services see it."""
+        return Caller(
+            transport=self.transport,
+            era=era,
+            identity=identify(self.signals(era)),
+            live=self.open,
+            agent_session=self.agent_session,
+            client_name=client[0],
+            client_version=client[1],
+            root=root,
+            client_roots=self.client_roots or (),
+        )
+
+
+class Links:
+    """Every open link of this daemon."""
+
+    def __init__(self) -> None:
+        self._relays: set[Link] = set()
+        self._http: OrderedDict[str, Link] = OrderedDict()
+
+    def __iter__(self) -> Iterator[Link]:
+        yield from self._relays
+        yield from self._http.values()
+
+    @property
+    def clients(self) -> int:
+        """How many callers are connected now."""
+        return len(self._relays) + sum(link.open for link in self._http.values())
+
+    @property
+    def relays(self) -> int:
+        """How many relays are connected now."""
+        return len(self._relays)
+
+    def open_relay(self, hello: Hello) -> Link:
+        """A relay connected."""
+        agent_session = hello.env.get("CLAUDE_CODE_SESSION_ID") or None
+        link = Link(Transport.RELAY, hello=hello, agent_session=agent_session)
+        link.reachable.set()
+        self._relays.add(link)
+        return link
+
+    def close_relay(self, link: Link) -> None:
+        """A relay's socket is gone."""
+        link.reachable.clear()
+        self._relays.discard(link)
+
+    def http(self, mcp_session: str | None) -> Link:
+        """The link of a legacy HTTP session; a fresh one for a request that belongs to none."""
+        if mcp_session is None:
+            return Link(Transport.HTTP)
+        link = self._http.get(mcp_session)
+        if link is None:
+            link = self._http[mcp_session] = Link(Transport.HTTP, mcp_session=mcp_session)
+            if len(self._http) > HTTP_LINKS_LIMIT:
+                self._http.popitem(last=False)
+        else:
+            self._http.move_to_end(mcp_session)
+        return link
+
+    def forget_http(self, mcp_session: str) -> Link | None:
+        """The client ended its HTTP session."""
+        return self._http.pop(mcp_session, None)
+
+    def rebind(self, parent: int, agent_session: str) -> list[str]:
+        """The agent with this process id changed its session; returns the identities that are left behind."""
+        left: list[str] = []
+        for link in self._relays:
+            if link.hello is not None and link.hello.ppid == parent and link.agent_session != agent_session:
+                if link.last_identity is not None:
+                    left.append(link.last_identity)
+                link.agent_session = agent_session
+                link.last_identity = link.bound_known = link.bound_root = None
+        return left
+
+    def is_attached(self, identity: str) -> bool:
+        """Whether an open link still speaks for this identity."""
+        return any(link.open and link.last_identity == identity for link in self)

@@ -1,0 +1,313 @@
+"""The MCP server: one catalog served in both eras, on every transport."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from holdfast.caller import Caller, Era, identify
+from holdfast.connections.service import Connections
+from holdfast.errors import HoldfastError, NotFound
+from holdfast.store.calls import CallKey
+from holdfast.store.events import Event
+from holdfast.version import __version__
+from holdfast.wire import roots
+from holdfast.wire.catalog import INSTRUCTIONS, Catalog
+from holdfast.wire.links import Link, Links
+from holdfast.wire.schema import parse
+from holdfast.wire.tools import Call, Tool
+
+RELAY_KEY = "holdfast/key"
+TOOL_USE_ID = "claudecode/toolUseId"
+
+logger = logging.getLogger(__name__)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Wire:
+    """What is served, to whom, and how much of it is under way."""
+
+    def __init__(self, catalog: Catalog, connections: Connections, links: Links) -> None:
+        self.catalog = catalog
+        self.links = links
+        self.in_flight = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._used_at = time.monotonic()
+        self._connections = connections
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self.server = self._build()
+
+    def _build(self) -> Server[Any]:
+        @asynccontextmanager
+        async def http_links(_: Server[Any]) -> AsyncIterator[Links]:
+            yield self.links
+
+        server: Server[Any] = Server(
+            "holdfast",
+            version=__version__,
+            title="Holdfast",
+            instructions=INSTRUCTIONS,
+            lifespan=http_links,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self._listen,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
+        )
+        server.middleware.clear()
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
+        server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._initialized)
+        return server
+
+    # -- who is asking ------------------------------------------------------------------------------------------------
+
+    def _link(self, ctx: Context) -> Link:
+        if isinstance(ctx.lifespan_context, Link):
+            return ctx.lifespan_context
+        legacy = _era(ctx) is Era.LEGACY
+        return self.links.http(ctx.request.headers.get("mcp-session-id") if legacy and ctx.request else None)
+
+    async def _caller(
+        self, ctx: Context, argument: str | None = None, answers: dict[str, Any] | None = None, *, ask: bool = True
+    ) -> Caller | types.InputRequiredResult:
+        """The caller with its root; or, in the modern era, the question for its roots."""
+        link, era = self._link(ctx), _era(ctx)
+        identity = identify(link.signals(era))
+        if identity is not None and link.bound_known != identity:
+            known = await self._connections.find(identity)
+            link.bound_root, link.bound_known = (known.bound_root if known else None), identity
+        if ask and argument is None and link.bound_root is None:
+            question = await roots.gather(ctx, era, link, answers)
+            if question is not None:
+                return question
+        info = ctx.session.client_params.client_info if ctx.session.client_params else None
+        client = (info.name[:200], info.version[:100]) if info else (None, None)
+        return link.caller(era, client, link.root(argument))
+
+    async def _initialized(self, ctx: Context, params: types.NotificationParams) -> None:
+        roots.ask_early(ctx, self._link(ctx))
+
+    # -- tools --------------------------------------------------------------------------------------------------------
+
+    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        hello = self._link(ctx).hello
+        return types.ListToolsResult(tools=self.catalog.listed(hello.toolsets if hello else "auto"))
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        tool = self.catalog.tools.get(params.name)
+        if tool is None:
+            names = ", ".join(self.catalog.tools)
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:80]!r}; there are: {names}")
+        with self._counted():
+            try:
+                return await self._run(tool, ctx, params)
+            except HoldfastError as error:
+                text = types.TextContent(type="text", text=f"{error.code}: {error}")
+                return types.CallToolResult(content=[text], is_error=True)
+
+    async def _run(
+        self, tool: Tool, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        arguments = params.arguments or {}
+        parsed = parse(tool.params, arguments)
+        argument = arguments.get(tool.root_argument) if tool.root_argument else None
+        caller = await self._caller(ctx, argument, params.input_responses)
+        if isinstance(caller, types.InputRequiredResult):
+            return caller
+        link = self._link(ctx)
+        link.last_identity = caller.identity
+        result = await tool.handler(Call(caller, _key(ctx, caller, tool.name, arguments)), parsed)
+        if tool.root_argument is not None:
+            link.bound_known = None
+        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=result)
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        self.in_flight += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            self._used_at = time.monotonic()
+            if not self.in_flight:
+                self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no call is under way."""
+        await self._idle.wait()
+
+    def recently_used(self, seconds: float) -> bool:
+        """Whether a call ended within the last seconds."""
+        return time.monotonic() - self._used_at < seconds
+
+    # -- resources ----------------------------------------------------------------------------------------------------
+
+    async def _known_caller(self, ctx: Context) -> Caller:
+        """The caller for requests that may not turn into a question."""
+        legacy = _era(ctx) is Era.LEGACY
+        caller = await self._caller(ctx, ask=legacy)
+        if isinstance(caller, types.InputRequiredResult):
+            raise RuntimeError("a caller was asked though asking was off")
+        return caller
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        caller = await self._known_caller(ctx)
+        listing = [resource for resource in self.catalog.resources if resource.list is not None]
+        position, _, cursor = (params.cursor if params and params.cursor else "0:").partition(":")
+        if not position.isdigit() or int(position) >= max(len(listing), 1):
+            raise MCPError(types.INVALID_PARAMS, "cursor: is not one that resources/list gave out")
+        found: list[types.Resource] = []
+        if not listing:
+            return types.ListResourcesResult(resources=found)
+        family = listing[int(position)]
+        assert family.list is not None  # noqa: S101 - chosen above
+        page = await _plain(family.list(caller, cursor or None))
+        found = [
+            types.Resource(uri=uri, name=name, description=text, mime_type="text/markdown")
+            for uri, name, text in page.items
+        ]
+        following: str | None = None
+        if page.next_cursor is not None:
+            following = f"{position}:{page.next_cursor}"
+        elif int(position) + 1 < len(listing):
+            following = f"{int(position) + 1}:"
+        return types.ListResourcesResult(resources=found, next_cursor=following)
+
+    async def _list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(
+            resource_templates=[
+                types.ResourceTemplate(
+                    uri_template=resource.template,
+                    name=resource.name,
+                    description=resource.description,
+                    mime_type="text/markdown",
+                )
+                for resource in self.catalog.resources
+            ]
+        )
+
+    async def _read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        found = self.catalog.find_resource(uri)
+        if found is None:
+            raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri[:200]!r}", {"uri": uri})
+        resource, values = found
+        text = await _plain(resource.read(await self._known_caller(ctx), values))
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)]
+        )
+
+    async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        link = self._link(ctx)
+        if len(link.subscriptions) >= 1000:
+            raise MCPError(types.INVALID_PARAMS, "A client may subscribe to 1000 resources; unsubscribe from some.")
+        link.subscriptions[str(params.uri)] = ctx.session
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        self._link(ctx).subscriptions.pop(str(params.uri), None)
+        return types.EmptyResult()
+
+    async def announce(self, events: list[Event]) -> None:
+        """Tell subscribers, in both eras, which resources these events changed."""
+        for uri in self.catalog.changed_by(events):
+            await self._bus.publish(ResourceUpdated(uri))
+            for link in list(self.links):
+                session = link.subscriptions.get(uri)
+                if session is not None:
+                    await session.send_resource_updated(uri)
+
+    def close(self) -> None:
+        """End the open subscription streams in good order."""
+        self._listen.close()
+
+    # -- prompts and completion ---------------------------------------------------------------------------------------
+
+    async def _list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+        return types.ListPromptsResult(
+            prompts=[
+                types.Prompt(name=prompt.name, title=prompt.title, description=prompt.description)
+                for prompt in self.catalog.prompts.values()
+            ]
+        )
+
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        prompt = self.catalog.prompts.get(params.name)
+        if prompt is None:
+            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:80]!r}")
+        caller = await self._caller(ctx, answers=params.input_responses)
+        if isinstance(caller, types.InputRequiredResult):
+            return caller
+        text = await _plain(prompt.render(caller))
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(description=prompt.description, messages=[message])
+
+    async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        values: list[str] = []
+        if isinstance(params.ref, types.ResourceTemplateReference):
+            for resource in self.catalog.resources:
+                if resource.template == str(params.ref.uri) and resource.complete is not None:
+                    given = (params.context.arguments or {}) if params.context else {}
+                    caller = await self._known_caller(ctx)
+                    values = list(
+                        await _plain(resource.complete(caller, params.argument.name, params.argument.value, given))
+                    )
+        return types.CompleteResult(
+            completion=types.Completion(values=values[:100], total=len(values), has_more=len(values) > 100)
+        )
+
+
+def _era(ctx: Context) -> Era:
+    return Era.MODERN if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else Era.LEGACY
+
+
+def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> CallKey | None:
+    """What makes a repetition of this call the same call: the model's tool-use id, else the relay's own key."""
+    meta = (ctx.params or {}).get("_meta") or {}
+    tool_use, relayed = meta.get(TOOL_USE_ID), meta.get(RELAY_KEY)
+    if caller.identity is not None and isinstance(tool_use, str):
+        return CallKey.of(caller.identity, tool_use[:200], tool, arguments)
+    if isinstance(ctx.lifespan_context, Link) and isinstance(relayed, str):
+        return CallKey.of("relay", relayed[:200], tool, arguments)
+    return None
+
+
+async def _plain(awaitable: Any) -> Any:
+    """Await, with our own errors turned into the protocol's."""
+    try:
+        return await awaitable
+    except NotFound as error:
+        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+    except HoldfastError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error)) from error

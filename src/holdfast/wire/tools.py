@@ -1,0 +1,94 @@
+"""What a capability offers on the wire: tools, resources and prompts, described once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from holdfast.caller import Caller
+from holdfast.store.calls import CallKey
+from holdfast.store.events import Event
+
+
+class Params(BaseModel):
+    """Parameters of a tool: strict types, unknown names refused by name."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool."""
+
+    caller: Caller
+    key: CallKey | None = None
+    """What makes a repetition of this call the same call; None where the client gave nothing to tell it by."""
+
+
+Handler = Callable[[Call, Any], Awaitable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as agents see it. The handler returns the structured content: everything the model needs."""
+
+    name: str
+    title: str
+    description: str
+    params: type[Params]
+    output: dict[str, Any]
+    """Properties of the (open) output schema."""
+    handler: Handler
+    toolset: str = "core"
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+    always_load: bool = False
+    root_argument: str | None = None
+    """The parameter that names a root, if the tool has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of listed resources: (uri, name, description) of each, and where the next one starts."""
+
+    items: Sequence[tuple[str, str, str]]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A family of resources under one URI template. Every resource is markdown."""
+
+    template: str
+    name: str
+    description: str
+    read: Callable[[Caller, dict[str, str]], Awaitable[str]]
+    """The text of the resource with these template values; raises NotFound."""
+    list: Callable[[Caller, str | None], Awaitable[Page]] | None = None
+    complete: Callable[[Caller, str, str, dict[str, str]], Awaitable[Sequence[str]]] | None = None
+    """Values for a template variable (name, typed so far, values already given)."""
+    changed: Callable[[Event], Sequence[str]] = field(default=lambda event: ())
+    """The URIs that an event changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt the user can pick."""
+
+    name: str
+    title: str
+    description: str
+    render: Callable[[Caller], Awaitable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """All that one capability puts on the wire."""
+
+    tools: Sequence[Tool] = ()
+    resources: Sequence[Resource] = ()
+    prompts: Sequence[Prompt] = ()

@@ -1,0 +1,156 @@
+"""One Holdfast of a test's own: a data directory, a port, a daemon, and nothing left when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+
+PATIENCE = 60.0
+"""Seconds that anything may take on a loaded machine before it counts as broken."""
+
+HOLDFAST = Path(sys.executable).with_name("holdfast")
+
+TO_THE_TOOLS: list[dict[str, Any]] = [
+    {
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "scales", "version": "1"},
+        },
+    },
+    {"method": "notifications/initialized"},
+    {"id": 2, "method": "tools/list", "params": {}},
+]
+"""What a client says until it is told the tools."""
+
+
+class Installation:
+    """The `holdfast` command with a data directory that no other test has, and whatever port is free."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.settings = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": "0"}
+        self._served: subprocess.Popen[bytes] | None = None
+
+    def mcp_config(self) -> dict[str, Any]:
+        """The server as Claude Code's `--mcp-config` wants it."""
+        server = {"type": "stdio", "command": str(HOLDFAST), "args": ["mcp"], "env": self.settings}
+        return {"mcpServers": {"holdfast": server}}
+
+    def environment(self) -> dict[str, str]:
+        """The environment of whatever is to work on this data directory, without what an agent around us set."""
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "CLAUDE"))}
+        return {**ours, **self.settings}
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run one command of Holdfast to its end."""
+        return subprocess.run(
+            [str(HOLDFAST), *arguments],
+            env=self.environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def serve(self) -> None:
+        """Start the daemon and wait until it has told its tools.
+
+        Claude Code gives a server two seconds before its first turn; the SDK's import in a new daemon may take longer.
+        """
+        served = self._served = subprocess.Popen(
+            [str(HOLDFAST), "serve"],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        wait_until(lambda: served.poll() is not None or self.daemon() is not None, "the daemon answers")
+        assert served.poll() is None, f"`holdfast serve` ended with status {served.returncode}"
+        self.listed_tools()
+
+    def listed_tools(self) -> bytes:
+        """The line with which `holdfast mcp` answers tools/list."""
+        lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in TO_THE_TOOLS)
+        told = self.run("mcp", stdin=lines)
+        (listed,) = [line for line in told.stdout.splitlines() if json.loads(line).get("id") == 2]
+        return listed.encode()
+
+    def key(self) -> str:
+        """What an HTTP client sends to be let in."""
+        return self.run("key").stdout.strip()
+
+    def address(self) -> str:
+        """Where HTTP is served."""
+        return str(json.loads(self.run("status", "--json").stdout)["address"])
+
+    def daemon(self) -> int | None:
+        """The pid of the daemon that answers now."""
+        status = self.run("status", "--json")
+        return int(json.loads(status.stdout)["pid"]) if status.returncode == 0 else None
+
+    def kill_daemon(self) -> int:
+        """End the daemon with SIGKILL, wait until it is gone, and return the pid it had."""
+        pid = self.daemon()
+        assert pid is not None, "no daemon to kill"
+        os.kill(pid, signal.SIGKILL)
+        self._reap()
+        wait_until(lambda: not _is_running(pid), f"daemon {pid} is gone")
+        return pid
+
+    def close(self) -> None:
+        """Stop whatever runs, and see that nothing of this data directory lives on."""
+        stopped = self.run("stop")
+        with contextlib.suppress(TimeoutError):
+            wait_until(lambda: not self.processes(), "every process has ended")
+        left = self.processes()
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self._reap()
+        assert not left, f"still running after `holdfast stop` ({stopped.stdout}{stopped.stderr}): {left}"
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that works on this data directory."""
+        return [process for process in psutil.process_iter() if self._belongs(process)]
+
+    def _belongs(self, process: psutil.Process) -> bool:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            named = str(self.home) in process.cmdline()
+            return named or process.environ().get("HOLDFAST_HOME") == str(self.home)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):  # gone meanwhile, or another user's
+            return False
+
+    def _reap(self) -> None:
+        if self._served is not None:
+            self._served.wait(PATIENCE)
+            self._served = None
+
+
+def wait_until(condition: Callable[[], bool], what: str, limit: float = PATIENCE) -> None:
+    """Return as soon as `condition` holds; raises TimeoutError when it does not within `limit` seconds."""
+    deadline = time.monotonic() + limit
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {limit:.0f} s: {what}")
+        time.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

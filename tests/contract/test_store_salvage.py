@@ -1,0 +1,386 @@
+"""A damaged database is kept, rebuilt as far as it reads, and nothing is lost without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.contract.conftest import PAGE, leaf_pages, root_page, spoil
+from tests.contract.test_store_backup import add_session, add_thought, fill
+
+from holdfast.errors import StoreCorrupt, StoreTooNew
+from holdfast.store import Tx
+from holdfast.store.backup import backup
+from holdfast.store.damage import CORRUPT, check_at_start, look_into, quick_check
+from holdfast.store.opening import open_store
+from holdfast.store.sqlite import SqliteStore
+from holdfast.store.verify import verify
+
+SESSIONS, THOUGHTS = 3, 30
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A data directory with a store that was closed in order."""
+
+    async def scenario() -> None:
+        store, notices = await open_store(tmp_path)
+        assert notices == []
+        await fill(store, SESSIONS, THOUGHTS)
+        await store.close()
+
+    asyncio.run(scenario())
+    assert not (tmp_path / "holdfast.db-wal").exists()
+    return tmp_path
+
+
+def _reopen(home: Path) -> tuple[list[str], dict[str, list[int]], dict[str, str | None]]:
+    """Open the store as a daemon does; returns the notices, each session's thought numbers and its damage."""
+
+    async def scenario() -> tuple[list[str], dict[str, list[int]], dict[str, str | None]]:
+        store, notices = await open_store(home)
+
+        def read(tx: Tx) -> tuple[dict[str, list[int]], dict[str, str | None]]:
+            damage = {row["id"]: row["damage"] for row in tx.all("SELECT id, damage FROM sessions")}
+            numbers: dict[str, list[int]] = {session: [] for session in damage}
+            for row in tx.all("SELECT session_id, number FROM thoughts ORDER BY number"):
+                numbers[row["session_id"]].append(row["number"])
+            return numbers, damage
+
+        numbers, damage = await store.read(read)
+        assert [p for p in (await verify(store)).problems if p.subject != "events"] == []
+        for session in numbers:  # the store is one that can be written to, also where it has gaps
+            following = await store.read(
+                lambda tx, session=session: tx.one(  # type: ignore[misc]
+                    "SELECT thought_count AS n FROM sessions WHERE id = :id", id=session
+                )
+            )
+            await store.write(lambda tx, s=session, n=following["n"]: add_thought(tx, s, n + 1))  # type: ignore[misc]
+        await store.close()
+        return notices, numbers, damage
+
+    return asyncio.run(scenario())
+
+
+def _assert_reported(home: Path, notices: list[str]) -> str:
+    """Damage was told, the report was saved, the damaged file was kept; returns the report."""
+    saved = list(home.glob("salvage-*.txt"))
+    assert len(saved) == 1
+    text = saved[0].read_text()
+    assert text.splitlines() == notices[:-1]
+    assert notices[-1] == f"This report is kept as {saved[0]}."
+    assert not list(home.glob("*.salvaging*"))
+    assert not (home / CORRUPT).exists()
+    return text
+
+
+def test_a_whole_database_is_not_touched(home: Path) -> None:
+    assert check_at_start(home / "holdfast.db") is None
+    notices, numbers, damage = _reopen(home)
+    assert notices == []
+    assert {len(found) for found in numbers.values()} == {THOUGHTS}
+    assert set(damage.values()) == {None}
+    assert not list(home.glob("*corrupt*"))
+
+
+def test_damaged_thoughts_are_named_by_session_and_number(home: Path) -> None:
+    path = home / "holdfast.db"
+    pages = leaf_pages(path, "thoughts")
+    spoil(path, pages[len(pages) // 2])
+    (home / CORRUPT).write_text("met at run time")
+    notices, numbers, damage = _reopen(home)
+    text = _assert_reported(home, notices)
+    hurt = {session: found for session, found in numbers.items() if len(found) < THOUGHTS}
+    assert len(hurt) == 1
+    ((session, found),) = hurt.items()
+    lost = sorted(set(range(1, THOUGHTS + 1)) - set(found))
+    assert 0 < len(lost) < 6
+    expected = f"lost thoughts {lost[0]}-{lost[-1]}" if len(lost) > 1 else f"lost thoughts {lost[0]}"
+    assert damage == {**dict.fromkeys(numbers), session: expected}
+    assert f"Lost: session {session} (Ein Titel – 100 %): {expected}" in text
+    assert len(list(home.glob("holdfast.db.corrupt-*"))) == 1
+
+
+def test_damage_in_an_index_or_in_the_search_costs_no_row(home: Path) -> None:
+    path = home / "holdfast.db"
+    for index in ("sqlite_autoindex_thoughts_1", "sqlite_autoindex_sessions_1", "thoughts_fts_data"):
+        for page in leaf_pages(path, index):
+            spoil(path, page)
+    (home / CORRUPT).write_text("met at run time")
+    notices, numbers, damage = _reopen(home)
+    assert "No row is known to be lost." in _assert_reported(home, notices)
+    assert {session: len(found) for session, found in numbers.items()} == dict.fromkeys(("s0", "s1", "s2"), THOUGHTS)
+    assert set(damage.values()) == {None}
+
+
+def test_thoughts_outlive_the_record_of_their_session(home: Path) -> None:
+    path = home / "holdfast.db"
+    spoil(path, root_page(path, "sessions"))
+    (home / CORRUPT).write_text("met at run time")
+    notices, numbers, damage = _reopen(home)
+    text = _assert_reported(home, notices)
+    assert {session: len(found) for session, found in numbers.items()} == dict.fromkeys(("s0", "s1", "s2"), THOUGHTS)
+    assert set(damage.values()) == {"the session's record was lost"}
+    assert "session s1 (Recovered session): the session's record was lost" in text
+    assert "sessions: the whole table" in text
+
+
+def test_a_cut_off_file_is_noticed_at_start(home: Path) -> None:
+    path = home / "holdfast.db"
+    size = path.stat().st_size
+    os.truncate(path, size // PAGE // 2 * PAGE)
+    assert isinstance(check_at_start(path), StoreCorrupt)
+    notices, numbers, _ = _reopen(home)
+    text = _assert_reported(home, notices)
+    assert f"of {size} bytes" in text
+    assert "Lost: " in text
+    assert sum(len(found) for found in numbers.values()) > 0
+
+
+@pytest.mark.parametrize("size", [16, 100, PAGE])
+def test_a_destroyed_beginning_is_borrowed_from_a_new_store(home: Path, size: int) -> None:
+    spoil(home / "holdfast.db", 1, size=size)
+    notices, numbers, _ = _reopen(home)
+    text = _assert_reported(home, notices)
+    assert "not that of a SQLite database" in text
+    assert {session: len(found) for session, found in numbers.items()} == dict.fromkeys(("s0", "s1", "s2"), THOUGHTS)
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+
+def _empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def _missing(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("destroy", [_garbage, _empty, _missing])
+def test_a_database_of_which_nothing_is_left_is_never_silently_empty(
+    home: Path, destroy: Callable[[Path], None]
+) -> None:
+    async def take_backup() -> None:
+        store, _ = await open_store(home)
+        (home / "backups").mkdir()
+        await backup(store, home / "backups" / "mine.db")
+        await store.close()
+
+    asyncio.run(take_backup())
+    destroy(home / "holdfast.db")
+    notices, numbers, _ = _reopen(home)
+    text = _assert_reported(home, notices)
+    assert numbers == {}
+    assert "the new holdfast.db is empty" in text
+    assert "mine.db; holdfast restore puts one back" in text
+    assert len(list(home.glob("holdfast.db.corrupt-*"))) == (0 if destroy is _missing else 1)
+
+
+def test_a_new_data_directory_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    assert check_at_start(tmp_path / "holdfast.db") is None
+    (tmp_path / "holdfast.db").touch()  # as a first start leaves it that was killed at once
+    notices, _, _ = _reopen(tmp_path)
+    assert notices == []
+
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from holdfast.store.opening import open_store
+from tests.contract.test_store_backup import add_session, add_thought
+
+async def main():
+    store, _ = await open_store(Path(sys.argv[1]))
+    await store.write(lambda tx: add_session(tx, "logged"))
+    for number in range(1, 21):
+        await store.write(lambda tx: add_thought(tx, "logged", number, "x" * 2000))
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def killed(home: Path) -> Path:
+    """A data directory whose last writes are in the write-ahead log alone."""
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(home)], check=False, timeout=60)
+    assert ended.returncode == -signal.SIGKILL
+    assert (home / "holdfast.db-wal").stat().st_size > 20 * PAGE
+    return home
+
+
+def test_a_log_left_by_kill_nine_is_no_damage(killed: Path) -> None:
+    before = (killed / "holdfast.db-wal").read_bytes()
+    assert check_at_start(killed / "holdfast.db") is None
+    assert (killed / "holdfast.db-wal").read_bytes() == before
+    notices, numbers, _ = _reopen(killed)
+    assert notices == []
+    assert numbers["logged"] == list(range(1, 21))
+
+
+def test_a_last_transaction_that_was_cut_off_is_no_damage(killed: Path) -> None:
+    log = killed / "holdfast.db-wal"
+    os.truncate(log, log.stat().st_size - 100)
+    notices, numbers, _ = _reopen(killed)
+    assert notices == []
+    assert numbers["logged"] == list(range(1, 20))
+
+
+def test_a_log_damaged_in_the_middle_is_reported(killed: Path) -> None:
+    log = killed / "holdfast.db-wal"
+    with log.open("r+b") as file:
+        file.seek(log.stat().st_size // 2)
+        file.write(b"\xa5" * 64)
+    notices, numbers, _ = _reopen(killed)
+    text = _assert_reported(killed, notices)
+    assert "write-ahead log of holdfast.db is damaged at frame" in text
+    assert "committed transactions after it cannot be read" in text
+    assert 0 < len(numbers["logged"]) < 20
+    assert len(numbers["s0"]) == THOUGHTS
+    assert len(list(killed.glob("holdfast.db.corrupt-*-wal"))) == 1
+
+
+def test_a_log_whose_header_is_damaged_is_reported(killed: Path) -> None:
+    with (killed / "holdfast.db-wal").open("r+b") as file:
+        file.write(b"\xa5" * 20)
+    notices, numbers, _ = _reopen(killed)
+    text = _assert_reported(killed, notices)
+    assert "header of its write-ahead log" in text
+    assert len(numbers["s0"]) == THOUGHTS
+    assert len(list(killed.glob("holdfast.db.corrupt-*-wal"))) == 1
+
+
+def test_an_empty_database_with_a_log_keeps_the_log(killed: Path) -> None:
+    before = (killed / "holdfast.db-wal").read_bytes()
+    os.truncate(killed / "holdfast.db", 0)
+    notices, _, _ = _reopen(killed)
+    _assert_reported(killed, notices)
+    (kept,) = killed.glob("holdfast.db.corrupt-*-wal")
+    assert kept.read_bytes() == before
+
+
+def test_a_salvage_that_is_cut_off_can_be_repeated(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = home / "holdfast.db"
+    spoil(path, leaf_pages(path, "thoughts")[4])
+    (home / CORRUPT).write_text("met at run time")
+    before = path.read_bytes()
+
+    def fails(*arguments: object) -> None:
+        raise OSError("the power is out")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast.store.salvage.replace_database", fails)
+        with pytest.raises(OSError, match="power"):
+            asyncio.run(open_store(home))
+    assert path.read_bytes() == before
+    for report in home.glob("salvage-*.txt"):
+        report.unlink()
+    notices, numbers, _ = _reopen(home)
+    _assert_reported(home, notices)
+    assert sum(len(found) for found in numbers.values()) > 80
+
+
+def test_a_damaged_store_of_a_newer_program_is_left_alone(home: Path) -> None:
+    path = home / "holdfast.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO schema_migrations VALUES (9999, 'future', '99.0', 0)")
+    connection.close()
+    spoil(path, leaf_pages(path, "thoughts")[4])
+    (home / CORRUPT).write_text("met at run time")
+    before = path.read_bytes()
+    with pytest.raises(StoreTooNew):
+        asyncio.run(open_store(home))
+    assert path.read_bytes() == before
+
+
+def test_damage_met_at_run_time_is_noted_for_the_next_start(home: Path) -> None:
+    path = home / "holdfast.db"
+    spoil(path, leaf_pages(path, "thoughts")[4])
+
+    async def scenario() -> None:
+        told: list[StoreCorrupt] = []
+        store, notices = await open_store(home, on_corrupt=told.append)
+        assert notices == []
+        assert isinstance(await quick_check(store), StoreCorrupt)
+        assert len(told) == 1
+        assert "damaged" in (home / CORRUPT).read_text()
+        await store.close()
+
+    asyncio.run(scenario())
+    notices, _, _ = _reopen(home)
+    _assert_reported(home, notices)
+
+
+def test_a_false_alarm_costs_nothing(home: Path) -> None:
+    (home / CORRUPT).write_text("a loose cable")
+    notices, numbers, _ = _reopen(home)
+    assert notices == []
+    assert {len(found) for found in numbers.values()} == {THOUGHTS}
+    assert not (home / CORRUPT).exists()
+
+
+def test_events_keep_their_numbers_after_salvage(home: Path) -> None:
+    path = home / "holdfast.db"
+    spoil(path, root_page(path, "event_head"))
+    (home / CORRUPT).write_text("met at run time")
+
+    async def scenario() -> None:
+        store, notices = await open_store(home)
+        _assert_reported(home, notices)
+        await store.write(lambda tx: add_session(tx, "next"))
+        newest = await store.read(lambda tx: tx.one("SELECT max(seq) AS n FROM events"))
+        assert newest == {"n": SESSIONS + SESSIONS * THOUGHTS + 1}
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_looking_changes_neither_the_database_nor_its_log(killed: Path) -> None:
+    files = [killed / "holdfast.db", killed / "holdfast.db-wal"]
+    before = [file.read_bytes() for file in files]
+    connection = look_into(files[0])
+    assert connection.execute("SELECT count(*) FROM thoughts").fetchall() == [(SESSIONS * THOUGHTS + 20,)]
+    with pytest.raises(apsw.ReadOnlyError):
+        connection.execute("DELETE FROM thoughts")
+    connection.close()
+    assert [file.read_bytes() for file in files] == before
+
+
+def test_a_random_flip_is_either_harmless_or_reported(home: Path) -> None:
+    """Every twentieth page in turn: after the full check the store is whole, or what it lost was told."""
+    original = (home / "holdfast.db").read_bytes()
+    for page in range(1, len(original) // PAGE + 1, 20):
+        for stale in home.glob("*salvage-*"):
+            stale.unlink()
+        (home / "holdfast.db").write_bytes(original)
+        spoil(home / "holdfast.db", page, start=8, size=64)
+        (home / CORRUPT).write_text("met at run time")
+        notices, numbers, damage = _reopen(home)
+        complete = {session: len(found) for session, found in numbers.items()} == dict.fromkeys(
+            ("s0", "s1", "s2"), THOUGHTS
+        )
+        assert complete or notices, f"page {page}: silent loss"
+        if notices:
+            _assert_reported(home, notices)
+        for session, found in numbers.items():
+            assert len(found) == THOUGHTS or damage[session], f"page {page}: {session} is not marked"
+
+
+def test_a_store_that_was_open_keeps_its_type(home: Path) -> None:
+    async def scenario() -> None:
+        store, _ = await open_store(home)
+        assert isinstance(store, SqliteStore)
+        assert await quick_check(store) is None
+        assert (home / "holdfast.db").stat().st_mode & 0o777 == 0o600
+        await store.close()
+
+    asyncio.run(scenario())

@@ -1,0 +1,162 @@
+"""What only the SQLite engine has to survive: kill -9, a full disk, damage met at run time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+from tests.contract.conftest import Place, root_page, spoil
+
+from holdfast.errors import StoreCorrupt, StoreError
+from holdfast.store import Tx
+from holdfast.store.copying import sqlite_tables
+from holdfast.store.sqlite import SqliteStore
+
+WAIT = 60.0
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from holdfast.store.sqlite import SqliteStore
+
+async def write(store, writer):
+    number = 0
+    while True:
+        root = f"{writer}-{number}"
+        await store.write(lambda tx: (tx.run("INSERT INTO projects (root_uri) VALUES (:root)", root=root),
+                                      tx.emit("made", root)))
+        print(root, flush=True)
+        number += 1
+
+async def main():
+    store = SqliteStore.open(Path(sys.argv[1]))
+    await asyncio.gather(*(write(store, writer) for writer in range(4)))
+
+asyncio.run(main())
+"""
+
+
+def _project(root: str, size: int = 0) -> Callable[[Tx], int]:
+    def write(tx: Tx) -> int:
+        tx.emit("made", root)
+        insert = "INSERT INTO projects (root_uri, project_key) VALUES (:root, :key)"
+        return tx.run(insert, root=root, key="x" * size)
+
+    return write
+
+
+def _roots(tx: Tx) -> list[str]:
+    return [row["root_uri"] for row in tx.all("SELECT root_uri FROM projects ORDER BY root_uri")]
+
+
+def test_an_acknowledged_write_survives_kill_nine(sqlite_place: Place) -> None:
+    command = [sys.executable, "-c", WRITER, str(sqlite_place.path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        acknowledged = [process.stdout.readline().strip() for _ in range(200)]
+        process.send_signal(signal.SIGKILL)
+        acknowledged += [line.strip() for line in process.stdout if line.endswith("\n")]
+
+    async def scenario() -> None:
+        store = SqliteStore.open(sqlite_place.path)
+        found = set(await store.read(_roots))
+        assert set(acknowledged) <= found
+        told = await store.read(lambda tx: {row["subject"] for row in tx.all("SELECT subject FROM events")})
+        assert told == found
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_full_disk_fails_the_whole_group_and_the_store_goes_on_when_there_is_room(sqlite_place: Place) -> None:
+    async def scenario() -> None:
+        store = SqliteStore.open(sqlite_place.path)
+        await store.write(_project("before"))
+        pages = await store.write(lambda tx: tx.all("PRAGMA page_count")[0]["page_count"])
+        await store.write(lambda tx: tx.all(f"PRAGMA max_page_count = {pages + 2}"))
+        started, end = threading.Event(), threading.Event()
+
+        def occupy(tx: Tx) -> None:
+            started.set()
+            assert end.wait(WAIT)
+
+        occupying = asyncio.create_task(store.write(occupy))
+        assert await asyncio.to_thread(started.wait, WAIT)
+        group = [asyncio.create_task(store.write(_project(f"{n}", size))) for n, size in enumerate((1, 99_999, 1))]
+        await asyncio.sleep(0)
+        end.set()
+        await occupying
+        outcomes = await asyncio.gather(*group, return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == [
+            "The disk is full; nothing was written. Free some room and repeat the call."
+        ] * 3
+        assert await store.read(_roots) == ["before"]
+        await store.write(lambda tx: tx.all("PRAGMA max_page_count = 1000000"))
+        assert await asyncio.gather(*(store.write(_project(f"{n}", 99_999)) for n in range(3))) == [1, 1, 1]
+        assert await store.read(_roots) == ["0", "1", "2", "before"]
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_damage_met_at_run_time_is_typed_and_reported_once(sqlite_place: Place) -> None:
+    async def scenario() -> None:
+        store = SqliteStore.open(sqlite_place.path)
+        for number in range(50):
+            await store.write(_project(f"{number:02}", 2000))
+        await store.close()
+        spoil(sqlite_place.path, root_page(sqlite_place.path, "projects"))
+        store = SqliteStore.open(sqlite_place.path)
+        reported: list[StoreCorrupt] = []
+        store.corrupt = reported.append
+        for _ in range(2):
+            with pytest.raises(StoreCorrupt, match="damaged"):
+                await store.read(lambda tx: tx.all("SELECT * FROM projects"))
+        assert len(reported) == 1
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_file_that_is_no_database_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    path.write_bytes(b"not a database at all" * 500)
+    with pytest.raises(StoreCorrupt, match=r"holdfast\.db"):
+        SqliteStore.open(path)
+
+
+def test_every_table_has_row_numbers_because_salvage_reads_by_them(sqlite_place: Place) -> None:
+    async def scenario() -> None:
+        await SqliteStore.open(sqlite_place.path).close()
+
+    asyncio.run(scenario())
+    connection = apsw.Connection(str(sqlite_place.path))
+    assert sqlite_tables(connection)
+    without = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND wr = 1"
+    )
+    assert without.fetchall() == []
+    connection.close()
+
+
+def test_a_closure_that_ends_the_transaction_itself_does_not_stop_the_writer(sqlite_place: Place) -> None:
+    async def scenario() -> None:
+        store = SqliteStore.open(sqlite_place.path)
+
+        def breaks_in(tx: Tx) -> None:
+            _project("lost")(tx)
+            tx.run("COMMIT")  # what no closure may do
+
+        with pytest.raises(StoreError):
+            await store.write(breaks_in)
+        assert await store.write(_project("goes on")) == 1
+        await store.close()
+
+    asyncio.run(scenario())

@@ -1,0 +1,95 @@
+"""The official MCP client on every transport and in both eras, as agents would use it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.session import ClientRequestContext
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from tests.agents.installation import HOLDFAST, Installation
+
+MODES = {"legacy": "legacy", "modern": "2026-07-28"}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to reach Holdfast: a transport and an era."""
+
+    transport: str
+    era: str
+
+    def __str__(self) -> str:
+        return f"{self.transport}-{self.era}"
+
+    @asynccontextmanager
+    async def connect(
+        self,
+        holdfast: Installation,
+        *,
+        cwd: str = "/",
+        env: dict[str, str] | None = None,
+        roots: Sequence[str] | None = None,
+    ) -> AsyncIterator[Session]:
+        """A new client, which knows nothing of earlier ones."""
+
+        async def list_roots(_: ClientRequestContext) -> types.ListRootsResult:
+            return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in roots or ()])  # type: ignore[arg-type]
+
+        async with AsyncExitStack() as stack:
+            if self.transport == "stdio":
+                transport: Any = stdio_client(
+                    StdioServerParameters(
+                        command=str(HOLDFAST), args=["mcp"], env={**holdfast.settings, **(env or {})}, cwd=cwd
+                    )
+                )
+            else:
+                http = await stack.enter_async_context(
+                    httpx2.AsyncClient(headers={"Authorization": f"Bearer {holdfast.key()}"}, timeout=60)
+                )
+                transport = streamable_http_client(f"{holdfast.address()}/mcp", http_client=http)
+            client = Client(
+                transport,
+                mode=MODES[self.era],
+                list_roots_callback=list_roots if roots is not None else None,
+                client_info=types.Implementation(name="test-agent", version="1.0"),
+            )
+            yield Session(await stack.enter_async_context(client))
+
+
+class Session:
+    """A connected client with the tools' replies unpacked."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """The structured reply; an error fails the test with its text."""
+        result = await self.client.call_tool(tool, arguments)
+        assert not result.is_error, result.content
+        assert isinstance(result.structured_content, dict)
+        return result.structured_content
+
+    async def refused(self, tool: str, **arguments: Any) -> str:
+        """The text of the error that the call must give."""
+        result = await self.client.call_tool(tool, arguments)
+        assert result.is_error, result.structured_content
+        assert isinstance(result.content[0], types.TextContent)
+        return result.content[0].text
+
+    async def init(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        """Call `init`."""
+        return await self.call("init", operation=operation, **arguments)
+
+    async def think(self, thought: str, **arguments: Any) -> dict[str, Any]:
+        """Call `thought`."""
+        return await self.call("thought", thought=thought, nextThoughtNeeded=True, **arguments)
+
+
+WAYS = [Way(transport, era) for transport in ("stdio", "http") for era in ("legacy", "modern")]

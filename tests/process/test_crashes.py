@@ -1,0 +1,113 @@
+"""What was acknowledged is on disk, once, whatever dies in between; and no agent behind a relay sees an error."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.agents.installation import Installation
+from tests.process.agent import Agent
+
+CLIENTS = 4
+THOUGHTS = 2000
+KILLS = 20
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_two_thousand_thoughts_survive_twenty_kills_once_each(
+    embedded: Installation, project: Path, era: str
+) -> None:
+    with Agent(embedded, project, era=era) as first:
+        session = first.init("start_new", title="Under fire")["session"]["id"]
+    count = THOUGHTS if era == "legacy" else THOUGHTS // 4
+    kills = KILLS if era == "legacy" else KILLS // 4
+    acknowledged: list[dict[int, str]] = [{} for _ in range(CLIENTS)]
+    progress = [0] * CLIENTS
+
+    def reason(index: int) -> None:
+        with Agent(embedded, project, era=era, session=f"agent-{index}") as agent:
+            for number in range(count // CLIENTS):
+                text = f"client {index} thought {number}"
+                reply = agent.think(text, sessionId=session)
+                assert reply["thoughtNumber"] not in acknowledged[index], "a number was given twice"
+                acknowledged[index][reply["thoughtNumber"]] = text
+                progress[index] = number + 1
+
+    failures = _while_killing(
+        embedded, [lambda i=i: reason(i) for i in range(CLIENTS)], kills, lambda: sum(progress), count
+    )
+    assert failures == []
+    told = {number: text for mine in acknowledged for number, text in mine.items()}
+    assert len(told) == count
+    with Agent(embedded, project, era=era) as reader:
+        stored: dict[int, str] = {}
+        for start in range(1, count + 1, 100):
+            page = reader.call(
+                "session", operation="get", sessionId=session, **{"from": start, "to": start + 99}
+            )
+            stored.update((thought["thoughtNumber"], thought["thought"]) for thought in page["thoughts"])
+    assert sorted(stored) == list(range(1, count + 1)), "numbers have no gap and no repeat"
+    assert stored == told
+    verified = embedded.run("verify")
+    assert verified.returncode == 0, verified.stdout
+
+
+def _while_killing(
+    holdfast: Installation, work: list[Callable[[], None]], kills: int, done: Callable[[], int], total: int
+) -> list[BaseException]:
+    """Run the work in threads while the daemon is killed at random moments, spread over all of it."""
+    failures: list[BaseException] = []
+
+    def guarded(step: Callable[[], None]) -> None:
+        try:
+            step()
+        except BaseException as error:  # noqa: BLE001 - reported by the test that waits for it
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(step,)) for step in work]
+    for thread in threads:
+        thread.start()
+    chance = random.Random(20)
+    try:
+        for kill in range(kills):
+            target = total * kill // kills + chance.randrange(max(1, total // kills))
+            while done() < min(target, total - 1) and any(thread.is_alive() for thread in threads):
+                time.sleep(0.001)
+            time.sleep(chance.random() * 0.02)
+            if holdfast.daemon() is not None:
+                holdfast.kill_daemon()
+    finally:
+        for thread in threads:
+            thread.join()
+    return failures
+
+
+def test_a_relay_killed_in_mid_call_leaves_the_session_to_its_successor(
+    embedded: Installation, project: Path
+) -> None:
+    first = Agent(embedded, project, session="the-agent")
+    first.think("said before the kill")
+    recorded = first.call("session", operation="get")["session"]["id"]
+    first.process.kill()
+    first.close()
+    with Agent(embedded, project, session="the-agent") as second:
+        reply = second.think("said after it")
+        assert (reply["sessionId"], reply["thoughtNumber"]) == (recorded, 2)
+
+
+def test_the_same_tool_use_repeated_is_recorded_once(embedded: Installation, project: Path) -> None:
+    arguments = {"thought": "only once", "nextThoughtNeeded": True}
+    call = {"name": "thought", "arguments": arguments, "_meta": {"claudecode/toolUseId": "toolu_1"}}
+    with Agent(embedded, project, session="s") as agent:
+        first = agent.request("tools/call", call)["structuredContent"]
+        agent.think("something else in between")
+    with Agent(embedded, project, session="s") as agent:
+        again = agent.request("tools/call", call)["structuredContent"]
+        assert again["thoughtNumber"] == first["thoughtNumber"] == 1
+        other = {**call, "arguments": {**arguments, "thought": "the same id with another thought"}}
+        assert agent.request("tools/call", other)["structuredContent"]["thoughtNumber"] == 3

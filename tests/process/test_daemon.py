@@ -1,0 +1,260 @@
+"""One daemon per home, started when needed, gone when not, and nobody else's business."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+from tests.agents.installation import HOLDFAST, Installation, wait_until
+from tests.process.agent import Agent
+
+
+def _status(holdfast: Installation) -> dict[str, object]:
+    shown = holdfast.run("status", "--json")
+    assert shown.returncode == 0, shown.stderr
+    return dict(json.loads(shown.stdout))
+
+
+def test_status_tells_who_serves(embedded: Installation, project: Path) -> None:
+    assert embedded.run("status").returncode == 3
+    embedded.serve()
+    with Agent(embedded, project) as agent:
+        agent.request("tools/list")
+        status = _status(embedded)
+        assert status["home"] == str(embedded.home)
+        assert str(status["address"]).startswith("http://127.0.0.1:")
+        assert status["clients"] == 1
+        assert isinstance(status["pid"], int) and isinstance(status["uptime"], float) and status["version"]
+    shown = embedded.run("status").stdout
+    assert str(embedded.home) in shown and "uptime" in shown
+
+
+def test_a_second_daemon_says_who_holds_the_home(embedded: Installation) -> None:
+    embedded.serve()
+    second = embedded.run("serve")
+    assert second.returncode == 1
+    assert f"process {embedded.daemon()}" in second.stderr and "holdfast stop" in second.stderr
+
+
+def test_the_relay_starts_a_daemon_that_is_nobodys_child_and_holds_nothing_of_its_agents(
+    embedded: Installation, project: Path
+) -> None:
+    read_end, write_end = os.pipe()
+    os.set_inheritable(write_end, True)
+    agent = subprocess.Popen(
+        [str(HOLDFAST), "mcp"],
+        env={**os.environ, **embedded.settings},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=project,
+        close_fds=False,
+    )
+    os.close(write_end)
+    wait_until(lambda: embedded.daemon() is not None, "the relay started a daemon")
+    daemon = psutil.Process(embedded.daemon())
+    assert daemon.ppid() not in (agent.pid, os.getpid())
+    assert os.getsid(daemon.pid) != os.getsid(agent.pid)
+    agent.communicate(timeout=60)
+    assert os.read(read_end, 1) == b"", "the daemon kept a descriptor that it inherited"
+    os.close(read_end)
+    assert embedded.daemon() == daemon.pid
+    assert daemon.cwd() == "/"
+
+
+def test_twenty_relays_at_once_start_one_daemon(embedded: Installation, project: Path) -> None:
+    command = [str(HOLDFAST), "mcp"]
+    environment = {**os.environ, **embedded.settings}
+    line = (
+        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+        b'"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}\n'
+    )
+    relays = [
+        subprocess.Popen(command, env=environment, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for _ in range(20)
+    ]
+    for relay in relays:
+        answer, _ = relay.communicate(line, timeout=120)
+        assert b'"serverInfo"' in answer
+    daemons = [process for process in embedded.processes() if "serve" in process.cmdline()]
+    assert len(daemons) == 1
+
+
+def test_stop_holds_for_running_agents_until_a_new_one_starts(embedded: Installation, project: Path) -> None:
+    with Agent(embedded, project) as agent:
+        agent.think("before the stop")
+        assert embedded.run("stop").returncode == 0
+        assert embedded.daemon() is None
+        refused = agent.answer(
+            agent.ask("tools/call", {"name": "init", "arguments": {"operation": "get_state"}})
+        )
+        assert (
+            "holdfast stop" in refused["error"]["message"] and "holdfast serve" in refused["error"]["message"]
+        )
+        assert embedded.daemon() is None
+        with Agent(embedded, project) as another:
+            assert another.init("load_context")["success"] is True
+            wait_until(lambda: _status(embedded)["clients"] == 2, "the first relay is back as well")
+            assert agent.init("get_state")["session"]["thoughtCount"] == 1
+
+
+def test_serve_by_hand_takes_over_from_a_daemon_that_a_relay_started(
+    embedded: Installation, project: Path
+) -> None:
+    with Agent(embedded, project) as agent:
+        first = agent.think("on the relay's daemon")
+        started = _status(embedded)
+        assert started["started_by"] == "relay"
+        embedded.serve(another_than=int(str(started["pid"])))
+        assert _status(embedded)["started_by"] == "hand"
+        reply = agent.think("on the one started by hand")
+        assert (reply["sessionId"], reply["thoughtNumber"]) == (first["sessionId"], 2)
+
+
+def test_a_daemon_that_a_relay_started_ends_when_nobody_needs_it(
+    embedded: Installation, project: Path
+) -> None:
+    embedded.settings["HOLDFAST_IDLE_EXIT"] = "1s"
+    with Agent(embedded, project) as agent:
+        agent.think("somebody is here")
+    wait_until(lambda: embedded.daemon() is None, "the daemon ended by itself")
+    with Agent(embedded, project) as agent:
+        assert agent.init("load_context")["session"]["thoughtCount"] == 1
+
+
+def test_a_daemon_whose_home_was_removed_ends(embedded: Installation, project: Path) -> None:
+    with Agent(embedded, project) as agent:
+        agent.request("tools/list")
+    pid = embedded.daemon()
+    shutil.rmtree(embedded.home)
+    wait_until(lambda: not psutil.pid_exists(pid), "the daemon noticed")
+
+
+def test_a_taken_port_is_named_by_serve_and_survived_by_a_relays_daemon(
+    embedded: Installation, project: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        embedded.settings["HOLDFAST_PORT"] = str(port)
+        refused = embedded.run("serve")
+        assert refused.returncode == 1
+        assert f"Port {port}" in refused.stderr and f"process {os.getpid()}" in refused.stderr
+        with Agent(embedded, project) as agent:
+            agent.think("the socket works all the same")
+            status = _status(embedded)
+            assert status["address"] is None and f"Port {port}" in str(status["http"])
+            assert "HTTP is off" in embedded.run("status").stdout
+
+
+def test_home_socket_and_key_are_for_their_owner_alone(embedded: Installation) -> None:
+    embedded.serve()
+    modes = {
+        name: stat.S_IMODE((embedded.home / name).stat().st_mode)
+        for name in ("daemon.sock", "key", "holdfast.db")
+    }
+    assert modes == {"daemon.sock": 0o600, "key": 0o600, "holdfast.db": 0o600}
+    assert stat.S_IMODE(embedded.home.stat().st_mode) == 0o700
+
+
+KNOCK = """
+import os, socket, sys
+os.setgid(65534); os.setuid(65534)
+door = socket.socket(socket.AF_UNIX); door.settimeout(30); door.connect(sys.argv[1])
+door.sendall(b'{"holdfast":"command","name":"status"}\\n')
+sys.stdout.write(repr(door.recv(100)))
+"""
+
+
+def test_a_process_of_another_user_is_turned_away_even_with_the_door_open(
+    embedded: Installation, tmp_path: Path
+) -> None:
+    if os.getuid() != 0:
+        pytest.fail("this test needs to become another user; run it as root, as CI does")
+    embedded.serve()
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    embedded.home.chmod(0o777)
+    (embedded.home / "daemon.sock").chmod(0o777)
+    knocked = subprocess.run(
+        [sys.executable, "-c", KNOCK, str(embedded.home / "daemon.sock")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert knocked.stdout == "b''", knocked.stderr
+    assert embedded.daemon() is not None
+
+
+def test_sigterm_ends_the_daemon_in_good_order(embedded: Installation, project: Path) -> None:
+    with Agent(embedded, project) as agent:
+        agent.think("first")
+        pid = embedded.daemon()
+        assert pid is not None
+        os.kill(pid, signal.SIGTERM)
+        assert agent.think("second")["thoughtNumber"] == 2
+        assert embedded.daemon() != pid
+
+
+def test_a_deep_home_works_through_a_private_runtime_directory(tmp_path: Path, project: Path) -> None:
+    deep = Installation(tmp_path / ("deep" * 30) / "holdfast")
+    try:
+        with Agent(deep, project) as agent:
+            agent.think("far down")
+        assert deep.daemon() is not None
+    finally:
+        deep.close()
+
+
+def _newer_copy(folder: Path) -> Path:
+    """The same program, but of a later version."""
+    import holdfast
+
+    package = Path(str(holdfast.__file__)).parent
+    shutil.copytree(package, folder / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "holdfast" / "version.py").write_text('__version__ = "99.1.0"\n')
+    return folder
+
+
+def test_a_newer_relay_takes_over_from_an_older_daemon(
+    embedded: Installation, project: Path, tmp_path: Path
+) -> None:
+    newer = _newer_copy(tmp_path / "newer")
+    with Agent(embedded, project, session="old") as old:
+        old.think("on the old daemon")
+        before = _status(embedded)
+        command = [sys.executable, "-P", "-m", "holdfast", "mcp"]
+        with Agent(embedded, project, session="new", command=command, env={"PYTHONPATH": str(newer)}) as new:
+            new.think("on the new daemon")
+            after = _status(embedded)
+            assert (before["version"] != "99.1.0", after["version"]) == (True, "99.1.0")
+            assert old.think("the old relay goes on")["thoughtNumber"] == 2
+        assert old.process.stderr is not None
+        old.process.send_signal(signal.SIGTERM)
+        assert b"talks to a daemon of version 99.1.0" in old.process.stderr.read()
+
+
+def test_a_broken_store_setting_is_told_to_the_agent(embedded: Installation, project: Path) -> None:
+    embedded.settings["HOLDFAST_DATABASE_URL"] = "postgresql://nobody:hidden@127.0.0.1:1/none"
+    embedded.settings["HOLDFAST_DAEMON_WAIT"] = "5"
+    command = [str(HOLDFAST), "mcp"]
+    relay = subprocess.Popen(
+        command,
+        env={**os.environ, **embedded.settings},
+        cwd=project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    answer, _ = relay.communicate(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', timeout=60)
+    message = json.loads(answer)["error"]["message"]
+    assert "PostgreSQL" in message and "holdfast serve" in message
+    assert "hidden" not in message
+    assert "hidden" not in (embedded.home / "daemon.log").read_text()

@@ -1,0 +1,104 @@
+"""The HTTP port: nobody without a key, no foreign page, and no input that brings it down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.agents.installation import Installation
+from tests.process.agent import MODERN_META
+
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@pytest.fixture
+def http(embedded: Installation) -> httpx2.Client:
+    embedded.serve()
+    headers = {**HEADERS, "Authorization": f"Bearer {embedded.key()}"}
+    return httpx2.Client(base_url=embedded.address(), headers=headers, timeout=60)
+
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/", "/api", "/nothing"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT", "OPTIONS"])
+def test_no_route_answers_without_the_key(http: httpx2.Client, path: str, method: str) -> None:
+    for headers in (
+        {"Authorization": ""},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer äöü".encode()},
+    ):
+        response = http.request(method, path, headers=headers, json=INITIALIZE)
+        assert response.status_code == 401
+        assert "holdfast key" in response.text
+
+
+def test_healthz_needs_no_key_and_tells_no_secret(http: httpx2.Client, embedded: Installation) -> None:
+    response = http.get("/healthz", headers={"Authorization": ""})
+    assert response.status_code == 200
+    assert str(embedded.home) not in response.text
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nothing"])
+def test_a_foreign_host_or_origin_is_refused_everywhere(http: httpx2.Client, path: str) -> None:
+    assert http.post(path, headers={"Host": "evil.example"}, json=INITIALIZE).status_code == 421
+    assert http.post(path, headers={"Host": "127.0.0.1.evil.example:80"}, json=INITIALIZE).status_code == 421
+    assert http.post(path, headers={"Origin": "https://evil.example"}, json=INITIALIZE).status_code == 403
+    assert http.post(path, headers={"Origin": "null"}, json=INITIALIZE).status_code == 403
+
+
+def test_a_page_on_this_machine_may_call(http: httpx2.Client) -> None:
+    origin = str(http.base_url).rstrip("/")
+    assert http.post("/mcp", headers={"Origin": origin}, json=INITIALIZE).status_code == 200
+    assert http.post("/mcp", headers={"Host": "localhost"}, json=INITIALIZE).status_code == 200
+
+
+BAD_BODIES = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b"\xff\xfe",
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"thought","arguments":{"thought":"\\ud800"}}}',
+    b'{"a":' * 5000 + b"1" + b"}" * 5000,
+    b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":NaN,"method":"ping"}',
+    b"x" * 9_000_000,
+]
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@pytest.mark.parametrize("body", BAD_BODIES, ids=range(len(BAD_BODIES)))
+def test_a_bad_body_gets_a_clear_error_and_the_port_lives_on(
+    http: httpx2.Client, body: bytes, modern: bool
+) -> None:
+    headers = {"Mcp-Protocol-Version": "2026-07-28"} if modern else {}
+    response = http.post("/mcp", content=body, headers=headers)
+    assert 400 <= response.status_code < 500
+    assert "Traceback" not in response.text
+    assert http.get("/healthz").status_code == 200
+
+
+def test_a_modern_request_needs_no_handshake(http: httpx2.Client, project: Path) -> None:
+    params = {
+        "name": "init",
+        "arguments": {"operation": "start_new", "mcpRootUri": project.as_uri()},
+        "_meta": MODERN_META,
+    }
+    headers = {"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "init"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    response = http.post("/mcp", headers=headers, content=json.dumps(message))
+    assert response.status_code == 200, response.text
+    assert response.json()["result"]["structuredContent"]["session"]["mcpRootUri"] == project.as_uri()

@@ -1,0 +1,109 @@
+"""The seed's four scenarios and six acceptance criteria: every transport, both eras, both engines, real processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.agents.installation import Installation
+from tests.process.clients import Way
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_session_is_recovered_after_the_mcp_session_changed(
+    holdfast: Installation, way: Way, project: Path
+) -> None:
+    root = project.as_uri()
+    async with way.connect(holdfast, cwd=str(project)) as first:
+        bound = await first.init("start_new", title="Exploration", mcpRootUri=root)
+        session_id = bound["session"]["id"]
+        assert bound["session"]["mcpRootUri"] == root
+        for number in range(1, 13):
+            reply = await first.think(f"thought number {number}", thoughtNumber=number, sessionId=session_id)
+            assert reply["thoughtNumber"] == number
+    async with way.connect(holdfast, cwd=str(project)) as second:
+        context = await second.init("load_context", mcpRootUri=root)
+        assert context["success"] is True
+        assert context["message"].startswith(
+            f"Auto-recovered session {session_id} (12 thoughts, last updated "
+        )
+        assert context["session"]["thoughtCount"] == 12
+        assert [thought["thought"] for thought in context["thoughts"]] == [
+            f"thought number {n}" for n in range(3, 13)
+        ]
+        assert context["nextThoughtNumber"] == 13
+        reply = await second.think("and on", sessionId=session_id)
+        assert (reply["sessionId"], reply["thoughtNumber"]) == (session_id, 13)
+
+
+async def test_of_several_sessions_the_most_recent_wins(
+    holdfast: Installation, way: Way, project: Path
+) -> None:
+    root = project.as_uri()
+    async with way.connect(holdfast, cwd=str(project)) as client:
+        older = (await client.init("start_new", title="A", mcpRootUri=root))["session"]["id"]
+        newer = (await client.init("start_new", title="B", mcpRootUri=root))["session"]["id"]
+        assert (await client.init("load_context", mcpRootUri=root))["session"]["id"] == newer
+        await client.think("back to A", sessionId=older)
+    async with way.connect(holdfast, cwd=str(project)) as client:
+        assert (await client.init("load_context", mcpRootUri=root))["session"]["id"] == older
+
+
+async def test_an_explicit_session_id_still_works(holdfast: Installation, way: Way, project: Path) -> None:
+    root = project.as_uri()
+    async with way.connect(holdfast, cwd=str(project)) as client:
+        older = (await client.init("start_new", title="A", mcpRootUri=root))["session"]["id"]
+        await client.init("start_new", title="B", mcpRootUri=root)
+        context = await client.init("load_context", sessionId=older)
+        assert (context["success"], context["session"]["id"], context["session"]["title"]) == (
+            True,
+            older,
+            "A",
+        )
+        missing = await client.init("load_context", sessionId="no-such-session")
+        assert (missing["success"], missing["message"]) == (False, "Session no-such-session not found")
+
+
+async def test_no_sessions_for_a_root_suggests_start_new(
+    holdfast: Installation, way: Way, project: Path
+) -> None:
+    async with way.connect(holdfast, cwd=str(project)) as client:
+        context = await client.init("load_context", mcpRootUri=project.as_uri())
+        assert context["success"] is False
+        assert context["message"] == "No sessions found for project. Use start_new to begin."
+
+
+async def test_no_memory_is_needed_the_clients_own_roots_are_enough(
+    holdfast: Installation, way: Way, project: Path
+) -> None:
+    roots = [project.as_uri()]
+    async with way.connect(holdfast, roots=roots) as first:
+        recorded = await first.think("the first thought, with no session and no root named")
+        assert recorded["thoughtNumber"] == 1
+    async with way.connect(holdfast, roots=roots) as second:
+        context = await second.init("load_context")
+        assert context["session"]["id"] == recorded["sessionId"]
+        assert context["session"]["mcpRootUri"] == roots[0]
+    async with way.connect(holdfast, roots=["file:///another/project"]) as stranger:
+        assert (await stranger.init("load_context"))["success"] is False
+
+
+async def test_what_was_acknowledged_survives_kill_nine_of_the_daemon(
+    holdfast: Installation, way: Way, project: Path
+) -> None:
+    root = project.as_uri()
+    async with way.connect(holdfast, cwd=str(project)) as client:
+        session_id = (await client.init("start_new", mcpRootUri=root))["session"]["id"]
+        await client.think("before the crash", sessionId=session_id)
+        if way.transport == "stdio":
+            holdfast.kill_daemon()
+            reply = await client.think("after the crash", sessionId=session_id)
+            assert (reply["sessionId"], reply["thoughtNumber"]) == (session_id, 2)
+    if way.transport == "http":
+        holdfast.kill_daemon()
+        holdfast.serve()
+    async with way.connect(holdfast, cwd=str(project)) as client:
+        context = await client.init("load_context", mcpRootUri=root)
+        assert context["session"]["id"] == session_id
+        assert context["thoughts"][0]["thought"] == "before the crash"

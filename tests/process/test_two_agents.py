@@ -1,0 +1,113 @@
+"""Two live agents are never merged; a worktree finds its project; a bound root and a session come back."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.agents.installation import Installation
+from tests.process.agent import Agent
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    _git(project, "init", "-q")
+    _git(project, "commit", "-q", "--allow-empty", "-m", "first")
+    return project
+
+
+def test_two_agents_in_one_root_keep_two_sessions(holdfast: Installation, project: Path) -> None:
+    with Agent(holdfast, project, session="one") as one, Agent(holdfast, project, session="two") as two:
+        first = one.think("one begins")
+        second = two.think("two begins")
+        assert first["sessionId"] != second["sessionId"]
+        assert [other["sessionId"] for other in second["others"]] == [first["sessionId"]]
+        assert one.think("one goes on")["sessionId"] == first["sessionId"]
+        assert two.think("two goes on")["sessionId"] == second["sessionId"]
+        assert one.init("load_context")["session"]["id"] == first["sessionId"]
+        assert two.init("load_context")["session"]["id"] == second["sessionId"]
+
+
+def test_a_session_whose_agent_is_gone_is_taken_up_by_the_next(holdfast: Installation, project: Path) -> None:
+    with Agent(holdfast, project, session="one") as one:
+        first = one.think("one begins")
+        with Agent(holdfast, project, session="two") as two:
+            refused = two.init("load_context")
+            assert refused["success"] is False
+            assert [held["sessionId"] for held in refused["heldByOthers"]] == [first["sessionId"]]
+    with Agent(holdfast, project, session="three") as three:
+        reply = three.think("three goes on")
+        assert (reply["sessionId"], reply["status"]) == (first["sessionId"], "recovered")
+
+
+def test_a_linked_worktree_finds_the_project_but_not_its_neighbours_live_session(
+    holdfast: Installation, repository: Path, tmp_path: Path
+) -> None:
+    worktree = tmp_path / "linked"
+    _git(repository, "worktree", "add", "-q", "--detach", str(worktree))
+    with Agent(holdfast, repository, session="main") as main:
+        first = main.think("in the main worktree")
+        with Agent(holdfast, worktree, session="linked") as linked:
+            assert linked.init("load_context")["success"] is False
+            assert linked.think("in the linked one")["sessionId"] != first["sessionId"]
+    other = tmp_path / "other"
+    _git(repository, "worktree", "add", "-q", "--detach", str(other))
+    with Agent(holdfast, other, session="later") as later:
+        context = later.init("load_context")
+        assert context["success"] is True
+        assert context["fromOtherRoot"] in (repository.as_uri(), worktree.as_uri())
+
+
+def test_a_bound_root_survives_the_agent_and_the_daemon(
+    holdfast: Installation, project: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with Agent(holdfast, project, session="bound") as agent:
+        assert agent.init("bind_root", mcpRootUri=elsewhere.as_uri())["success"] is True
+        assert agent.init("get_state")["rootFrom"] == "bound"
+    holdfast.kill_daemon()
+    with Agent(holdfast, project, session="bound") as agent:
+        state = agent.init("get_state")
+        assert (state["root"], state["rootFrom"]) == (elsewhere.as_uri(), "bound")
+        assert agent.think("goes there")["sessionId"]
+        assert agent.init("load_context")["session"]["mcpRootUri"] == elsewhere.as_uri()
+
+
+def test_a_client_that_never_tells_its_roots_costs_two_seconds_once(
+    embedded: Installation, project: Path
+) -> None:
+    with Agent(embedded, project, capabilities={"roots": {}}) as agent:
+        reply = agent.think("it asked, nobody answered")
+        assert reply["thoughtNumber"] == 1
+        asked = [message for message in agent.seen if message.get("method") == "roots/list"]
+        agent.think("and is not asked again")
+        assert len(asked) == 1
+        assert not [message for message in agent.seen[1:] if message.get("method") == "roots/list"]
+        assert agent.init("get_state")["rootFrom"] == "directory"
+
+
+def test_a_session_start_hook_rebinds_the_relay_after_clear(embedded: Installation, project: Path) -> None:
+    import json
+    import os
+
+    from tests.agents.installation import HOLDFAST
+
+    with Agent(embedded, project, session="before-clear") as agent:
+        agent.think("before /clear")
+        assert agent.init("get_state")["agentSession"] == "before-clear"
+        hook = subprocess.run(
+            [str(HOLDFAST), "hook", "SessionStart"],
+            input=json.dumps({"session_id": "after-clear", "source": "clear", "cwd": str(project)}).encode(),
+            env={**os.environ, **embedded.settings, "CLAUDE_PID": str(os.getpid())},
+            capture_output=True,
+            timeout=60,
+        )
+        assert (hook.returncode, hook.stdout, hook.stderr) == (0, b"", b"")
+        assert agent.init("get_state")["agentSession"] == "after-clear"

@@ -1,0 +1,58 @@
+"""What is learnt of an open transport, and who is behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.caller import Era, Hello
+from holdfast.wire.links import HTTP_LINKS_LIMIT, Links
+
+pytestmark = pytest.mark.anyio
+
+
+def _hello(relay: str, ppid: int, session: str | None = None) -> Hello:
+    env = {"CLAUDE_CODE_SESSION_ID": session} if session else {}
+    return Hello(relay=relay, version="1", pid=1, ppid=ppid, cwd="/somewhere", env=env)
+
+
+async def test_a_session_start_hook_rebinds_the_relay_of_that_agent_alone() -> None:
+    links = Links()
+    one, two = links.open_relay(_hello("r1", 10, "old")), links.open_relay(_hello("r2", 20, "other"))
+    one.last_identity = "agent:old"
+    assert links.rebind(10, "new") == ["agent:old"]
+    assert one.caller(Era.LEGACY, (None, None), None).identity == "agent:new"
+    assert two.caller(Era.LEGACY, (None, None), None).identity == "agent:other"
+    assert links.rebind(10, "new") == []
+
+
+async def test_an_identity_is_attached_as_long_as_one_of_its_links_is_open() -> None:
+    links = Links()
+    one, two = links.open_relay(_hello("r1", 10, "a")), links.open_relay(_hello("r2", 11, "a"))
+    one.last_identity = two.last_identity = "agent:a"
+    links.close_relay(one)
+    assert links.is_attached("agent:a") and links.clients == 1
+    links.close_relay(two)
+    assert not links.is_attached("agent:a") and links.clients == 0
+
+
+async def test_requests_without_a_session_never_share_a_link() -> None:
+    links = Links()
+    assert links.http(None) is not links.http(None)
+    assert links.http("a") is links.http("a")
+
+
+async def test_http_links_are_bounded() -> None:
+    links = Links()
+    first = links.http("first")
+    for number in range(HTTP_LINKS_LIMIT):
+        links.http(str(number))
+    assert links.http("first") is not first
+
+
+async def test_a_relays_directory_is_its_weakest_root() -> None:
+    link = Links().open_relay(_hello("r", 1))
+    root = link.root(None)
+    assert root is not None and root.uri == "file:///somewhere"
+    link.client_roots = ("file:///client",)
+    root = link.root(None)
+    assert root is not None and root.uri == "file:///client"
