@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench.peers import TOOL, sequential_thinking
 from bench.report import Effort, Progress, Row

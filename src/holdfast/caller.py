@@ -136,6 +136,8 @@ class Caller:
     """Stable over reconnects of the same caller; None for a stranger."""
     live: bool = False
     """Whether its transport is open now, so that its sessions are not given to others."""
+    pid: int | None = None
+    """The relay's process, on the daemon's machine."""
     agent_session: str | None = None
     client_name: str | None = None
     client_version: str | None = None

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 VOUCH_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
 WATCH_SECONDS = 2.0
+SETTLE_SECONDS = 15.0
+"""How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
@@ -134,6 +136,11 @@ class Daemon:
         async def check() -> None:
             await quick_check(app.store)
 
+        async def settle() -> None:
+            await asyncio.sleep(SETTLE_SECONDS)
+            await app.connections.settle(self._links.attached())
+
+        self._supervisor.start("settle", settle)
         self._supervisor.start("announce", announce)
         self._supervisor.start("check", check)
         self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
@@ -152,13 +159,12 @@ class Daemon:
             self.stop("it had no client and no work")
 
     async def _finish_work(self) -> None:
-        """Let calls that are under way come to their end, for a moment."""
-        if not self._ready.done() or self._ready.exception() is not None:
-            return
-        wire = self._ready.result()
-        wire.close()
+        """Let calls that are under way come to their end, for a moment.
+
+        Subscription streams are not ended: behind a relay they go on with the next daemon.
+        """
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(wire.idle(), STOP_SECONDS)
+            await asyncio.wait_for(self._ready.result().idle(), STOP_SECONDS)
 
     def stop(self, why: str, *, restart: bool = False) -> None:
         """Stop in good order."""
@@ -197,6 +203,8 @@ class Daemon:
         await _say(writer, {"holdfast": "welcome", "version": __version__, "pid": os.getpid()})
         link = self._links.open_relay(hello)
         try:
+            if self._app is not None and link.identity is not None:
+                await self._app.connections.attach(link.identity, hello.pid)
             wire = await asyncio.shield(self._ready)
             # Only now: two threads that import the SDK at once can deadlock in it.
             from holdfast.wire.relayed import serve_relay
@@ -218,12 +226,12 @@ class Daemon:
 
     async def _closed(self, link: Link) -> None:
         self._links.close_relay(link)
-        if link.last_identity is not None and not self._stop.is_set():
-            await self._detached(link.last_identity)
+        if link.identity is not None and not self._stop.is_set():
+            await self._detached(link.identity)
 
     async def _detached(self, identity: str) -> None:
         """A caller's transport is gone, unless another one still speaks for it."""
-        if self._app is not None and not self._links.is_attached(identity):
+        if self._app is not None and identity not in self._links.attached():
             await self._app.connections.detach(identity)
 
     async def _hook(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

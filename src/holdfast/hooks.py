@@ -52,5 +52,5 @@ class Hooks:
         if not pid.isdigit() or not isinstance(session, str) or not 0 < len(session) <= MAX_ID:
             return
         for identity in self._links.rebind(int(pid), session):
-            if not self._links.is_attached(identity):
+            if identity not in self._links.attached():
                 await self._connections.detach(identity)

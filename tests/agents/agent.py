@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.agents.claude_code import ClaudeRun, run_claude
-from tests.agents.installation import Installation
 from tests.agents.scripted_model import Request, Script, ScriptedModel
+from tests.installation import Installation
 
 
 class Agent:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.agents.installation import Installation
+from tests.installation import Installation
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.agents.agent import Agent
 from tests.agents.claude_code import run_claude
-from tests.agents.installation import Installation
 from tests.agents.scripted_model import Request, ScriptedModel, steps, text
+from tests.installation import Installation
 
 CARRIED_TOKENS = 1_000
 CHARACTERS_PER_TOKEN = 4

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.agents.agent import Agent
-from tests.agents.installation import Installation
 from tests.agents.scripted_model import Reply, Request, steps, text, tool_use
+from tests.installation import Installation
 
 THOUGHT = "mcp__holdfast__thought"
 INIT = "mcp__holdfast__init"

@@ -30,7 +30,7 @@ def agent(name: str | None, root: Root | None = PROJECT, **fields: Any) -> Calle
     """A live caller by this name; None is a stranger over HTTP."""
     if name is None:
         return Caller(Transport.HTTP, Era.MODERN, None, root=root, **fields)
-    known = {"live": True, "client_name": f"client-{name}"} | fields
+    known: dict[str, Any] = {"live": True, "client_name": f"client-{name}"} | fields
     return Caller(Transport.RELAY, Era.LEGACY, f"agent:{name}", root=root, **known)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 from tests.contract.conftest import Place
@@ -11,6 +13,8 @@ from tests.contract.reasoning_world import DAY, ELSEWHERE, HOUR, MINUTE, PROJECT
 
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.project import Root, RootSource
+from holdfast.reasoning.placing import Placing
+from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
 
@@ -124,6 +128,53 @@ async def test_load_context_passes_over_a_session_another_live_agent_is_in(place
         assert reply["heldByOthers"] == [{"sessionId": held["sessionId"], "title": "held", "client": "client-a"}]
         joined = await world.reasoning.load_context(agent("b"), held["sessionId"])
         assert joined["session"]["id"] == held["sessionId"]
+
+
+async def test_of_agents_that_ask_at_once_only_one_gets_the_session(place: Place) -> None:
+    async with living(place) as world:
+        made = await world.think(agent("before"), "left behind")
+        await world.leave(agent("before"))
+        callers = [agent(f"a{place}", WORKTREE if place % 2 else PROJECT) for place in range(6)]
+        await asyncio.gather(*(world.reasoning.get_state(caller) for caller in callers))
+        replies = await asyncio.gather(*(world.reasoning.load_context(caller) for caller in callers))
+        got = [reply["session"]["id"] for reply in replies if reply["success"]]
+        assert got == [made["sessionId"]]
+
+
+class Watched:
+    """A transaction that keeps the order of what is done in it."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self.engine = tx.engine
+        self.done: list[str] = []
+
+    def lock(self, name: str) -> None:
+        self.done.append(f"lock {name}")
+        self._tx.lock(name)
+
+    def __getattr__(self, name: str) -> Any:
+        def watched(*arguments: Any, **params: Any) -> Any:
+            if name in ("one", "all") and "FROM sessions" in arguments[0]:
+                self.done.append("look")
+            return getattr(self._tx, name)(*arguments, **params)
+
+        return watched
+
+
+async def test_a_project_is_locked_before_its_sessions_are_looked_at_whichever_path_it_has(place: Place) -> None:
+    async with living(place) as world:
+
+        def look(tx: Tx) -> list[list[str]]:
+            done = []
+            for root in (PROJECT, WORKTREE):
+                for_thought, for_recovery = Watched(tx), Watched(tx)
+                Placing(cast(Tx, for_thought), world.connections, None, root).for_thought(None, HOUR)
+                Placing(cast(Tx, for_recovery), world.connections, None, root).for_recovery(root)
+                done += [for_thought.done[:2], for_recovery.done[:2]]
+            return done
+
+        assert await world.store.write(look) == [[f"lock project:{PROJECT.key}", "look"]] * 4
 
 
 async def test_a_pinned_session_is_recovered_before_a_newer_one_unless_it_is_held(place: Place) -> None:

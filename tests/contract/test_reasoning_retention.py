@@ -113,6 +113,24 @@ async def test_forgetting_a_project_takes_its_sessions_under_every_path_and_no_o
         assert await world.rows("SELECT root_uri FROM projects") == [{"root_uri": ELSEWHERE.uri}]
 
 
+async def test_large_sessions_and_many_are_removed_and_archived_in_small_steps(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(upkeep, "AT_ONCE", 2)
+    async with living(place) as world:
+        for number in range(5):
+            await world.reasoning.start_new(agent("a"), f"session {number}")
+            for step in range(5):
+                await world.think(agent("a"), f"step {step}")
+        await world.later(91 * DAY)
+        assert (await world.reasoning.sweep())["archived"] == 5
+        forgotten = await world.reasoning.forget_project(PROJECT)
+        assert (forgotten["sessions"], forgotten["thoughts"]) == (5, 25)
+        assert await world.rows("SELECT number FROM thoughts") == []
+        assert (await verify(world.store, {"sessions": chain_check})).ok
+
+
 async def test_an_interrupted_removal_is_out_of_sight_and_finished_by_the_next_sweep(place: Place) -> None:
     async with living(place) as world:
         made = (await world.think(agent("a"), "half gone"))["sessionId"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.agents.installation import HOLDFAST, PATIENCE, Installation
+from tests.installation import HOLDFAST, PATIENCE, Installation
 
 MODERN_META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import httpx2
 import mcp_types as types
 from mcp.client.client import Client
-from mcp.client.session import ClientRequestContext
+from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from tests.agents.installation import HOLDFAST, Installation
+from tests.installation import HOLDFAST, Installation
 
 MODES = {"legacy": "legacy", "modern": "2026-07-28"}
 
@@ -36,11 +36,16 @@ class Way:
         cwd: str = "/",
         env: dict[str, str] | None = None,
         roots: Sequence[str] | None = None,
+        updated: Callable[[str], None] = lambda uri: None,
     ) -> AsyncIterator[Session]:
-        """A new client, which knows nothing of earlier ones."""
+        """A new client, which knows nothing of earlier ones; `updated` is told of changed resources (legacy era)."""
 
-        async def list_roots(_: ClientRequestContext) -> types.ListRootsResult:
+        async def list_roots(context: ClientRequestContext) -> types.ListRootsResult:
             return types.ListRootsResult(roots=[types.Root(uri=uri) for uri in roots or ()])  # type: ignore[arg-type]
+
+        async def on_message(message: IncomingMessage) -> None:
+            if isinstance(message, types.ResourceUpdatedNotification):
+                updated(str(message.params.uri))
 
         async with AsyncExitStack() as stack:
             if self.transport == "stdio":
@@ -58,6 +63,7 @@ class Way:
                 transport,
                 mode=MODES[self.era],
                 list_roots_callback=list_roots if roots is not None else None,
+                message_handler=on_message,
                 client_info=types.Implementation(name="test-agent", version="1.0"),
             )
             yield Session(await stack.enter_async_context(client))

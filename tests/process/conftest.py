@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.agents.installation import Installation
+from tests.installation import Installation
 from tests.postgres import fresh_database, postgres_server
 from tests.process.clients import WAYS, Way
 

@@ -164,8 +164,9 @@ class FakeDaemon:
     def say(self, body: Json) -> None:
         """Write a line of the daemon's own to every open connection."""
         with self._lock:
-            for connection in self._live:
-                connection.sendall(encode(body))
+            live = list(self._live)
+        for connection in live:
+            connection.sendall(encode(body))
 
     def _start(self, target: Callable[..., None], *args: object) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
-Env = dict[str, str]
 
 LIMIT = 60.0
 RUN = "import sys; sys.executable = sys.argv.pop(1); from holdfast.__main__ import main; sys.exit(main())"
@@ -24,7 +23,14 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 class RelayProcess:
     """An agent's view of the relay it spawned."""
 
-    def __init__(self, home: Path, *args: str, starter: Path | None = None, env: Env | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *args: str,
+        starter: Path | None = None,
+        env: dict[str, str] | None = None,
+        reading: bool = True,
+    ) -> None:
         self.home = home
         self.starter = starter or recording_starter(home.parent)
         self.process = subprocess.Popen(
@@ -38,12 +44,10 @@ class RelayProcess:
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._errors: list[bytes] = []
-        self._threads = [
-            threading.Thread(target=self._read_output, daemon=True),
-            threading.Thread(target=self._read_errors, daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._start(self._read_errors)
+        if reading:
+            self.start_reading()
 
     def __enter__(self) -> RelayProcess:
         return self
@@ -59,6 +63,10 @@ class RelayProcess:
                 stream.close()
             except BrokenPipeError:
                 continue  # what the killed relay had not read is of no use to anybody
+
+    def start_reading(self) -> None:
+        """Begin to take what the relay writes, when it was started with an agent that does not."""
+        self._start(self._read_output)
 
     def write(self, *bodies: Json) -> None:
         """Send messages as the agent does, one line each."""
@@ -95,9 +103,22 @@ class RelayProcess:
             bodies.append(json.loads(line))
         return bodies
 
+    def peak_kib(self) -> int:
+        """The most memory the relay ever had; where the system does not say, what it has now."""
+        status = Path(f"/proc/{self.process.pid}/status")
+        if status.exists():
+            return int(status.read_text().partition("VmHWM:")[2].split()[0])
+        (size,) = [kib for pid, kib in ps("pid", "rss") if pid == self.process.pid]
+        return size
+
     def errors(self) -> str:
         """What the relay has written to its standard error so far."""
         return b"".join(self._errors).decode()
+
+    def _start(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _read_output(self) -> None:
         for line in self.stdout:

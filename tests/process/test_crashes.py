@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.agents.installation import Installation
+from tests.installation import Installation
 from tests.process.agent import Agent
 
 CLIENTS = 4
@@ -19,9 +20,7 @@ KILLS = 20
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_two_thousand_thoughts_survive_twenty_kills_once_each(
-    embedded: Installation, project: Path, era: str
-) -> None:
+def test_two_thousand_thoughts_survive_twenty_kills_once_each(embedded: Installation, project: Path, era: str) -> None:
     with Agent(embedded, project, era=era) as first:
         session = first.init("start_new", title="Under fire")["session"]["id"]
     count = THOUGHTS if era == "legacy" else THOUGHTS // 4
@@ -38,18 +37,15 @@ def test_two_thousand_thoughts_survive_twenty_kills_once_each(
                 acknowledged[index][reply["thoughtNumber"]] = text
                 progress[index] = number + 1
 
-    failures = _while_killing(
-        embedded, [lambda i=i: reason(i) for i in range(CLIENTS)], kills, lambda: sum(progress), count
-    )
+    work = [partial(reason, index) for index in range(CLIENTS)]
+    failures = _while_killing(embedded, work, kills, lambda: sum(progress), count)
     assert failures == []
     told = {number: text for mine in acknowledged for number, text in mine.items()}
     assert len(told) == count
     with Agent(embedded, project, era=era) as reader:
         stored: dict[int, str] = {}
         for start in range(1, count + 1, 100):
-            page = reader.call(
-                "session", operation="get", sessionId=session, **{"from": start, "to": start + 99}
-            )
+            page = reader.call("session", operation="get", sessionId=session, **{"from": start, "to": start + 99})
             stored.update((thought["thoughtNumber"], thought["thought"]) for thought in page["thoughts"])
     assert sorted(stored) == list(range(1, count + 1)), "numbers have no gap and no repeat"
     assert stored == told
@@ -58,7 +54,7 @@ def test_two_thousand_thoughts_survive_twenty_kills_once_each(
 
 
 def _while_killing(
-    holdfast: Installation, work: list[Callable[[], None]], kills: int, done: Callable[[], int], total: int
+    holdfast: Installation, work: Sequence[Callable[[], None]], kills: int, done: Callable[[], int], total: int
 ) -> list[BaseException]:
     """Run the work in threads while the daemon is killed at random moments, spread over all of it."""
     failures: list[BaseException] = []
@@ -72,7 +68,7 @@ def _while_killing(
     threads = [threading.Thread(target=guarded, args=(step,)) for step in work]
     for thread in threads:
         thread.start()
-    chance = random.Random(20)
+    chance = random.Random(20)  # noqa: S311 - any moment will do
     try:
         for kill in range(kills):
             target = total * kill // kills + chance.randrange(max(1, total // kills))
@@ -87,9 +83,7 @@ def _while_killing(
     return failures
 
 
-def test_a_relay_killed_in_mid_call_leaves_the_session_to_its_successor(
-    embedded: Installation, project: Path
-) -> None:
+def test_a_relay_killed_in_mid_call_leaves_the_session_to_its_successor(embedded: Installation, project: Path) -> None:
     first = Agent(embedded, project, session="the-agent")
     first.think("said before the kill")
     recorded = first.call("session", operation="get")["session"]["id"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.agents.installation import Installation
+from tests.installation import Installation
 from tests.process.agent import MODERN_META
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -35,12 +35,8 @@ INITIALIZE = {
 @pytest.mark.parametrize("path", ["/mcp", "/", "/api", "/nothing"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT", "OPTIONS"])
 def test_no_route_answers_without_the_key(http: httpx2.Client, path: str, method: str) -> None:
-    for headers in (
-        {"Authorization": ""},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": "Bearer äöü".encode()},
-    ):
-        response = http.request(method, path, headers=headers, json=INITIALIZE)
+    for key in (b"", b"Bearer wrong", "Bearer äöü".encode()):
+        response = http.request(method, path, headers={b"Authorization": key}, json=INITIALIZE)
         assert response.status_code == 401
         assert "holdfast key" in response.text
 
@@ -81,9 +77,7 @@ BAD_BODIES = [
 
 @pytest.mark.parametrize("modern", [False, True])
 @pytest.mark.parametrize("body", BAD_BODIES, ids=range(len(BAD_BODIES)))
-def test_a_bad_body_gets_a_clear_error_and_the_port_lives_on(
-    http: httpx2.Client, body: bytes, modern: bool
-) -> None:
+def test_a_bad_body_gets_a_clear_error_and_the_port_lives_on(http: httpx2.Client, body: bytes, modern: bool) -> None:
     headers = {"Mcp-Protocol-Version": "2026-07-28"} if modern else {}
     response = http.post("/mcp", content=body, headers=headers)
     assert 400 <= response.status_code < 500

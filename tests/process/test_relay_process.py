@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def test_a_line_of_a_hundred_megabytes_is_answered_and_never_held(home: Path) ->
         assert str(MAX_LINE) in answer["error"]["message"]
         relay.write(request(1, "tools/list"))
         assert relay.read()["id"] == 1
-        assert {pid: kib for pid, kib in ps("pid", "rss")}[relay.process.pid] < 60 * 1024
+        assert relay.peak_kib() < 60 * 1024
 
 
 def test_an_unreadable_line_is_answered_and_the_next_one_served(home: Path) -> None:
@@ -158,6 +159,36 @@ def test_answers_that_are_still_out_arrive_after_the_agent_closed_its_end(home: 
         with FakeDaemon(home):
             assert relay.process.wait(LIMIT) == 0
             assert [body["id"] for body in relay.rest()] == [0, 1]
+
+
+def test_a_last_line_without_a_newline_is_served(home: Path) -> None:
+    with FakeDaemon(home), RelayProcess(home) as relay:
+        relay.write_raw(json.dumps(INITIALIZE).encode())
+        assert relay.hang_up() == 0
+        assert [body["id"] for body in relay.rest()] == [0]
+
+
+def test_an_agent_that_does_not_read_slows_the_daemon_down_and_loses_nothing(home: Path) -> None:
+    count, text = 200, "x" * 1_000_000
+    with FakeDaemon(home) as daemon, RelayProcess(home, reading=False) as relay:
+        relay.write(INITIALIZE)
+        eventually(lambda: daemon.server.methods() == ["initialize"], "the relay is connected")
+        told: list[int] = []
+
+        def tell() -> None:
+            for n in range(count):
+                params = {"level": "info", "data": text, "logger": str(n)}
+                daemon.say({"jsonrpc": "2.0", "method": "notifications/message", "params": params})
+                told.append(n)
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        eventually(lambda: len(told) > 14, "the relay has taken what it may hold")
+        relay.start_reading()
+        assert relay.read()["id"] == 0
+        assert [relay.read()["params"]["logger"] for _ in range(count)] == [str(n) for n in range(count)]
+        teller.join(LIMIT)
+        assert relay.peak_kib() < 100 * 1024
 
 
 def test_an_open_subscription_stream_does_not_keep_the_relay_from_leaving(home: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.agents.installation import Installation
+from tests.installation import Installation
 from tests.process.clients import Way
 
 pytestmark = pytest.mark.anyio
@@ -25,21 +25,15 @@ async def test_a_session_is_recovered_after_the_mcp_session_changed(
     async with way.connect(holdfast, cwd=str(project)) as second:
         context = await second.init("load_context", mcpRootUri=root)
         assert context["success"] is True
-        assert context["message"].startswith(
-            f"Auto-recovered session {session_id} (12 thoughts, last updated "
-        )
+        assert context["message"].startswith(f"Auto-recovered session {session_id} (12 thoughts, last updated ")
         assert context["session"]["thoughtCount"] == 12
-        assert [thought["thought"] for thought in context["thoughts"]] == [
-            f"thought number {n}" for n in range(3, 13)
-        ]
+        assert [thought["thought"] for thought in context["thoughts"]] == [f"thought number {n}" for n in range(3, 13)]
         assert context["nextThoughtNumber"] == 13
         reply = await second.think("and on", sessionId=session_id)
         assert (reply["sessionId"], reply["thoughtNumber"]) == (session_id, 13)
 
 
-async def test_of_several_sessions_the_most_recent_wins(
-    holdfast: Installation, way: Way, project: Path
-) -> None:
+async def test_of_several_sessions_the_most_recent_wins(holdfast: Installation, way: Way, project: Path) -> None:
     root = project.as_uri()
     async with way.connect(holdfast, cwd=str(project)) as client:
         older = (await client.init("start_new", title="A", mcpRootUri=root))["session"]["id"]
@@ -65,9 +59,7 @@ async def test_an_explicit_session_id_still_works(holdfast: Installation, way: W
         assert (missing["success"], missing["message"]) == (False, "Session no-such-session not found")
 
 
-async def test_no_sessions_for_a_root_suggests_start_new(
-    holdfast: Installation, way: Way, project: Path
-) -> None:
+async def test_no_sessions_for_a_root_suggests_start_new(holdfast: Installation, way: Way, project: Path) -> None:
     async with way.connect(holdfast, cwd=str(project)) as client:
         context = await client.init("load_context", mcpRootUri=project.as_uri())
         assert context["success"] is False

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.agents.installation import Installation
+from tests.installation import Installation
 from tests.process.agent import Agent
 
 
@@ -64,9 +64,7 @@ def test_a_linked_worktree_finds_the_project_but_not_its_neighbours_live_session
         assert context["fromOtherRoot"] in (repository.as_uri(), worktree.as_uri())
 
 
-def test_a_bound_root_survives_the_agent_and_the_daemon(
-    holdfast: Installation, project: Path, tmp_path: Path
-) -> None:
+def test_a_bound_root_survives_the_agent_and_the_daemon(holdfast: Installation, project: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     with Agent(holdfast, project, session="bound") as agent:
@@ -80,9 +78,7 @@ def test_a_bound_root_survives_the_agent_and_the_daemon(
         assert agent.init("load_context")["session"]["mcpRootUri"] == elsewhere.as_uri()
 
 
-def test_a_client_that_never_tells_its_roots_costs_two_seconds_once(
-    embedded: Installation, project: Path
-) -> None:
+def test_a_client_that_never_tells_its_roots_costs_two_seconds_once(embedded: Installation, project: Path) -> None:
     with Agent(embedded, project, capabilities={"roots": {}}) as agent:
         reply = agent.think("it asked, nobody answered")
         assert reply["thoughtNumber"] == 1
@@ -97,7 +93,7 @@ def test_a_session_start_hook_rebinds_the_relay_after_clear(embedded: Installati
     import json
     import os
 
-    from tests.agents.installation import HOLDFAST
+    from tests.installation import HOLDFAST
 
     with Agent(embedded, project, session="before-clear") as agent:
         agent.think("before /clear")
@@ -111,3 +107,28 @@ def test_a_session_start_hook_rebinds_the_relay_after_clear(embedded: Installati
         )
         assert (hook.returncode, hook.stdout, hook.stderr) == (0, b"", b"")
         assert agent.init("get_state")["agentSession"] == "after-clear"
+
+
+def test_an_idle_live_agent_keeps_its_session_through_a_crash_of_the_daemon(
+    holdfast: Installation, project: Path
+) -> None:
+    with Agent(holdfast, project, session="idle") as idle:
+        mine = idle.think("and then the agent is silent for a while")["sessionId"]
+        holdfast.kill_daemon()
+        with Agent(holdfast, project, session="newcomer") as newcomer:
+            assert newcomer.think("somebody else begins")["sessionId"] != mine
+            assert newcomer.init("load_context", sessionId=mine)["success"] is True, "joining by name is allowed"
+        assert idle.think("still mine")["sessionId"] == mine
+
+
+def test_an_agent_that_died_with_the_daemon_leaves_its_session_to_the_next(
+    holdfast: Installation, project: Path
+) -> None:
+    lost = Agent(holdfast, project, session="lost")
+    mine = lost.think("the last words")["sessionId"]
+    lost.process.kill()
+    lost.process.wait()
+    holdfast.kill_daemon()
+    lost.close()
+    with Agent(holdfast, project, session="heir") as heir:
+        assert heir.init("load_context")["session"]["id"] == mine

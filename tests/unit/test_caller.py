@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,8 @@ def test_who_is_asking(signals: Signals, identity: str | None) -> None:
         ({"client": ["not a root"], "directory": "/d"}, "file:///d", RootSource.DIRECTORY),
     ],
 )
-def test_which_root_counts(hints: dict[str, str], uri: str | None, source: RootSource | None) -> None:
-    root = choose_root(**hints)  # type: ignore[arg-type]
+def test_which_root_counts(hints: dict[str, Any], uri: str | None, source: RootSource | None) -> None:
+    root = choose_root(**hints)
     assert (root.uri if root else None, root.source if root else None) == (uri, source)
 
 

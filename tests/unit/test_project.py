@@ -39,7 +39,8 @@ def test_a_root_has_one_spelling(given_uri: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "relative/path", "file://otherhost/x", "file:relative", "\x00", "/a\x00b", "a" * 5000, "http://[", "\ud800"]
+    "bad",
+    ["", "relative/path", "file://otherhost/x", "file:relative", "\x00", "/a\x00b", "a" * 5000, "http://[", "\ud800"],
 )
 def test_what_is_no_root_is_refused_by_name(bad: str) -> None:
     with pytest.raises(BadInput, match="mcpRootUri"):
@@ -124,7 +125,9 @@ def test_a_directory_without_git_has_no_key(tmp_path: Path) -> None:
     assert locate(str(tmp_path), RootSource.DIRECTORY).key is None
 
 
-@pytest.mark.parametrize("text", ["", "gitdir: /nonexistent", "gitdir:", "nonsense", "gitdir: ../../../../etc", "gitdir: a\0b"])
+@pytest.mark.parametrize(
+    "text", ["", "gitdir: /nonexistent", "gitdir:", "nonsense", "gitdir: ../../../../etc", "gitdir: a\0b"]
+)
 def test_a_strange_git_file_is_survived(tmp_path: Path, text: str) -> None:
     (tmp_path / ".git").write_text(text)
     project_key(tmp_path)

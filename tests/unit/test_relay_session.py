@@ -194,6 +194,19 @@ def test_a_refused_initialize_is_not_repeated(wire: Wire) -> None:
     assert wire.server.seen == []
 
 
+def test_a_daemon_that_refuses_the_repeated_handshake_is_reported_and_the_client_not_bothered(wire: Wire) -> None:
+    wire.write(*LEGACY_CONVERSATION[:2])
+    assert wire.run()
+    wire.session.lost(1.0)
+    wire.collect()
+    wire.connect()
+    repeated = json.loads(bytes(wire.session.to_daemon).splitlines()[0])
+    wire.say({"jsonrpc": "2.0", "id": repeated["id"], "error": {"code": -32602, "message": "too old"}})
+    assert wire.collect() == []
+    assert len(wire.session.notes) == 1
+    assert "too old" in wire.session.notes[0]
+
+
 def test_an_ended_subscription_is_not_repeated(wire: Wire) -> None:
     wire.write(*LEGACY_CONVERSATION, request(9, "resources/unsubscribe", {"uri": "holdfast://a"}))
     assert wire.run()
@@ -331,6 +344,16 @@ def test_requests_give_up_only_after_waiting_for_a_daemon(wire: Wire) -> None:
     assert given_up == {"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "gone"}}
     wire.connect()
     assert [json.loads(line)["id"] for line in bytes(wire.session.to_daemon).splitlines()] == [2]
+
+
+def test_a_call_given_up_after_it_reached_a_daemon_says_that_it_may_have_taken_effect(wire: Wire) -> None:
+    wire.write(call(1, "sent"))
+    wire.session.lost(1.0)
+    wire.write(call(2, "never sent"))
+    wire.session.give_up("Gone.")
+    sent, never_sent = wire.collect()
+    assert sent["error"]["message"].startswith("Gone. This call had reached a daemon before")
+    assert never_sent["error"]["message"] == "Gone."
 
 
 def test_a_standing_subscription_stream_outlasts_the_wait_and_any_number_of_daemons(wire: Wire) -> None:

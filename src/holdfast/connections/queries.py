@@ -24,8 +24,8 @@ def create(tx: Tx, caller: Caller, attached_by: str | None) -> Connection:
     """A new connection for this caller."""
     row = tx.one(
         "INSERT INTO connections (id, identity, transport, era, client_name, client_version, agent_session,"  # noqa: S608
-        " attached_by, created_at, seen_at) VALUES (:id, :identity, :transport, :era, :client_name,"
-        f" :client_version, :agent_session, :attached_by, :now, :now) RETURNING {COLUMNS}",
+        " attached_by, pid, created_at, seen_at) VALUES (:id, :identity, :transport, :era, :client_name,"
+        f" :client_version, :agent_session, :attached_by, :pid, :now, :now) RETURNING {COLUMNS}",
         id=tx.new_id(),
         identity=caller.identity,
         transport=caller.transport.value,
@@ -34,6 +34,7 @@ def create(tx: Tx, caller: Caller, attached_by: str | None) -> Connection:
         client_version=caller.client_version,
         agent_session=caller.agent_session,
         attached_by=attached_by,
+        pid=caller.pid,
         now=tx.now(),
     )
     if row is None:
@@ -41,12 +42,13 @@ def create(tx: Tx, caller: Caller, attached_by: str | None) -> Connection:
     return _connection(row)
 
 
-def touch(tx: Tx, connection_id: str, attached_by: str | None) -> None:
+def touch(tx: Tx, connection_id: str, attached_by: str | None, pid: int | None) -> None:
     """The caller was heard of just now."""
     tx.run(
-        "UPDATE connections SET seen_at = :now, attached_by = :attached_by WHERE id = :id",
+        "UPDATE connections SET seen_at = :now, attached_by = :attached_by, pid = :pid WHERE id = :id",
         now=tx.now(),
         attached_by=attached_by,
+        pid=pid,
         id=connection_id,
     )
 
@@ -65,6 +67,16 @@ def set_root(tx: Tx, connection_id: str, uri: str) -> None:
     tx.run("UPDATE connections SET bound_root = :uri WHERE id = :id", uri=uri, id=connection_id)
 
 
+def attach(tx: Tx, identity: str, daemon: str, pid: int) -> None:
+    """A known caller's transport is open again."""
+    tx.run(
+        "UPDATE connections SET attached_by = :daemon, pid = :pid WHERE identity = :identity",
+        daemon=daemon,
+        pid=pid,
+        identity=identity,
+    )
+
+
 def detach(tx: Tx, identity: str, daemon: str) -> None:
     """The caller's transport is gone."""
     tx.run(
@@ -74,9 +86,12 @@ def detach(tx: Tx, identity: str, daemon: str) -> None:
     )
 
 
-def detach_all(tx: Tx, daemon: str) -> None:
-    """No caller of this daemon is attached (it starts, or it ends)."""
-    tx.run("UPDATE connections SET attached_by = NULL WHERE attached_by = :daemon", daemon=daemon)
+def attached(tx: Tx, daemon: str) -> list[tuple[str, int | None]]:
+    """The identities this daemon has attached, each with its relay's process."""
+    rows = tx.all(
+        "SELECT identity, pid FROM connections WHERE attached_by = :daemon AND identity IS NOT NULL", daemon=daemon
+    )
+    return [(row["identity"], row["pid"]) for row in rows]
 
 
 def renew_lease(tx: Tx, daemon: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from holdfast.caller import Caller
@@ -18,21 +19,37 @@ class Connections:
         self._daemon = daemon
 
     async def start(self) -> None:
-        """Forget whom an earlier life of this daemon had attached, and vouch for those to come."""
+        """Take over from an earlier life of this daemon: a caller whose relay still runs is coming back."""
+        known = await self._store.read(lambda tx: queries.attached(tx, self._daemon))
+        gone = [identity for identity, pid in known if pid is None or not _is_running(pid)]
+        await self._store.write(lambda tx: queries.renew_lease(tx, self._daemon))
+        await self._detach_all(gone)
 
-        def write(tx: Tx) -> None:
-            queries.detach_all(tx, self._daemon)
-            queries.renew_lease(tx, self._daemon)
-
-        await self._store.write(write)
+    async def settle(self, attached: set[str]) -> None:
+        """Whoever of the earlier life has not come back by now is gone."""
+        known = await self._store.read(lambda tx: queries.attached(tx, self._daemon))
+        await self._detach_all([identity for identity, _ in known if identity not in attached])
 
     async def vouch(self) -> None:
         """Renew the daemon's lease; called well within it, as long as the daemon lives."""
         await self._store.write(lambda tx: queries.renew_lease(tx, self._daemon))
 
     async def stop(self) -> None:
-        """An orderly end: nobody is attached any more, and everybody can come back."""
-        await self._store.write(lambda tx: queries.detach_all(tx, self._daemon))
+        """An orderly end: relays live on and are expected back; nothing else is attached any more."""
+        known = await self._store.read(lambda tx: queries.attached(tx, self._daemon))
+        await self._detach_all([identity for identity, pid in known if pid is None])
+
+    async def attach(self, identity: str, pid: int) -> None:
+        """A relay connected: if its caller is known, its session is not for others."""
+        await self._store.write(lambda tx: queries.attach(tx, identity, self._daemon, pid))
+
+    async def _detach_all(self, identities: list[str]) -> None:
+        def write(tx: Tx) -> None:
+            for identity in identities:
+                queries.detach(tx, identity, self._daemon)
+
+        if identities:
+            await self._store.write(write)
 
     async def find(self, identity: str) -> Connection | None:
         """The connection of a recognised caller, if it ever called a tool."""
@@ -53,7 +70,7 @@ class Connections:
             created = queries.create(tx, caller, attached_by)
             tx.emit("connection.created", created.id, {"transport": created.transport, "era": created.era})
             return created
-        queries.touch(tx, known.id, attached_by)
+        queries.touch(tx, known.id, attached_by, caller.pid)
         return known
 
     def bind_root(self, tx: Tx, connection: Connection, uri: str) -> None:
@@ -69,3 +86,13 @@ class Connections:
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> dict[str, Connection]:
         """Of these sessions, those that another live caller reasons in."""
         return queries.live_holders(tx, session_ids, but.id if but else None)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's process has the number by now
+        return False
+    return True

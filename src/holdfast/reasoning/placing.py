@@ -52,15 +52,16 @@ class Placing:
             return Place(attached, Outcome.CONTINUED)
         if self._root is None:
             return Place(None, Outcome.CREATED)
-        # Whoever else comes to this root at the same moment must see the session that is made or taken here.
-        self._tx.lock(f"root:{self._root.uri}")
+        self._lock_project(self._root)
         found = self._free(self._recent(self._root, self._tx.now() - auto_resume_ms)).session
-        if found is None:
+        session = _locked(self._tx, found.id) if found else None
+        if session is None or session.status is not Status.ACTIVE:
             return Place(None, Outcome.CREATED)
-        return Place(_locked(self._tx, found.id), Outcome.RECOVERED)
+        return Place(session, Outcome.RECOVERED)
 
     def for_recovery(self, root: Root) -> Pick:
         """The session that an explicit request for the project's context gets back, however old it is."""
+        self._lock_project(root)
         pinned = queries.pinned_in_root(self._tx, root.uri)
         seen = {session.id for session in pinned}
         return self._free(chain(pinned, (session for session in self._recent(root, since=0) if session.id not in seen)))
@@ -87,6 +88,10 @@ class Placing:
             {"sessionId": session_id, "title": by_id[session_id].title, "client": holder.label}
             for session_id, holder in held.items()
         ]
+
+    def _lock_project(self, root: Root) -> None:
+        """Whoever else comes to this project at the same moment sees which session was made or taken here."""
+        self._tx.lock(f"project:{root.key or root.uri}")
 
     def _free(self, candidates: Iterable[Session]) -> Pick:
         return first_free(

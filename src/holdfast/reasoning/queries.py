@@ -77,10 +77,10 @@ def newest_use(tx: Tx, root_uri: str) -> int:
 
 
 def pinned_in_root(tx: Tx, root_uri: str) -> list[Session]:
-    """The session that is pinned in this root, if there is one."""
+    """The session that is pinned in this root, if there is one; only an active one ever is."""
+    # Naming the status or an order would make SQLite walk all sessions of the root instead of the pinned one's index.
     rows = tx.all(
-        f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND status = 'active' AND pinned = 1"  # noqa: S608
-        " ORDER BY updated_at DESC LIMIT 1",
+        f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND pinned = 1",  # noqa: S608
         root=root_uri,
     )
     return [to_session(row) for row in rows]

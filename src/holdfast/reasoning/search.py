@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.errors import BadInput
@@ -16,6 +17,7 @@ from holdfast.store import Row, Tx
 MAX_WORDS = 32
 MAX_OFFSET = 10_000
 TITLE_HITS = 10
+TITLES_LOOKED_AT = 200
 INDEXED = 200_000
 """How many characters of a thought are indexed."""
 AROUND = 100
@@ -93,6 +95,13 @@ def snippet(text: str, words: list[str]) -> str:
     return f"{'…' if start else ''}{line}{'…' if start + SNIPPET < len(text) else ''}"
 
 
+def names_match(title: str, tags: Sequence[str], words: list[str]) -> bool:
+    """Whether a title and tags hold all the words; the last one may be the beginning of a word."""
+    names = " ".join((title, *tags)).translate(_SPACED).lower().split()
+    *whole, beginning = (word.lower() for word in words)
+    return all(word in names for word in whole) and any(name.startswith(beginning) for name in names)
+
+
 def _title_hits(tx: Tx, scope: Scope, words: list[str]) -> list[dict[str, Any]]:
     where, params = queries.conditions(scope)
     for place, word in enumerate(words):
@@ -101,11 +110,12 @@ def _title_hits(tx: Tx, scope: Scope, words: list[str]) -> list[dict[str, Any]]:
     rows = tx.all(
         f"SELECT {queries.SESSION} FROM sessions WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",  # noqa: S608
         **params,
-        limit=TITLE_HITS,
+        limit=TITLES_LOOKED_AT,
     )
+    hits = [found for found in map(queries.to_session, rows) if names_match(found.title, found.tags, words)]
     return [
         present(sessionId=found.id, title=found.title, status=found.status.value, tags=list(found.tags) or None)
-        for found in map(queries.to_session, rows)
+        for found in hits[:TITLE_HITS]
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.caller import Caller
 from holdfast.connections.model import Connection
 from holdfast.connections.service import Connections
-from holdfast.errors import BadInput, Conflict, HoldfastError
+from holdfast.errors import BadInput, Conflict, HoldfastError, NotFound
 from holdfast.project import Root, RootSource, locate
 from holdfast.reasoning import limits, placing, projects, reading, recording
 from holdfast.reasoning.library import Library
@@ -167,8 +167,7 @@ class Reasoning:
                 session = placing.require(tx, session_id)
                 verb = "Loaded"
             elif caller.root is None:
-                attached = search.attached()
-                return _no_root(attached)
+                return _no_root(search.attached())
             else:
                 pick = search.for_recovery(caller.root)
                 if pick.session is None:
@@ -187,8 +186,8 @@ class Reasoning:
 
         try:
             reply = await self._store.write(write)
-        except HoldfastError as error:
-            if session_id is None or isinstance(error, BadInput):
+        except (NotFound, Conflict) as error:
+            if session_id is None:
                 raise
             return _refused(error)
         if session_id is not None and reply.get("crossRoot"):
@@ -203,7 +202,7 @@ class Reasoning:
     def _arrive(
         self, tx: Tx, caller: Caller, connection: Connection | None, session: Session, *, explicit: bool
     ) -> bool:
-        """Put the caller on the session; says whether it crossed from another project's root to get there."""
+        """Put the caller on the session; says whether that crosses from one root, or one project, to another."""
         elsewhere = other_root(session, caller.root)
         arrives = connection is None or connection.reasoning_session != session.id
         if connection is not None:

@@ -297,6 +297,8 @@ class RelaySession:
         self._forget(request)
         if request.method == "initialize":
             self._initialize = self._initialized = None
+        if request.method == "tools/call" and request.lives:
+            reason += " This call had reached a daemon before: look whether it took effect."
         self._to_client(error_reply(request.id, UNREACHABLE, reason))
 
     def _forget(self, request: Waiting) -> None:

@@ -45,18 +45,21 @@ def _detach_and_run(command: list[str], environment: dict[str, str], log: int) -
     try:
         os.setsid()
         if os.fork() == 0:
-            os.chdir("/")
+            os.dup2(log, 2)  # first: in a relay started without standard streams the log may be 0 or 1
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, 0)
             os.dup2(nothing, 1)
-            os.dup2(log, 2)
             os.closerange(3, 256)
+            os.chdir("/")
             os.execve(command[0], command, environment)  # noqa: S606 - no shell is wanted
     except OSError as error:
-        os.write(log, f"holdfast: cannot start {command[0]}: {error}\n".encode(errors="replace"))
+        os.write(2, f"holdfast: cannot start {command[0]}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(0)
 
 
 if __name__ == "__main__":
-    start_daemon(sys.argv[1])
+    try:
+        start_daemon(sys.argv[1])
+    except OSError as error:
+        sys.exit(f"holdfast: cannot start a daemon for {sys.argv[1]}: {error}")

@@ -55,7 +55,7 @@ async def backup(
     replace: bool = False,
     known: list[Migration] | None = None,
 ) -> BackupReport:
-    """Copy the whole store into one file, while it goes on working."""
+    """Copy the whole store into one file, while it goes on working; `progress` is called from another thread."""
     watch = progress or quiet
     if isinstance(store, SqliteStore):
         return await asyncio.to_thread(backup_sqlite, store.path, target, watch, replace=replace)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +12,10 @@ from holdfast.errors import StoreCorrupt
 from holdfast.store import Store, Tx
 from holdfast.store.files import beside, sync
 from holdfast.store.integrity import integrity_problems, problem_lines
+from holdfast.store.log_repair import FRAME_HEADER, WAL_HEADER, header_is_valid
 from holdfast.store.sqlite import BUSY_TIMEOUT_MS, SqliteStore, applied_migrations
 
 MAGIC = b"SQLite format 3\0"
-WAL_MAGIC = (0x377F0682, 0x377F0683)
-WAL_VERSION = 3_007_000
-WAL_HEADER, FRAME_HEADER = 32, 24
-
 CREATED = "created"
 """Written into the data directory once a store has been opened there. An empty or missing database is a new one only
 without it: a file system check may leave a file with no bytes, and that must not pass for a fresh start."""
@@ -122,38 +118,26 @@ def _log_header_problem(path: Path, log: Path) -> str | None:
         rest = file.read(FRAME_HEADER)
     if len(header) < WAL_HEADER or (not any(header) and not any(rest)):
         return None  # nothing was ever synced into it
-    magic, version, logged_size = struct.unpack(">III", header[:12])
-    if magic not in WAL_MAGIC or version != WAL_VERSION or logged_size != size:
-        return "the header of its write-ahead log is not readable"
-    if _checksum(header[:24], big_endian=magic == WAL_MAGIC[1]) != struct.unpack(">II", header[24:32]):
-        return "the header of its write-ahead log does not match its checksum"
-    return None
-
-
-def _checksum(data: bytes, *, big_endian: bool) -> tuple[int, int]:
-    words = struct.unpack(f"{'>' if big_endian else '<'}{len(data) // 4}I", data)
-    one = two = 0
-    for first, second in zip(words[::2], words[1::2], strict=True):
-        one = (one + first + two) & 0xFFFFFFFF
-        two = (two + second + one) & 0xFFFFFFFF
-    return one, two
+    return None if header_is_valid(header, size) else "the header of its write-ahead log is not readable"
 
 
 def _unreadable(path: Path, log: Path) -> StoreCorrupt | None:
     connection = look_into(path)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-        applied_migrations(connection)
+        emptied = not applied_migrations(connection) and (path.parent / CREATED).exists()
         valid = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
         cut = unread_commits(log, max(valid, 0))
     except (apsw.CorruptError, apsw.NotADBError) as error:
         return StoreCorrupt(f"The database {path.name} is damaged: {error}.")
     finally:
         connection.close()
+    if emptied:
+        return StoreCorrupt(f"The database {path.name} holds no tables, though there was a store here.")
     if cut is not None:
         return StoreCorrupt(
-            f"The write-ahead log of {path.name} is damaged at frame {cut.frame}: about {cut.commits} committed"
-            " transactions after it cannot be read."
+            f"The write-ahead log of {path.name} is damaged at frame {cut.frame}, with about {cut.commits} committed"
+            " transactions after it."
         )
     return None
 

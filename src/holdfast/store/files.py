@@ -44,14 +44,16 @@ def publish(finished: Path, target: Path) -> None:
 
 
 def replace_database(path: Path, finished: Path, aside: Path) -> None:
-    """Put `finished` in the place of the database at `path`, which is kept as `aside`.
+    """Put `finished` in the place of the database at `path`, which is kept as `aside` if there is one.
 
     Whenever the power fails, `path` names the old database or the new one, never nothing: a missing database would look
     like a new one.
     """
-    for suffix in ("", *COMPANIONS):
-        if beside(path, suffix).exists():
-            _also_name(beside(path, suffix), beside(aside, suffix))
+    if path.exists():
+        _also_name(path, aside)
+    log = beside(path, "-wal")
+    if log.exists() and log.stat().st_size:  # the -shm is only an index of it, which SQLite makes anew
+        _also_name(log, beside(aside, "-wal"))
     sync(path.parent)
     # A log left over from the old database would be applied to the new one.
     for suffix in COMPANIONS:

@@ -7,21 +7,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import apsw
+
 from holdfast.errors import BadInput, StoreCorrupt, StoreError
 from holdfast.store import Clock, Ids, Store
 from holdfast.store.backup import backup_before_migration, postgres_backup_before_migration
 from holdfast.store.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
 from holdfast.store.migrations import Migration
 from holdfast.store.salvage import salvage
-from holdfast.store.sqlite import SqliteStore, random_id, system_clock
+from holdfast.store.sqlite import SqliteStore, in_our_words, random_id, system_clock
 
 DATABASE = "holdfast.db"
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
-
-
-def no_offset() -> int:
-    """The database server's clock as it is."""
-    return 0
 
 
 async def open_store(
@@ -29,7 +26,7 @@ async def open_store(
     url: str | None = None,
     *,
     clock: Clock = system_clock,
-    clock_offset: Callable[[], int] = no_offset,
+    clock_offset: Callable[[], int] | None = None,
     ids: Ids = random_id,
     known: list[Migration] | None = None,
     on_corrupt: Callable[[StoreCorrupt], None] | None = None,
@@ -41,7 +38,14 @@ async def open_store(
     """
     await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
     if url is None:
-        return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
+        try:
+            return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
+        except apsw.Error as error:
+            raise in_our_words(error, home / DATABASE) from error
+        except OSError as error:
+            raise StoreError(
+                f"The store in {home} cannot be opened: {error}.", recovery="Check its permissions and the disk."
+            ) from error
     if not url.startswith(POSTGRES_SCHEMES):
         raise BadInput(
             "HOLDFAST_DATABASE_URL",
@@ -86,17 +90,19 @@ def _open_postgres(
     home: Path,
     url: str,
     clock: Clock,
-    clock_offset: Callable[[], int],
+    clock_offset: Callable[[], int] | None,
     ids: Ids,
     known: list[Migration] | None,
 ) -> tuple[Store, list[str]]:
     try:
-        from holdfast.store.postgres import PostgresStore
+        from holdfast.store.postgres import PostgresStore, no_offset
     except ImportError as error:
         raise StoreError(
             f"PostgreSQL needs packages that are not installed ({error.name}).",
             recovery="Install them: pip install 'holdfast[postgres]'",
         ) from error
     taken = postgres_backup_before_migration(home, clock, known)
-    store = PostgresStore.open(url, clock_offset=clock_offset, ids=ids, known=known, before_migration=taken)
+    store = PostgresStore.open(
+        url, clock_offset=clock_offset or no_offset, ids=ids, known=known, before_migration=taken
+    )
     return store, []

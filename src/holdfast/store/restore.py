@@ -27,7 +27,7 @@ from holdfast.store.copying import (
     sqlite_counts,
     sqlite_tables,
 )
-from holdfast.store.files import COMPANIONS, beside, publish, remove_database, replace_database, utc_stamp
+from holdfast.store.files import beside, remove_database, replace_database, utc_stamp
 from holdfast.store.integrity import integrity_problems
 from holdfast.store.migrations import Migration, load, pending
 from holdfast.store.sqlite import applied_migrations, connect, in_our_words, migrate, system_clock
@@ -84,15 +84,10 @@ def restore_sqlite(
     draft = beside(path, f".restoring-{os.getpid()}")
     try:
         rows = _copy_up_to_date(source, draft, steps, clock, progress)
-        previous = None
-        if path.exists():
-            previous = beside(path, f".before-restore-{utc_stamp(clock())}")
-            replace_database(path, draft, previous)
-        else:
-            for suffix in COMPANIONS:
-                beside(path, suffix).unlink(missing_ok=True)
-            publish(draft, path)
-        return RestoreReport("sqlite", rows, [step.number for step in steps], previous)
+        previous = beside(path, f".before-restore-{utc_stamp(clock())}")
+        replace_database(path, draft, previous)
+        kept = previous if previous.exists() else None
+        return RestoreReport("sqlite", rows, [step.number for step in steps], kept)
     finally:
         remove_database(draft)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -14,8 +14,9 @@ from holdfast.errors import StoreCorrupt
 from holdfast.store import Clock
 from holdfast.store.copying import LEDGER_TABLE, Table, sqlite_counts, sqlite_tables
 from holdfast.store.damage import look_into, page_size
-from holdfast.store.files import COMPANIONS, beside, publish, remove_database, replace_database, utc_stamp
+from holdfast.store.files import beside, publish, remove_database, replace_database, utc_stamp
 from holdfast.store.integrity import integrity_problems
+from holdfast.store.log_repair import WAL_HEADER, RepairedLog, repair_log
 from holdfast.store.migrations import Migration, load, pending
 from holdfast.store.reading_damaged import ROWID_MOST, UNREADABLE, DamagedTable
 from holdfast.store.repair import Loss, SessionLoss, make_consistent
@@ -41,7 +42,7 @@ class SalvageReport:
     """Where the damaged database is kept; None when there was none left."""
     newest_backup: Path | None
     saved_as: Path
-    notes: list[str] = field(default_factory=list)
+    log: RepairedLog | None
 
     def lines(self) -> list[str]:
         """The report as text for people."""
@@ -54,8 +55,12 @@ class SalvageReport:
         else:
             text.append(f"Nothing in it could be read: the new {self.database} is empty.")
         text += [f"Lost: {loss}" for loss in (*self.sessions, *self.lost)]
-        text += self.notes
-        if self.readable and not self.lost and not self.sessions:
+        if self.log is not None and self.log.dropped:
+            text.append(
+                f"Lost: {self.log.dropped} of the {self.log.frames} pages in the write-ahead log, which held the newest"
+                " changes. Some of them may be missing."
+            )
+        elif self.readable and not self.lost and not self.sessions:
             text.append("No row is known to be lost.")
         if self.newest_backup is not None:
             text.append(f"The newest backup is {self.newest_backup}; holdfast restore puts one back.")
@@ -76,10 +81,11 @@ def salvage(
     """
     steps = load() if known is None else known
     stamp = utc_stamp(clock())
+    aside = beside(path, f".corrupt-{stamp}")
     draft = beside(path, ".salvaging")
     remove_database(draft)
     try:
-        with _readable(path, steps) as source:
+        with _readable(path, steps) as (source, log):
             applied = _ledger(source)
             # The new file gets the schema of the old one; opening it migrates it like any other.
             behind = pending(applied, steps) if applied else []
@@ -91,17 +97,13 @@ def salvage(
             lost,
             sessions,
             readable=source is not None,
-            aside=beside(path, f".corrupt-{stamp}") if path.exists() else None,
+            aside=aside if path.exists() or beside(path, "-wal").exists() else None,
             newest_backup=_newest_backup(path.parent),
             saved_as=path.parent / f"salvage-{stamp}.txt",
+            log=log,
         )
         _save(report)
-        if report.aside is not None:
-            replace_database(path, draft, report.aside)
-        else:
-            for suffix in COMPANIONS:
-                beside(path, suffix).unlink(missing_ok=True)
-            publish(draft, path)
+        replace_database(path, draft, aside)
         return report
     except apsw.Error as error:
         raise in_our_words(error, draft) from error
@@ -124,14 +126,24 @@ def _newest_backup(home: Path) -> Path | None:
 
 
 @contextmanager
-def _readable(path: Path, steps: list[Migration]) -> Iterator[apsw.Connection | None]:
-    """The damaged database as it is, or a copy with a borrowed beginning, or None when neither can be read."""
+def _readable(path: Path, steps: list[Migration]) -> Iterator[tuple[apsw.Connection | None, RepairedLog | None]]:
+    """The damaged database as far as it opens, and what its write-ahead log gave; None when nothing can be read.
+
+    It is read in its place if it can be. A copy stands in for one with a log, which may need repair, and for one that
+    has lost its beginning.
+    """
     copy = beside(path, ".salvaging-copy")
-    connection = _open_if_readable(path)
+    fresh = _first_page(copy, steps)
+    log = beside(path, "-wal")
+    logged = log.exists() and log.stat().st_size > WAL_HEADER
+    connection = None if logged else _open_if_readable(path)
+    repaired: RepairedLog | None = None
     try:
-        if connection is None:
-            connection = _open_with_borrowed_beginning(path, copy, steps)
-        yield connection
+        for first_page in _beginnings(path, fresh):
+            if connection is None:
+                repaired = _copy_with(path, copy, first_page)
+                connection = _open_if_readable(copy)
+        yield connection, repaired
     finally:
         if connection is not None:
             connection.close()
@@ -140,7 +152,7 @@ def _readable(path: Path, steps: list[Migration]) -> Iterator[apsw.Connection | 
 
 def _open_if_readable(path: Path) -> apsw.Connection | None:
     # SQLite deletes the log beside an empty database, so one without a header is never opened in its place.
-    if not path.exists() or page_size(_beginning(path, 100)) == 0:
+    if page_size(_beginning(path, 100)) == 0:
         return None
     connection = look_into(path)
     try:
@@ -154,26 +166,28 @@ def _open_if_readable(path: Path) -> apsw.Connection | None:
     return None
 
 
-def _open_with_borrowed_beginning(path: Path, copy: Path, steps: list[Migration]) -> apsw.Connection | None:
-    """Read a copy whose header, or whole first page, is that of a new store.
+def _beginnings(path: Path, fresh: bytes) -> list[bytes]:
+    """First pages to try: its own, its own with the header of a new store, that of a new store.
 
     The first page says where the tables are. A store that was made by this program has them where a new one has
     them, so its own first page can be replaced; whatever then reads as the wrong table does not fit that table's
     constraints.
     """
-    if not path.exists() and not beside(path, "-wal").exists():
-        return None
-    fresh = _first_page(copy, steps)
-    beginning = _beginning(path, len(fresh))
-    candidates = [fresh]
-    if len(beginning) == len(fresh) and beginning[100] in ROOT_OF_TREE:
-        candidates.insert(0, fresh[:100] + beginning[100:])
-    for first_page in candidates:
-        _copy_with(path, copy, first_page)
-        connection = _open_if_readable(copy)
-        if connection is not None:
-            return connection
-    return None
+    own = _beginning(path, len(fresh))
+    if len(own) < len(fresh):
+        return [fresh] if own or beside(path, "-wal").exists() else []
+    borrowed = _with_pages(fresh, path.stat().st_size // len(fresh))
+    found = [borrowed]
+    if own[100] in ROOT_OF_TREE:
+        found.insert(0, borrowed[:100] + own[100:])
+    if page_size(own) == len(fresh):
+        found.insert(0, own)
+    return found
+
+
+def _with_pages(first_page: bytes, pages: int) -> bytes:
+    """A first page that says: so many pages, none of them free."""
+    return first_page[:28] + pages.to_bytes(4, "big") + bytes(8) + first_page[40:]
 
 
 def _first_page(scratch: Path, steps: list[Migration]) -> bytes:
@@ -186,17 +200,15 @@ def _first_page(scratch: Path, steps: list[Migration]) -> bytes:
     return _beginning(scratch, page_size(_beginning(scratch, 100)))
 
 
-def _copy_with(path: Path, copy: Path, first_page: bytes) -> None:
+def _copy_with(path: Path, copy: Path, first_page: bytes) -> RepairedLog | None:
     remove_database(copy)
-    for suffix in ("", "-wal"):
-        if beside(path, suffix).exists():
-            shutil.copyfile(beside(path, suffix), beside(copy, suffix))
+    if path.exists():
+        shutil.copyfile(path, copy)
     copy.touch()
-    pages = max(copy.stat().st_size // len(first_page), 1)
-    header = bytearray(first_page)
-    header[28:40] = pages.to_bytes(4, "big") + bytes(8)  # so many pages, none of them free
     with copy.open("r+b") as file:
-        file.write(header)
+        file.write(first_page)
+    log = beside(path, "-wal")
+    return repair_log(log, beside(copy, "-wal"), len(first_page)) if log.exists() else None
 
 
 def _beginning(path: Path, size: int) -> bytes:

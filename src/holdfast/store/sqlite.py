@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -23,6 +24,8 @@ from holdfast.store.migrations import LEDGER, Migration, load, pending
 from holdfast.version import __version__
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 GROUP_LIMIT = 128
 READERS = 4
@@ -246,7 +249,10 @@ class SqliteStore:
         """Tell whoever watches for damage, the first time."""
         if not self._reported.is_set():
             self._reported.set()
-            self.corrupt(damage)
+            try:
+                self.corrupt(damage)
+            except Exception:  # noqa: BLE001 - it is logged; the writer must go on, whatever the watcher does
+                _log.exception("The damage of %s could not be passed on.", self.path.name)
 
     async def close(self) -> None:
         """Finish what is queued and close every connection."""

@@ -17,6 +17,8 @@ from holdfast.store.sqlite import SqliteStore
 DATABASE = "database"
 """The name of the engine's own check, and the subject of what it finds."""
 ROWS_AT_ONCE = 2000
+LOST_EVENT = "store.lost"
+"""The kind of event that a salvage puts in the place of one it could not read."""
 PROBLEMS_MOST = 1000
 """A ruined store has one problem per row; the first thousand say enough."""
 
@@ -110,13 +112,19 @@ def check_events(tx: Tx) -> Iterator[Problem]:
     span = tx.one("SELECT min(seq) AS first, max(seq) AS last, count(*) AS n FROM events")
     if span is None or span["first"] is None:
         return
+    lost = tx.one("SELECT count(*) AS n FROM events WHERE kind = :kind", kind=LOST_EVENT)
+    if lost is not None and lost["n"]:
+        yield Problem("events", f"{lost['n']} were lost in a salvage", known=True)
     if span["last"] != head["seq"]:
         yield Problem("events", f"the newest is {span['last']}, but the counter says {head['seq']}")
     if span["n"] == span["last"] - span["first"] + 1:
         return
-    expected = span["first"]
+    yield from _gaps(tx, span["first"])
+
+
+def _gaps(tx: Tx, expected: int) -> Iterator[Problem]:
     numbers = "SELECT seq FROM events WHERE seq > :after ORDER BY seq LIMIT :limit"
-    for row in in_batches(tx, numbers, "seq", span["first"] - 1):
+    for row in in_batches(tx, numbers, "seq", expected - 1):
         if row["seq"] > expected:
             yield Problem("events", f"missing: {numbers_text(expected, row['seq'] - 1)}")
         expected = row["seq"] + 1

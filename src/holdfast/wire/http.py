@@ -110,8 +110,8 @@ class _WatchStreams:
             link.reachable.clear()
             if scope["method"] == "DELETE":
                 links.forget_http(session)
-            if link.last_identity is not None:
-                await self._detached(link.last_identity)
+            if link.identity is not None:
+                await self._detached(link.identity)
         return None
 
 

@@ -36,14 +36,17 @@ class Link:
     bound_known: str | None = None
     """The identity whose bound root was looked up last."""
     subscriptions: dict[str, ServerSession] = field(default_factory=dict)
-    last_identity: str | None = None
-    """The identity under which this link last called a tool."""
     _root: tuple[tuple[object, ...], float, Root | None] | None = None
 
     @property
     def open(self) -> bool:
         """Whether the caller is there now, as far as can be known."""
         return self.reachable.is_set()
+
+    @property
+    def identity(self) -> str | None:
+        """Who is behind this link, as far as the link itself can tell."""
+        return identify(self.signals(Era.LEGACY))
 
     def signals(self, era: Era) -> Signals:
         """What a call over this link tells of its caller."""
@@ -81,6 +84,7 @@ class Link:
             era=era,
             identity=identify(self.signals(era)),
             live=self.open,
+            pid=self.hello.pid if self.hello else None,
             agent_session=self.agent_session,
             client_name=client[0],
             client_version=client[1],
@@ -145,12 +149,12 @@ class Links:
         left: list[str] = []
         for link in self._relays:
             if link.hello is not None and link.hello.ppid == parent and link.agent_session != agent_session:
-                if link.last_identity is not None:
-                    left.append(link.last_identity)
+                if link.identity is not None:
+                    left.append(link.identity)
                 link.agent_session = agent_session
-                link.last_identity = link.bound_known = link.bound_root = None
+                link.bound_known = link.bound_root = None
         return left
 
-    def is_attached(self, identity: str) -> bool:
-        """Whether an open link still speaks for this identity."""
-        return any(link.open and link.last_identity == identity for link in self)
+    def attached(self) -> set[str]:
+        """The identities for which an open link speaks."""
+        return {identity for link in self if link.open and (identity := link.identity)}

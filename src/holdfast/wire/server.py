@@ -49,7 +49,6 @@ class Wire:
         self._used_at = time.monotonic()
         self._connections = connections
         self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
         self.server = self._build()
 
     def _build(self) -> Server[Any]:
@@ -70,7 +69,7 @@ class Wire:
             on_read_resource=self._read_resource,
             on_subscribe_resource=self._subscribe,
             on_unsubscribe_resource=self._unsubscribe,
-            on_subscriptions_listen=self._listen,
+            on_subscriptions_listen=ListenHandler(self._bus),
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
             on_completion=self._complete,
@@ -137,11 +136,9 @@ class Wire:
         caller = await self._caller(ctx, argument, params.input_responses)
         if isinstance(caller, types.InputRequiredResult):
             return caller
-        link = self._link(ctx)
-        link.last_identity = caller.identity
         result = await tool.handler(Call(caller, _key(ctx, caller, tool.name, arguments)), parsed)
         if tool.root_argument is not None:
-            link.bound_known = None
+            self._link(ctx).bound_known = None
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=result)
 
@@ -245,10 +242,6 @@ class Wire:
                 session = link.subscriptions.get(uri)
                 if session is not None:
                     await session.send_resource_updated(uri)
-
-    def close(self) -> None:
-        """End the open subscription streams in good order."""
-        self._listen.close()
 
     # -- prompts and completion ---------------------------------------------------------------------------------------
 

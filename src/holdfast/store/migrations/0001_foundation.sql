@@ -43,10 +43,12 @@ CREATE TABLE connections (
     bound_root TEXT,
     reasoning_session TEXT,
     attached_by TEXT,
+    pid BIGINT,
     created_at BIGINT NOT NULL,
     seen_at BIGINT NOT NULL
 );
 CREATE INDEX connections_by_session ON connections (reasoning_session);
+CREATE INDEX connections_attached ON connections (attached_by) WHERE attached_by IS NOT NULL;
 
 CREATE TABLE projects (
     root_uri TEXT NOT NULL PRIMARY KEY,
@@ -76,7 +78,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_root ON sessions (root_uri, status, updated_at);
 CREATE INDEX sessions_by_project ON sessions (project_key, status, updated_at);
 CREATE INDEX sessions_by_age ON sessions (status, updated_at);
-CREATE INDEX sessions_pinned ON sessions (root_uri) WHERE pinned = 1;
+CREATE INDEX sessions_pinned ON sessions (root_uri, status, updated_at) WHERE pinned = 1;
 
 CREATE TABLE session_links (
     session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 PATIENCE = 60.0
 """Seconds that anything may take on a loaded machine before it counts as broken."""
@@ -65,8 +65,8 @@ class Installation:
             timeout=PATIENCE,
         )
 
-    def serve(self) -> None:
-        """Start the daemon and wait until it has told its tools.
+    def serve(self, *, another_than: int | None = None) -> None:
+        """Start the daemon and wait until it (and no other with the given pid) has told its tools.
 
         Claude Code gives a server two seconds before its first turn; the SDK's import in a new daemon may take longer.
         """
@@ -76,7 +76,7 @@ class Installation:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        wait_until(lambda: served.poll() is not None or self.daemon() is not None, "the daemon answers")
+        wait_until(lambda: served.poll() is not None or self.daemon() not in (None, another_than), "the daemon answers")
         assert served.poll() is None, f"`holdfast serve` ended with status {served.returncode}"
         self.listed_tools()
 

@@ -1,0 +1,129 @@
+"""Times, ages, first lines and snippets as people and agents read them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import BadInput
+from holdfast.reasoning.search import match_expression, names_match, snippet, words_of
+from holdfast.reasoning.wording import age, counted, first_line, iso, one_line
+
+LAW = settings(deadline=None, derandomize=True)
+"""The same cases in every run, however slow the machine is."""
+
+S, MIN, H, DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (-5, "just now"),
+        (0, "just now"),
+        (59 * S, "just now"),
+        (MIN, "1 min ago"),
+        (2 * MIN + 59 * S, "2 min ago"),
+        (59 * MIN, "59 min ago"),
+        (H, "1 h ago"),
+        (23 * H, "23 h ago"),
+        (DAY, "1 day ago"),
+        (5 * DAY, "5 days ago"),
+    ],
+)
+def test_an_age_is_said_in_its_largest_unit(ms: int, text: str) -> None:
+    assert age(ms) == text
+
+
+def test_times_are_utc_with_milliseconds() -> None:
+    assert iso(1_768_608_000_007) == "2026-01-17T00:00:00.007Z"
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"), [(1, "thought", "1 thought"), (0, "thought", "0 thoughts"), (3, "branch", "3 branches")]
+)
+def test_counts_agree_with_their_nouns(count: int, noun: str, text: str) -> None:
+    assert counted(count, noun) == text
+
+
+@LAW
+@given(st.text(), st.integers(2, 100))
+def test_one_line_is_one_line_within_its_limit(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line) <= limit
+    assert line.isprintable()
+    assert len(line.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("one\ntwo", "one"), ("\n \n  two  words ", "two words"), ("x" * 100, "x" * 79 + "…"), ("\u200b\u200b", "")],
+)
+def test_the_first_line_that_says_anything_is_the_title(text: str, line: str) -> None:
+    assert first_line(text, 80) == line
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("a b", ["a", "b"]),
+        ("file_name.py", ["file", "name", "py"]),
+        ('"x" OR y*', ["x", "OR", "y"]),
+        ("größe", ["größe"]),
+    ],
+)
+def test_a_query_is_its_words(query: str, words: list[str]) -> None:
+    assert words_of(query) == words
+
+
+@pytest.mark.parametrize("query", ["", " \t", '"" ** --', "(%)", " ".join("abcdefghijklmnopqrstuvwxyz0123456")])
+def test_a_query_without_words_or_with_too_many_is_refused(query: str) -> None:
+    with pytest.raises(BadInput, match="query"):
+        words_of(query)
+
+
+def test_every_word_is_quoted_and_the_last_may_be_a_beginning() -> None:
+    assert match_expression("sqlite", ["NOT", "b"]) == '"NOT" "b"*'
+    assert match_expression("postgres", ["NOT", "b"]) == "'NOT' & 'b':*"
+
+
+@LAW
+@given(st.text(min_size=1))
+def test_no_query_gets_a_quote_into_an_expression(query: str) -> None:
+    try:
+        words = words_of(query)
+    except BadInput:
+        return
+    assert match_expression("sqlite", words).count('"') == 2 * len(words)
+    assert match_expression("postgres", words).count("'") == 2 * len(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "shown"),
+    [
+        ("The cat sat.", ["cat"], "The **cat** sat."),
+        ("The cats sat; concat.", ["cat"], "The **cats** sat; concat."),
+        ("Cat and DOG", ["cat", "dog"], "**Cat** and **DOG**"),
+        ("cats and dogs", ["cat", "dog"], "cats and **dogs**"),
+        ("nothing here", ["cat"], "nothing here"),
+        ("line\nbreak cat", ["cat"], "line break **cat**"),
+    ],
+)
+def test_hits_are_marked_in_the_snippet(text: str, words: list[str], shown: str) -> None:
+    assert snippet(text, words) == shown
+
+
+def test_a_snippet_of_a_long_text_stands_around_the_first_hit() -> None:
+    shown = snippet("a " * 5000 + "needle" + " b" * 5000, ["needle"])
+    assert shown.startswith("…a ")
+    assert shown.endswith("b…")
+    assert "**needle**" in shown
+    assert len(shown) < 320
+
+
+@pytest.mark.parametrize(
+    ("words", "matches"),
+    [(["blue"], True), (["blu"], True), (["print", "head"], True), (["hea", "blue"], False), (["lue"], False)],
+)
+def test_titles_and_tags_match_by_whole_words_and_one_beginning(words: list[str], matches: bool) -> None:
+    assert names_match("A Heading", ["blue-print"], words) is matches
