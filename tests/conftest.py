@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# A slow machine is no failure, and a failure must come again.
+settings.register_profile("holdfast", deadline=None, derandomize=True)
+settings.load_profile("holdfast")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -89,7 +90,9 @@ async def _do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
     from holdfast.secrets_file import read_or_make
     from holdfast.store.opening import open_store
 
-    store, _ = await open_store(settings.home, settings.database_url)
+    store, notices = await open_store(settings.home, settings.database_url)
+    for notice in notices:
+        print(notice, file=sys.stderr)
     try:
         app = build(store, settings, read_or_make(settings.home / "machine"))
         return await app.commands()[name](args, progress)

@@ -61,5 +61,6 @@ def _problem(model: type[BaseModel], kind: str, message: str) -> str:
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
-        return f"is not a parameter of this tool; it takes {', '.join(model.model_fields)}"
+        names = (field.alias or name for name, field in model.model_fields.items())
+        return f"is not a parameter of this tool; it takes {', '.join(names)}"
     return message[0].lower() + message[1:]
