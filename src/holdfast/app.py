@@ -44,6 +44,10 @@ class App:
             "unpause": self._unpause,
         }
 
+    async def index(self) -> None:
+        """Make what was recorded lately findable."""
+        await self.reasoning.library.index()
+
     async def sweep(self) -> None:
         """The regular clean-up: archive what is old, drop what is past keeping."""
         await self.reasoning.sweep()

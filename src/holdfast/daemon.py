@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 VOUCH_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
+INDEX_SECONDS = 10.0
 WATCH_SECONDS = 2.0
+ANNOUNCE_SECONDS = 0.05
+"""How long news are gathered, so that a busy writer does not pay for a read after each of its thoughts."""
 SETTLE_SECONDS = 15.0
 """How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
@@ -132,6 +135,7 @@ class Daemon:
             since = await app.store.read(events.head)
             async for batch in events.follow(app.store, since):
                 await wire.announce(batch)
+                await asyncio.sleep(ANNOUNCE_SECONDS)
 
         async def check() -> None:
             await quick_check(app.store)
@@ -144,6 +148,7 @@ class Daemon:
         self._supervisor.start("announce", announce)
         self._supervisor.start("check", check)
         self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
+        self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
 

@@ -11,6 +11,7 @@ import pytest
 from tests.contract.conftest import Place, leaf_pages, spoil
 
 from holdfast.errors import BadInput, Conflict, NotFound, StoreCorrupt, StoreError, StoreTooNew
+from holdfast.reasoning.search import index_some
 from holdfast.store import Row, Store, Tx, events
 from holdfast.store.backup import backup
 from holdfast.store.migrations import load
@@ -111,6 +112,8 @@ def test_a_backup_goes_from_either_engine_into_either_engine(place: Place, other
         assert (await verify(store)).ok
         # What is written next continues the numbers, and the search index is there.
         await store.write(lambda tx: add_thought(tx, "s0", 31, "later"))
+        while await store.write(index_some):
+            continue
         found = "SELECT count(*) AS n FROM thoughts_fts WHERE thoughts_fts MATCH 'needle7'"
         if other.engine == "postgres":
             found = "SELECT count(*) AS n FROM thoughts WHERE search @@ to_tsquery('simple', 'needle7')"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -251,7 +252,7 @@ def test_a_log_damaged_in_the_middle_is_reported(killed: Path) -> None:
     notices, numbers, _ = _reopen(killed)
     text = _assert_reported(killed, notices)
     assert "write-ahead log of holdfast.db is damaged at frame" in text
-    assert "Lost: 1 of the " in text
+    assert re.search(r"Lost: [12] of the \d+ pages", text), "the damage may lie across two frames"
     # Each page in the log is complete, so those after the damaged one still hold what came before.
     assert len(numbers["logged"]) >= 19
     assert len(numbers["s0"]) == THOUGHTS

@@ -57,8 +57,18 @@ def _serve(settings: Settings, *, by_hand: bool) -> bool:
     async def serve() -> bool:
         return await Daemon(settings, by_hand=by_hand).run(_banner if by_hand else None)
 
+    _spare_the_sniffing()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(serve())
+
+
+def _spare_the_sniffing() -> None:
+    """Where sniffio is installed, anyio asks it before every step which loop this is: a tenth of a call's time."""
+    try:
+        import sniffio
+    except ImportError:
+        return
+    sniffio.thread_local.name = "asyncio"
 
 
 def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SEEN_EVERY_MS = 10_000
+"""How exact the time of a caller's last call is kept."""
 LEASE_MS = 30_000
 """How long a daemon's word that its callers are live is believed without being renewed."""
 
@@ -21,6 +23,8 @@ class Connection:
     agent_session: str | None
     bound_root: str | None
     reasoning_session: str | None
+    attached_by: str | None
+    pid: int | None
     created_at: int
     seen_at: int
 

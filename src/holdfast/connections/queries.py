@@ -10,7 +10,7 @@ from holdfast.store import Row, Tx
 
 COLUMNS = (
     "id, identity, transport, era, client_name, client_version, agent_session, bound_root, reasoning_session,"
-    " created_at, seen_at"
+    " attached_by, pid, created_at, seen_at"
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.caller import Caller
 from holdfast.connections import queries
-from holdfast.connections.model import Connection
+from holdfast.connections.model import SEEN_EVERY_MS, Connection
 from holdfast.store import Store, Tx
 
 
@@ -70,7 +70,9 @@ class Connections:
             created = queries.create(tx, caller, attached_by)
             tx.emit("connection.created", created.id, {"transport": created.transport, "era": created.era})
             return created
-        queries.touch(tx, known.id, attached_by, caller.pid)
+        fresh = tx.now() - known.seen_at < SEEN_EVERY_MS
+        if not fresh or (known.attached_by, known.pid) != (attached_by, caller.pid):
+            queries.touch(tx, known.id, attached_by, caller.pid)
         return known
 
     def bind_root(self, tx: Tx, connection: Connection, uri: str) -> None:

@@ -16,7 +16,7 @@ from holdfast.reasoning.export import Format
 from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS, Session, Status, Thought
 from holdfast.reasoning.placing import missing, require, usable
 from holdfast.reasoning.queries import Position, Scope
-from holdfast.reasoning.search import search
+from holdfast.reasoning.search import index_some, search
 from holdfast.reasoning.views import REPLY_BYTES, present, session_view
 from holdfast.store import Store, Tx
 
@@ -57,6 +57,11 @@ class Library:
             reply["nextCursor"] = f"{found[size - 1].updated_at}_{found[size - 1].id}"
         return reply
 
+    async def index(self) -> None:
+        """Make every thought findable; called regularly, so that a search finds little left to do."""
+        while await self._store.write(index_some):
+            continue
+
     async def search(
         self,
         root: Root | None,
@@ -72,6 +77,7 @@ class Library:
         size = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
         offset = limits.number_cursor(cursor) or 0
         scope = Scope(None if everywhere else root, _statuses(status, VISIBLE))
+        await self.index()
         reply = await self._store.read(lambda tx: search(tx, scope, query, size, offset))
         return reply | {"success": True, "scope": "all" if scope.root is None else "project"}
 

@@ -20,6 +20,7 @@ TITLE_HITS = 10
 TITLES_LOOKED_AT = 200
 INDEXED = 200_000
 """How many characters of a thought are indexed."""
+INDEXED_AT_ONCE = 200
 AROUND = 100
 """How many characters a snippet shows before the first hit."""
 SNIPPET = 300
@@ -39,6 +40,25 @@ _RANKED = {
         " ORDER BY ts_rank(t.search, to_tsquery('simple', :match)) DESC, t.row_id DESC LIMIT :limit OFFSET :offset"
     ),
 }
+
+
+def index_some(tx: Tx) -> bool:
+    """Bring thoughts into SQLite's index in the order of their rows; says whether there may be more.
+
+    What is indexed is read off the index itself, so a restored or salvaged store simply starts from nothing. PostgreSQL
+    indexes each row as it is written.
+    """
+    if tx.engine != "sqlite":
+        return False
+    rows = tx.all(
+        "SELECT row_id, substr(content, 1, :indexed) AS content FROM thoughts"
+        " WHERE row_id > (SELECT coalesce(max(id), 0) FROM thoughts_fts_docsize) ORDER BY row_id LIMIT :limit",
+        indexed=INDEXED,
+        limit=INDEXED_AT_ONCE,
+    )
+    for row in rows:
+        tx.run("INSERT INTO thoughts_fts (rowid, content) VALUES (:row_id, :content)", **row)
+    return len(rows) == INDEXED_AT_ONCE
 
 
 def words_of(query: str) -> list[str]:

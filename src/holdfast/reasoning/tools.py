@@ -88,6 +88,7 @@ def _init(reasoning: Reasoning) -> Tool:
         params=InitParams,
         output={"success": FLAG, "message": TEXT, "session": OBJECT, "thoughts": LIST, "nextThoughtNumber": NUMBER},
         handler=handle,
+        always_load=True,
         root_argument="mcpRootUri",
     )
 

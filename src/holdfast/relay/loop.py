@@ -35,6 +35,8 @@ class Loop:
         self._lines = LineSplitter()
         self._leave_by: float | None = None
         self._client_gone = False
+        self._stdout = select.poll()
+        self._stdout.register(STDOUT, select.POLLOUT)
 
     def run(self) -> None:
         """Serve until the agent closed its end and has its answers, or reads no more."""
@@ -99,7 +101,9 @@ class Loop:
             self._link.writable(now)
         if ready.get(STDIN, 0):
             self._from_client(now)
-        if ready.get(STDOUT, 0) & select.POLLOUT:
+            if self._link.wants_to_write:  # at once, not after another round of the loop
+                self._link.writable(now)
+        if self._session.to_client and self._stdout.poll(0):
             self._to_client()
 
     def _from_client(self, now: float) -> None:

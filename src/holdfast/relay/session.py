@@ -270,7 +270,7 @@ class RelaySession:
             request.since = now
             request.lives += 1
             if request.lives >= MAX_LIVES and not request.acknowledged:
-                reason = f"{MAX_LIVES} daemons ended with this request unanswered. See `holdfast doctor`."
+                reason = f"{MAX_LIVES} daemons ended with this request unanswered. See daemon.log at home."
                 self._fail(request, reason)
 
     def expire(self, now: float, patience: float, reason: str) -> None:

@@ -111,6 +111,7 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")  # every RETURNING makes a temporary table
     connection.execute("PRAGMA secure_delete = FAST").fetchall()
     connection.execute("PRAGMA cache_size = -16000")
     if readonly:
@@ -135,6 +136,7 @@ def migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) -
             _migrate_one(connection, clock, step)
     finally:
         connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")  # every RETURNING makes a temporary table
 
 
 def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> None:

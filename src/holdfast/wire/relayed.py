@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
+from types import TracebackType
+from typing import Self
 
 import anyio
 from mcp.server.runner import serve_dual_era_loop
-from mcp.shared._context_streams import ContextReceiveStream, ContextSendStream, create_context_streams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
@@ -17,55 +19,84 @@ from holdfast.wire.links import Link
 from holdfast.wire.server import Wire
 
 READ_SIZE = 64 * 1024
-BUFFERED = 64
 
 logger = logging.getLogger(__name__)
 
 
 async def serve_relay(wire: Wire, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one relay until it hangs up."""
-    to_server, from_client = create_context_streams[SessionMessage | Exception](BUFFERED)
-    to_client, from_server = create_context_streams[SessionMessage](BUFFERED)
-    async with anyio.create_task_group() as group:
-        group.start_soon(_read_lines, reader, writer, to_server)
-        group.start_soon(_write_lines, writer, from_server)
-        await serve_dual_era_loop(wire.server, from_client, to_client, lifespan_state=link)
-        group.cancel_scope.cancel()
+    await serve_dual_era_loop(wire.server, _Requests(reader, writer), _Replies(writer), lifespan_state=link)
 
 
-async def _read_lines(
-    reader: asyncio.StreamReader,
-    writer: asyncio.StreamWriter,
-    to_server: ContextSendStream[SessionMessage | Exception],
-) -> None:
-    splitter = LineSplitter()
-    async with to_server:
-        while True:
+class _Stream:
+    """What the SDK expects of both directions; the socket itself is closed by the door."""
+
+    async def aclose(self) -> None:
+        """Nothing to close here."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Requests(_Stream):
+    """The relay's messages, read straight off the socket: a queue and a task between would cost each call."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._lines = LineSplitter()
+        self._read: deque[SessionMessage | Exception] = deque()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message; a line that is none is answered on the spot."""
+        while not self._read:
             try:
-                data = await reader.read(READ_SIZE)
+                data = await self._reader.read(READ_SIZE)
             except ConnectionError:
-                return
+                data = b""
             if not data:
-                return
-            for line in splitter.feed(data):
-                read = read_line(line)
-                if isinstance(read, Message):
-                    try:
-                        message = jsonrpc_message_adapter.validate_python(read.body, by_name=False)
-                    except ValidationError:
-                        logger.warning("a relay sent a line that is no JSON-RPC message; dropped")
-                        continue
-                    await to_server.send(SessionMessage(message))
-                elif isinstance(read, Unreadable):
-                    for reply in read.replies:
-                        writer.write(reply if reply.endswith(b"\n") else reply + b"\n")
+                raise anyio.EndOfStream
+            for line in self._lines.feed(data):
+                self._take(read_line(line))
+        return self._read.popleft()
 
-
-async def _write_lines(writer: asyncio.StreamWriter, from_server: ContextReceiveStream[SessionMessage]) -> None:
-    async with from_server:
-        async for item in from_server:
-            writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+    def _take(self, read: Message | Unreadable | None) -> None:
+        if isinstance(read, Unreadable):
+            for reply in read.replies:
+                self._writer.write(reply + b"\n")
+        elif read is not None:
             try:
-                await writer.drain()
-            except ConnectionError:
-                return
+                message = jsonrpc_message_adapter.validate_python(read.body, by_name=False)
+            except ValidationError:
+                logger.warning("a relay sent a line that is no JSON-RPC message; dropped")
+            else:
+                self._read.append(SessionMessage(message))
+
+
+class _Replies(_Stream):
+    """The daemon's messages, written straight to the socket."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Write one message; waits while the relay does not read."""
+        self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        try:
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise anyio.BrokenResourceError from error

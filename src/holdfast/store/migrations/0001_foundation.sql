@@ -1,5 +1,6 @@
 -- Events, once-only calls, connections, projects, reasoning sessions.
--- Written once for both engines: times are integers (ms), JSON is text, ids are text; {autoid} is the engine's row id.
+-- Written once for both engines: times are integers (ms), JSON is text, ids are text; {autoid} is the engine's row id,
+-- {bigkey} a numeric key that is given (on SQLite the row id itself, which saves an index).
 
 CREATE TABLE event_head (
     id INTEGER PRIMARY KEY,
@@ -8,7 +9,7 @@ CREATE TABLE event_head (
 INSERT INTO event_head (id, seq) VALUES (1, 0);
 
 CREATE TABLE events (
-    seq BIGINT NOT NULL PRIMARY KEY,
+    seq {bigkey},
     at BIGINT NOT NULL,
     kind TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -25,7 +26,6 @@ CREATE TABLE calls (
     at BIGINT NOT NULL,
     PRIMARY KEY (caller, call_key, tool, arguments)
 );
-CREATE INDEX calls_by_age ON calls (at);
 
 CREATE TABLE daemons (
     id TEXT NOT NULL PRIMARY KEY,
@@ -76,8 +76,7 @@ CREATE TABLE sessions (
     deleted_at BIGINT
 );
 CREATE INDEX sessions_by_root ON sessions (root_uri, status, updated_at);
-CREATE INDEX sessions_by_project ON sessions (project_key, status, updated_at);
-CREATE INDEX sessions_by_age ON sessions (status, updated_at);
+CREATE INDEX sessions_by_project ON sessions (project_key, status, updated_at) WHERE project_key IS NOT NULL;
 CREATE INDEX sessions_pinned ON sessions (root_uri, status, updated_at) WHERE pinned = 1;
 
 CREATE TABLE session_links (

@@ -1,9 +1,7 @@
--- Full-text search on SQLite: an index without a copy of the text, kept level by triggers. The first 200,000 characters count.
+-- Full-text search on SQLite: an index without a copy of the text. Thoughts enter it in batches, by reasoning/search.py,
+-- because an insert per transaction would cost a sixth of recording a thought; they leave it with their row.
 
 CREATE VIRTUAL TABLE thoughts_fts USING fts5 (content, content='', contentless_delete=1, tokenize='unicode61');
-CREATE TRIGGER thoughts_fts_insert AFTER INSERT ON thoughts BEGIN
-    INSERT INTO thoughts_fts (rowid, content) VALUES (new.row_id, substr(new.content, 1, 200000));
-END;
 CREATE TRIGGER thoughts_fts_delete AFTER DELETE ON thoughts BEGIN
     DELETE FROM thoughts_fts WHERE rowid = old.row_id;
 END;
