@@ -51,7 +51,7 @@ async def test_each_tool_says_whose_it_is_and_which_sibling_does_the_rest(tmp_pa
     assert "thought" in offered["init"].description
     assert "session" in offered["init"].description
     assert "thought" in offered["session"].description
-    assert [tool.name for tool in offered.values() if tool.always_load] == ["thought"]
+    assert [tool.name for tool in offered.values() if tool.always_load] == ["thought", "init"]
     assert offered["init"].root_argument == "mcpRootUri"
 
 
