@@ -121,6 +121,23 @@ def test_an_idle_live_agent_keeps_its_session_through_a_crash_of_the_daemon(
         assert idle.think("still mine")["sessionId"] == mine
 
 
+def test_an_agent_that_comes_back_to_a_session_others_took_up_gets_its_own(
+    holdfast: Installation, project: Path
+) -> None:
+    with Agent(holdfast, project, session="first") as first:
+        shared = first.think("begun by the first")["sessionId"]
+    with Agent(holdfast, project, session="second") as second:
+        assert second.think("taken up by the second")["sessionId"] == shared
+        with Agent(holdfast, project, session="first") as first:
+            back = first.think("the first is back")
+            assert back["sessionId"] != shared
+            assert [other["sessionId"] for other in back["others"]] == [shared]
+            joined = first.init("load_context", sessionId=shared)
+            assert joined["success"] is True
+            assert first.think("and joins by name")["sessionId"] == shared
+            assert second.think("both go on in it")["sessionId"] == shared
+
+
 def test_an_agent_that_died_with_the_daemon_leaves_its_session_to_the_next(
     holdfast: Installation, project: Path
 ) -> None:

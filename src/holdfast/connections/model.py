@@ -23,6 +23,8 @@ class Connection:
     agent_session: str | None
     bound_root: str | None
     reasoning_session: str | None
+    joined: int
+    """Whether it named that session itself, and so may share it."""
     attached_by: str | None
     pid: int | None
     created_at: int

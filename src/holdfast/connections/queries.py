@@ -10,7 +10,7 @@ from holdfast.store import Row, Tx
 
 COLUMNS = (
     "id, identity, transport, era, client_name, client_version, agent_session, bound_root, reasoning_session,"
-    " attached_by, pid, created_at, seen_at"
+    " joined, attached_by, pid, created_at, seen_at"
 )
 
 
@@ -53,11 +53,12 @@ def touch(tx: Tx, connection_id: str, attached_by: str | None, pid: int | None) 
     )
 
 
-def set_session(tx: Tx, connection_id: str, session_id: str | None) -> None:
+def set_session(tx: Tx, connection_id: str, session_id: str | None, joined: bool) -> None:
     """What this caller reasons in from now on."""
     tx.run(
-        "UPDATE connections SET reasoning_session = :session WHERE id = :id",
+        "UPDATE connections SET reasoning_session = :session, joined = :joined WHERE id = :id",
         session=session_id,
+        joined=int(joined),
         id=connection_id,
     )
 

@@ -80,10 +80,17 @@ class Connections:
         queries.set_root(tx, connection.id, uri)
         tx.emit("connection.root_bound", connection.id, {"root": uri})
 
-    def attach_session(self, tx: Tx, connection: Connection, session_id: str | None) -> None:
-        """The caller reasons in this session from now on."""
-        if connection.reasoning_session != session_id:
-            queries.set_session(tx, connection.id, session_id)
+    def attach_session(self, tx: Tx, connection: Connection, session_id: str | None, *, joined: bool = False) -> None:
+        """The caller reasons in this session from now on; `joined` when it named the session itself."""
+        if connection.reasoning_session != session_id or (joined and not connection.joined):
+            queries.set_session(tx, connection.id, session_id, joined)
+
+    def was_taken_over(self, tx: Tx, connection: Connection) -> bool:
+        """Whether another live caller was given this one's session while it was away."""
+        if connection.reasoning_session is None or connection.joined:
+            return False
+        holders = queries.live_holders(tx, [connection.reasoning_session], connection.id)
+        return any(not holder.joined for holder in holders.values())
 
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> dict[str, Connection]:
         """Of these sessions, those that another live caller reasons in."""

@@ -67,11 +67,13 @@ class Placing:
         return self._free(chain(pinned, (session for session in self._recent(root, since=0) if session.id not in seen)))
 
     def attached(self) -> Session | None:
-        """The session this caller is on, locked, unless it was deleted."""
+        """The session this caller is on, locked, unless it was deleted or is another live caller's by now."""
         if self._connection is None or self._connection.reasoning_session is None:
             return None
         session = _locked(self._tx, self._connection.reasoning_session)
-        return None if session is None or session.status is Status.DELETED else session
+        if session is None or session.status is Status.DELETED:
+            return None
+        return None if self._connections.was_taken_over(self._tx, self._connection) else session
 
     def others(self, root: Root | None) -> list[dict[str, Any]]:
         """The project's sessions in which other live callers are."""

@@ -206,7 +206,7 @@ class Reasoning:
         elsewhere = other_root(session, caller.root)
         arrives = connection is None or connection.reasoning_session != session.id
         if connection is not None:
-            self._connections.attach_session(tx, connection, session.id)
+            self._connections.attach_session(tx, connection, session.id, joined=explicit)
         if explicit and elsewhere and arrives:
             tx.emit("reasoning.cross_root", session.id, {"connection": connection.id} if connection else {})
         return elsewhere is not None if explicit else of_another_project(session, caller.root)

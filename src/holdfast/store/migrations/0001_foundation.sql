@@ -42,6 +42,7 @@ CREATE TABLE connections (
     agent_session TEXT,
     bound_root TEXT,
     reasoning_session TEXT,
+    joined INTEGER NOT NULL DEFAULT 0,
     attached_by TEXT,
     pid BIGINT,
     created_at BIGINT NOT NULL,
