@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.config import Settings
+from holdfast.connections.attempts import AttemptLimits
+from holdfast.connections.keys import Keys, Scope
+from holdfast.connections.reconnects import Reconnects
 from holdfast.connections.service import Connections
-from holdfast.errors import BadInput
+from holdfast.connections.signing import FileShelf, SharedShelf, SigningRing
+from holdfast.errors import BadInput, StoreCorrupt
 from holdfast.project import Root, RootSource, locate
 from holdfast.reasoning.checks import chain_check
 from holdfast.reasoning.service import Reasoning
-from holdfast.store import Store
+from holdfast.secrets_file import read_or_make
+from holdfast.store import Clock, Store
 from holdfast.store.backup import backup
+from holdfast.store.opening import open_store
+from holdfast.store.sqlite import system_clock
 from holdfast.store.verify import verify
 
 if TYPE_CHECKING:
@@ -33,6 +40,7 @@ class App:
     settings: Settings
     connections: Connections
     reasoning: Reasoning
+    keys: Keys
 
     def commands(self) -> dict[str, Command]:
         """What the command line asks of an open store, whether a daemon has it open or the command itself."""
@@ -42,6 +50,10 @@ class App:
             "forget": self._forget,
             "pause": self._pause,
             "unpause": self._unpause,
+            "key-create": self._create_key,
+            "key-list": self._list_keys,
+            "key-revoke": self._revoke_key,
+            "key-rotate-signing": self._rotate_signing,
         }
 
     async def index(self) -> None:
@@ -51,6 +63,7 @@ class App:
     async def sweep(self) -> None:
         """The regular clean-up: archive what is old, drop what is past keeping."""
         await self.reasoning.sweep()
+        await self.connections.forget_old()
 
     async def _backup(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         report = await backup(self.store, Path(args["file"]), progress, replace=bool(args.get("replace")))
@@ -73,6 +86,19 @@ class App:
             return await self.reasoning.forget_project(_project(what))
         return await self.reasoning.forget_session(what)
 
+    async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {"name": args["name"], "key": await self.keys.create(args["name"], Scope(args["scope"]))}
+
+    async def _list_keys(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {"keys": await self.keys.list()}
+
+    async def _revoke_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.keys.revoke(args["name"])
+        return {"name": args["name"]}
+
+    async def _rotate_signing(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {"kid": await self.connections.reconnects.rotate_signing()}
+
     async def _pause(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = _project(args.get("project"))
         await self.reasoning.pause(root)
@@ -92,20 +118,59 @@ def _project(text: Any) -> Root:
 
 def build(store: Store, settings: Settings, daemon: str) -> App:
     """The services on an open store."""
-    connections = Connections(store, daemon)
+    shelf = SharedShelf(store) if store.engine == "postgres" else FileShelf(settings.home)
+    clock = clock_of(settings)
+    reconnects = Reconnects(
+        store,
+        SigningRing(shelf, settings.session_secret, clock),
+        AttemptLimits(),
+        expiry_minutes=settings.reconnect_minutes,
+        life_ms=settings.connection_life_ms,
+    )
+    connections = Connections(store, daemon, reconnects, life_ms=settings.connection_life_ms, clock=clock)
     reasoning = Reasoning(
         store,
         connections,
         auto_resume_ms=settings.auto_resume_ms,
         archive_after_ms=settings.archive_after_ms,
     )
-    return App(store, settings, connections, reasoning)
+    return App(store, settings, connections, reasoning, Keys(store, read_or_make(settings.key_file)))
+
+
+def clock_of(settings: Settings) -> Clock:
+    """The clock in force: the system's, plus what a test adds."""
+    return lambda: system_clock() + clock_offset(settings)
+
+
+def clock_offset(settings: Settings) -> int:
+    """Milliseconds that a test adds to the time."""
+    if settings.test_clock is None:
+        return 0
+    try:
+        return int(settings.test_clock.read_text())
+    except FileNotFoundError:
+        return 0
+
+
+async def open_app_store(
+    settings: Settings, on_corrupt: Callable[[StoreCorrupt], None] | None = None
+) -> tuple[Store, list[str]]:
+    """The store that the settings name, and what users must be told of it."""
+    return await open_store(
+        settings.home,
+        settings.database_url,
+        clock=clock_of(settings),
+        clock_offset=lambda: clock_offset(settings),
+        on_corrupt=on_corrupt,
+    )
 
 
 def build_wire(app: App, links: Links) -> Wire:
     """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
+    from holdfast.connections import tools as connection_tools
     from holdfast.reasoning import tools as reasoning_tools
     from holdfast.wire.catalog import Catalog
     from holdfast.wire.server import Wire
 
-    return Wire(Catalog([reasoning_tools.offer(app.reasoning)]), app.connections, links)
+    offers = [reasoning_tools.offer(app.reasoning), connection_tools.offer(app.connections)]
+    return Wire(Catalog(offers), app.connections, links)

@@ -141,5 +141,7 @@ class Caller:
     agent_session: str | None = None
     client_name: str | None = None
     client_version: str | None = None
+    principal: str | None = None
+    """The name of the key it came with, over HTTP."""
     root: Root | None = None
     client_roots: tuple[str, ...] = ()

@@ -11,6 +11,8 @@ from holdfast.errors import BadInput
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8181
+SHORTEST_SECRET = 32
+MOST_MINUTES = 24 * 60
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 UNITS_MS = {"s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS}
@@ -34,6 +36,14 @@ class Settings:
     """HOLDFAST_AUTO_RESUME: how fresh a session must be for a thought to continue it by itself (2h, 30m, 0 = never)."""
     archive_after_ms: int = 90 * DAY_MS
     """HOLDFAST_ARCHIVE_DAYS: after how many untouched days a session archives itself."""
+    connection_life_ms: int = DAY_MS
+    """HOLDFAST_CONNECTION_LIFE: how long a connection can be taken up again after it was last heard of (24h)."""
+    session_secret: str | None = None
+    """MCP_SESSION_SECRET: signs reconnect tokens; without it a key is made once and kept."""
+    reconnect_minutes: int = 15
+    """MCP_RECONNECT_TOKEN_EXPIRY: how many minutes a reconnect token is good for."""
+    test_clock: Path | None = None
+    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long."""
     idle_exit_s: float = 600.0
     """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
 
@@ -73,6 +83,10 @@ def read_settings(
         allowed_hosts=env.get("HOLDFAST_ALLOWED_HOSTS", ""),
         auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
         archive_after_ms=_number("HOLDFAST_ARCHIVE_DAYS", env, 90) * DAY_MS,
+        connection_life_ms=_duration("HOLDFAST_CONNECTION_LIFE", env, DAY_MS),
+        session_secret=_secret(env.get("MCP_SESSION_SECRET")),
+        reconnect_minutes=_minutes(_number("MCP_RECONNECT_TOKEN_EXPIRY", env, 15)),
+        test_clock=Path(env["HOLDFAST_TEST_CLOCK"]) if env.get("HOLDFAST_TEST_CLOCK") else None,
         idle_exit_s=_duration("HOLDFAST_IDLE_EXIT", env, 600_000) / 1000,
     )
 
@@ -83,6 +97,18 @@ def _port(text: str | None) -> int:
     if not text.isdigit() or int(text) > 65_535:
         raise BadInput("HOLDFAST_PORT", "must be a number from 0 to 65535")
     return int(text)
+
+
+def _secret(text: str | None) -> str | None:
+    if text and len(text) < SHORTEST_SECRET:
+        raise BadInput("MCP_SESSION_SECRET", f"must have at least {SHORTEST_SECRET} characters")
+    return text or None
+
+
+def _minutes(number: int) -> int:
+    if not 1 <= number <= MOST_MINUTES:
+        raise BadInput("MCP_RECONNECT_TOKEN_EXPIRY", f"must be 1 to {MOST_MINUTES} minutes")
+    return number
 
 
 def _number(name: str, env: Mapping[str, str], default: int) -> int:

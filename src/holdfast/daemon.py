@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.app import App, Command, build, build_wire
+from holdfast.app import App, Command, build, build_wire, open_app_store
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
@@ -26,7 +26,6 @@ from holdfast.relay import place
 from holdfast.secrets_file import read_or_make
 from holdfast.store import events
 from holdfast.store.damage import quick_check
-from holdfast.store.opening import open_store
 from holdfast.supervise import Supervisor
 from holdfast.version import __version__
 from holdfast.wire.links import Link, Links
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 VOUCH_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
 INDEX_SECONDS = 10.0
+FLUSH_SECONDS = 1.0
+REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
 ANNOUNCE_SECONDS = 0.05
 """How long news are gathered, so that a busy writer does not pay for a read after each of its thoughts."""
@@ -85,7 +86,7 @@ class Daemon:
 
     async def _serve(self, started: Any) -> None:
         home = self.settings.home
-        store, notices = await open_store(home, self.settings.database_url, on_corrupt=self._salvage_next)
+        store, notices = await open_app_store(self.settings, self._salvage_next)
         self.notices += notices
         self._app = app = build(store, self.settings, read_or_make(home / "machine"))
         self._commands = app.commands()
@@ -120,7 +121,7 @@ class Daemon:
             wire = await loop.run_in_executor(None, build_wire, app, self._links)
             from holdfast.web import Web
 
-            self.web = Web(self.settings, wire, read_or_make(self.settings.key_file), self._detached)
+            self.web = Web(self.settings, wire, app.keys, self._detached)
             await self.web.start(required=self.by_hand)
         except BaseException as error:
             self._ready.set_exception(error)
@@ -148,6 +149,8 @@ class Daemon:
         self._supervisor.start("announce", announce)
         self._supervisor.start("check", check)
         self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
+        self._supervisor.every("flush", FLUSH_SECONDS, app.connections.flush, first=FLUSH_SECONDS)
+        self._supervisor.every("connections", REST_SECONDS, app.connections.sweep, first=REST_SECONDS)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)

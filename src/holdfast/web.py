@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from holdfast.config import Settings
+from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
 from holdfast.wire.http import Gate, allowed_hosts, http_app
 from holdfast.wire.server import Wire
@@ -37,9 +38,9 @@ class _Server(uvicorn.Server):
 class Web:
     """Serves HTTP, or says why it does not."""
 
-    def __init__(self, settings: Settings, wire: Wire, key: str, detached: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, settings: Settings, wire: Wire, keys: Keys, detached: Callable[[str], Awaitable[None]]) -> None:
         self._settings = settings
-        self._app = http_app(wire, Gate(key, allowed_hosts(settings.host, settings.allowed_hosts)), detached)
+        self._app = http_app(wire, Gate(keys, allowed_hosts(settings.host, settings.allowed_hosts)), detached)
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

@@ -86,15 +86,15 @@ def ask_or_do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
 
 
 async def _do(settings: Settings, name: str, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    from holdfast.app import build
+    from holdfast.app import build, open_app_store
     from holdfast.secrets_file import read_or_make
-    from holdfast.store.opening import open_store
 
-    store, notices = await open_store(settings.home, settings.database_url)
+    store, notices = await open_app_store(settings)
     for notice in notices:
         print(notice, file=sys.stderr)
     try:
         app = build(store, settings, read_or_make(settings.home / "machine"))
+        await app.connections.reconnects.start()
         return await app.commands()[name](args, progress)
     finally:
         await store.close()

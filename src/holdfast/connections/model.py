@@ -1,13 +1,46 @@
-"""What is known of a connection."""
+"""What is known of a connection, and the rules of taking one up again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 SEEN_EVERY_MS = 10_000
 """How exact the time of a caller's last call is kept."""
 LEASE_MS = 30_000
 """How long a daemon's word that its callers are live is believed without being renewed."""
+IDLE_AFTER_MS = 5 * 60_000
+LOST_REPLY_MS = 30_000
+"""How long a retired token gets the same answer again, for a client whose answer was lost."""
+
+
+class State(StrEnum):
+    """How a connection is doing."""
+
+    ACTIVE = "active"
+    IDLE = "idle"
+    DETACHED = "detached"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it can no longer be taken up by token."""
+        return self in (State.EXPIRED, State.REVOKED)
+
+
+class Reason(StrEnum):
+    """Why a reconnect was refused."""
+
+    SESSION_ID_MISMATCH = "session_id_mismatch"
+    INVALID_TOKEN_PURPOSE = "invalid_token_purpose"  # noqa: S105 - a reason, not a token
+    SESSION_NOT_FOUND = "session_not_found"
+    TOKEN_MISMATCH = "token_mismatch"  # noqa: S105
+    SESSION_ALREADY_DISCONNECTED = "session_already_disconnected"
+    TOKEN_EXPIRED = "token_expired"  # noqa: S105
+    INVALID_TOKEN = "invalid_token"  # noqa: S105
+    RATE_LIMITED = "rate_limited"
+    TOKEN_REUSED = "token_reused"  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +54,14 @@ class Connection:
     client_name: str | None
     client_version: str | None
     agent_session: str | None
+    principal: str | None
+    root_uri: str | None
     bound_root: str | None
     reasoning_session: str | None
     joined: int
     """Whether it named that session itself, and so may share it."""
+    state: str
+    reconnect_count: int
     attached_by: str | None
     pid: int | None
     created_at: int
@@ -34,3 +71,89 @@ class Connection:
     def label(self) -> str:
         """How others are told of this caller."""
         return self.client_name or self.transport
+
+    @property
+    def ended(self) -> bool:
+        """Whether it can no longer be taken up by token."""
+        return State(self.state).ended
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is kept of a reconnect token: never the token itself."""
+
+    jti: str
+    connection_id: str
+    kid: str
+    issued_at: int
+    expires_at: int
+    retired_at: int | None
+    successor: str | None
+    revoked_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A token as its owner gets it."""
+
+    connection_id: str
+    token: str
+    expires_in_minutes: int
+
+    def view(self) -> dict[str, object]:
+        """As it is told to a client."""
+        return {
+            "session_id": self.connection_id,
+            "reconnect_token": self.token,
+            "expires_in_minutes": self.expires_in_minutes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Who presents a token, as far as the transport tells."""
+
+    address: str
+    client: str | None = None
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A token that was not accepted."""
+
+    reason: Reason
+    retry_after_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """A connection that was taken up again."""
+
+    issued: Issued
+    reconnect_count: int
+    restored: tuple[str, ...]
+    """What came back with it, in words."""
+
+
+def judge(connection: Connection | None, token: Token | None, now: int) -> Reason | None:
+    """Whether this token takes up this connection; None means yes. A retired token is judged by `is_repeat`."""
+    if connection is None:
+        return Reason.SESSION_NOT_FOUND
+    if token is None or token.connection_id != connection.id or token.revoked_at is not None:
+        return Reason.TOKEN_MISMATCH
+    if connection.ended:
+        return Reason.SESSION_ALREADY_DISCONNECTED
+    if token.expires_at <= now:
+        return Reason.TOKEN_EXPIRED
+    return None
+
+
+def is_repeat(token: Token, now: int) -> bool:
+    """Whether a retired token comes from a client whose answer was lost, and not from a thief."""
+    return token.retired_at is not None and now - token.retired_at <= LOST_REPLY_MS
+
+
+def is_past_half(token: Token, now: int) -> bool:
+    """Whether it is time to offer a new token."""
+    return now - token.issued_at > (token.expires_at - token.issued_at) / 2

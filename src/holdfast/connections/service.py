@@ -6,20 +6,31 @@ import os
 from collections.abc import Sequence
 
 from holdfast.caller import Caller
-from holdfast.connections import queries
-from holdfast.connections.model import SEEN_EVERY_MS, Connection
-from holdfast.store import Store, Tx
+from holdfast.connections import audit, queries, token_queries, usage
+from holdfast.connections.model import SEEN_EVERY_MS, Connection, Issued
+from holdfast.connections.reconnects import Reconnects
+from holdfast.store import Clock, Store, Tx
+
+AT_ONCE = 200
+KEEP_TOKENS_MS = 24 * 3_600_000
+KEEP_ENDED_MS = 30 * 24 * 3_600_000
 
 
 class Connections:
     """The only door to connections. Methods that take a `tx` are parts of other services' transactions."""
 
-    def __init__(self, store: Store, daemon: str) -> None:
+    def __init__(self, store: Store, daemon: str, reconnects: Reconnects, *, life_ms: int, clock: Clock) -> None:
         self._store = store
         self._daemon = daemon
+        self._life_ms = life_ms
+        self.reconnects = reconnects
+        self.usage = usage.Usage(store, clock)
+
+    # -- the daemon's life --------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Take over from an earlier life of this daemon: a caller whose relay still runs is coming back."""
+        await self.reconnects.start()
         known = await self._store.read(lambda tx: queries.attached(tx, self._daemon))
         gone = [identity for identity, pid in known if pid is None or not _is_running(pid)]
         await self._store.write(lambda tx: queries.renew_lease(tx, self._daemon))
@@ -35,13 +46,43 @@ class Connections:
         await self._store.write(lambda tx: queries.renew_lease(tx, self._daemon))
 
     async def stop(self) -> None:
-        """An orderly end: relays live on and are expected back; nothing else is attached any more."""
+        """An orderly end: relays live on and are expected back; everybody else is detached and can come back."""
         known = await self._store.read(lambda tx: queries.attached(tx, self._daemon))
         await self._detach_all([identity for identity, pid in known if pid is None])
+        await self._store.write(queries.let_go)
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Write down what was gathered in memory."""
+        await self.usage.flush()
+        await self.reconnects.flush()
+
+    async def sweep(self) -> None:
+        """Let connections rest and expire."""
+        await self._store.write(queries.rest)
+        while len(await self._store.write(self._expire)) == AT_ONCE:
+            continue
+
+    async def forget_old(self) -> None:
+        """Drop what is past keeping."""
+        await self._store.write(lambda tx: token_queries.forget_expired(tx, KEEP_TOKENS_MS))
+        await self._store.write(lambda tx: queries.forget_ended(tx, KEEP_ENDED_MS))
+        await self._store.write(usage.forget_old)
+        await self._store.write(audit.forget_old)
+
+    def _expire(self, tx: Tx) -> list[str]:
+        expired = queries.expire(tx, self._life_ms, AT_ONCE)
+        for connection_id in expired:
+            tx.emit("connection.expired", connection_id)
+        return expired
 
     async def attach(self, identity: str, pid: int) -> None:
         """A relay connected: if its caller is known, its session is not for others."""
         await self._store.write(lambda tx: queries.attach(tx, identity, self._daemon, pid))
+
+    async def detach(self, identity: str) -> None:
+        """The caller's transport is gone."""
+        await self._store.write(lambda tx: queries.detach(tx, identity, self._daemon))
 
     async def _detach_all(self, identities: list[str]) -> None:
         def write(tx: Tx) -> None:
@@ -51,29 +92,62 @@ class Connections:
         if identities:
             await self._store.write(write)
 
+    # -- callers ------------------------------------------------------------------------------------------------------
+
     async def find(self, identity: str) -> Connection | None:
         """The connection of a recognised caller, if it ever called a tool."""
         return await self._store.read(lambda tx: queries.by_identity(tx, identity))
 
-    async def detach(self, identity: str) -> None:
-        """The caller's transport is gone."""
-        await self._store.write(lambda tx: queries.detach(tx, identity, self._daemon))
+    async def get(self, connection_id: str) -> Connection | None:
+        """The connection with this id."""
+        return await self._store.read(lambda tx: queries.by_id(tx, connection_id))
+
+    async def newest(self, *, ended: bool, before: tuple[int, str] | None, limit: int) -> list[Connection]:
+        """Connections, the newest first."""
+        return await self._store.read(lambda tx: queries.newest(tx, ended=ended, before=before, limit=limit))
+
+    async def meet(self, caller: Caller, *, tell_token: bool) -> tuple[Connection, Issued | None]:
+        """The caller's connection, made by its first call; a new one comes with a token if it is to be told one."""
+
+        def write(tx: Tx) -> tuple[Connection, Issued | None]:
+            connection, created = self._current(tx, caller)
+            return connection, self.reconnects.issue_in(tx, connection.id) if created and tell_token else None
+
+        return await self._store.write(write)
+
+    async def meet_stranger(self, caller: Caller) -> tuple[Connection, Issued]:
+        """A connection for a caller that nothing tells from others; its token is how it stays itself."""
+
+        def write(tx: Tx) -> tuple[Connection, Issued]:
+            connection = self._create(tx, caller)
+            return connection, self.reconnects.issue_in(tx, connection.id)
+
+        return await self._store.write(write)
+
+    async def renew_token(self, connection_id: str) -> Issued:
+        """Another token for a caller whose last one is past half its life."""
+        return await self._store.write(lambda tx: self.reconnects.issue_in(tx, connection_id))
 
     def current(self, tx: Tx, caller: Caller) -> Connection | None:
-        """The caller's connection, made by its first call; None for a stranger, which is a new one every time."""
-        if caller.identity is None:
-            return None
+        """The caller's connection; None for a stranger, which is a new one every time."""
+        return None if caller.identity is None else self._current(tx, caller)[0]
+
+    def _current(self, tx: Tx, caller: Caller) -> tuple[Connection, bool]:
+        identity = caller.identity or ""
         attached_by = self._daemon if caller.live else None
-        tx.lock(f"connection:{caller.identity}")
-        known = queries.by_identity(tx, caller.identity)
+        tx.lock(f"connection:{identity}")
+        known = queries.by_identity(tx, identity)
         if known is None:
-            created = queries.create(tx, caller, attached_by)
-            tx.emit("connection.created", created.id, {"transport": created.transport, "era": created.era})
-            return created
-        fresh = tx.now() - known.seen_at < SEEN_EVERY_MS
+            return self._create(tx, caller), True
+        fresh = tx.now() - known.seen_at < SEEN_EVERY_MS and known.state == "active"
         if not fresh or (known.attached_by, known.pid) != (attached_by, caller.pid):
-            queries.touch(tx, known.id, attached_by, caller.pid)
-        return known
+            queries.touch(tx, known.id, caller, attached_by)
+        return known, False
+
+    def _create(self, tx: Tx, caller: Caller) -> Connection:
+        created = queries.create(tx, caller, self._daemon if caller.live else None, tx.new_id())
+        tx.emit("connection.created", created.id, {"transport": created.transport, "era": created.era})
+        return created
 
     def bind_root(self, tx: Tx, connection: Connection, uri: str) -> None:
         """Bind the caller to a root; it survives reconnects."""

@@ -90,6 +90,8 @@ def _init(reasoning: Reasoning) -> Tool:
         handler=handle,
         always_load=True,
         root_argument="mcpRootUri",
+        meets_strangers=True,
+        rebinds=True,
     )
 
 

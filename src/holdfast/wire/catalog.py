@@ -32,13 +32,17 @@ class Catalog:
         self._wire_tools = {tool.name: _wire_tool(tool) for tool in self.tools.values()}
         self._patterns = [(resource, _pattern(resource.template)) for resource in self.resources]
 
-    def listed(self, toolsets: str) -> list[types.Tool]:
-        """The tools a caller with this choice of toolsets is shown; `auto` shows the core."""
+    def listed(self, toolsets: str, *, anonymous: bool) -> list[types.Tool]:
+        """The tools a caller with this choice of toolsets is shown; `auto` shows the core.
+
+        An anonymous caller, which only a token tells from others, is shown how to use that token.
+        """
         chosen = {name.strip() for name in toolsets.split(",")}
         return [
             self._wire_tools[tool.name]
             for tool in self.tools.values()
-            if "all" in chosen or tool.toolset in chosen or (tool.toolset == "core" and "auto" in chosen)
+            if (anonymous or not tool.for_anonymous)
+            and ("all" in chosen or tool.toolset in chosen or (tool.toolset == "core" and "auto" in chosen))
         ]
 
     def find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -16,11 +15,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.connections.keys import Keys
+from holdfast.connections.keys import Scope as KeyScope
 from holdfast.version import __version__
 from holdfast.wire.server import Wire
 
 MAX_BODY = 8 * 1024 * 1024
 OPEN_ROUTES = frozenset({"/healthz"})
+ADMIN_ROUTES = frozenset({"/mcp"})
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -28,7 +30,7 @@ LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 class Gate:
     """Who may talk to the HTTP port."""
 
-    key: str
+    keys: Keys
     hosts: frozenset[str]
 
 
@@ -46,7 +48,7 @@ def http_app(wire: Wire, gate: Gate, detached: Callable[[str], Awaitable[None]])
 
     streams = _WatchStreams(StreamableHTTPASGIApp(manager), wire, detached)
     app = Starlette(routes=[Route("/healthz", healthz), Route("/mcp", streams)], lifespan=lifespan)
-    return _CheckHost(_CheckKey(app, gate.key), gate.hosts)
+    return _CheckHost(_CheckKey(app, gate.keys), gate.hosts)
 
 
 class _CheckHost:
@@ -70,17 +72,23 @@ class _CheckHost:
 class _CheckKey:
     """Refuses requests without the key that `holdfast key` prints."""
 
-    def __init__(self, app: ASGIApp, key: str) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self._app = app
-        self._expected = f"Bearer {key}".encode()
+        self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_ROUTES:
-            given = Headers(scope=scope).get("authorization", "").encode("latin-1")
-            if not hmac.compare_digest(given, self._expected):
+            kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            key = await self._keys.check(given) if kind.lower() == "bearer" else None
+            if key is None:
                 response = _refuse(401, "A key is needed: send the header 'Authorization: Bearer <holdfast key>'.")
                 response.headers["www-authenticate"] = "Bearer"
                 return await response(scope, receive, send)
+            if key.scope is not KeyScope.ADMIN and scope["path"] in ADMIN_ROUTES:
+                return await _refuse(403, "This key may only read; MCP needs one with scope admin.")(
+                    scope, receive, send
+                )
+            scope["holdfast.key"] = key
         return await self._app(scope, receive, send)
 
 

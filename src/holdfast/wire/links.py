@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.caller import Caller, Era, Hello, Signals, Transport, choose_root, identify
+from holdfast.caller import Era, Hello, Signals, Transport, choose_root, identify
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
 
+    from holdfast.connections.model import Connection
     from holdfast.project import Root
 
 HTTP_LINKS_LIMIT = 10_000
@@ -32,9 +33,11 @@ class Link:
     client_roots: tuple[str, ...] | None = None
     """None until the client was asked; empty when it has none or did not answer."""
     asking: asyncio.Task[None] | None = None
-    bound_root: str | None = None
-    bound_known: str | None = None
-    """The identity whose bound root was looked up last."""
+    known: Connection | None = None
+    """The connection of the identity `known_as`, as it was looked up last."""
+    known_as: str | None = None
+    token_due: float | None = None
+    """When the caller is to be told another reconnect token."""
     subscriptions: dict[str, ServerSession] = field(default_factory=dict)
     _root: tuple[tuple[object, ...], float, Root | None] | None = None
 
@@ -58,39 +61,28 @@ class Link:
             mcp_session=self.mcp_session,
         )
 
-    def root(self, argument: str | None) -> Root | None:
+    def forget_caller(self) -> None:
+        """Look up the caller's connection anew with the next request."""
+        self.known = self.known_as = None
+
+    def root(self, argument: str | None, bound: str | None) -> Root | None:
         """The strongest root; looked up on disk again only after a while."""
         hello = self.hello
         environment = hello.env.get("CLAUDE_PROJECT_DIR") if hello else None
         directory = hello.cwd if hello else None
-        inputs = (argument, self.bound_root, self.client_roots, environment, directory)
+        inputs = (argument, bound, self.client_roots, environment, directory)
         now = asyncio.get_running_loop().time()
         if self._root is not None and self._root[0] == inputs and now - self._root[1] < ROOT_FRESH_SECONDS:
             return self._root[2]
         root = choose_root(
             argument=argument,
-            bound=self.bound_root,
+            bound=bound,
             client=self.client_roots or (),
             environment=environment,
             directory=directory,
         )
         self._root = (inputs, now, root)
         return root
-
-    def caller(self, era: Era, client: tuple[str | None, str | None], root: Root | None) -> Caller:
-        """The caller behind this link, as services see it."""
-        return Caller(
-            transport=self.transport,
-            era=era,
-            identity=identify(self.signals(era)),
-            live=self.open,
-            pid=self.hello.pid if self.hello else None,
-            agent_session=self.agent_session,
-            client_name=client[0],
-            client_version=client[1],
-            root=root,
-            client_roots=self.client_roots or (),
-        )
 
 
 class Links:
@@ -152,7 +144,7 @@ class Links:
                 if link.identity is not None:
                     left.append(link.identity)
                 link.agent_session = agent_session
-                link.bound_known = link.bound_root = None
+                link.forget_caller()
         return left
 
     def attached(self) -> set[str]:

@@ -11,13 +11,11 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from holdfast.caller import Caller, Era, identify
+from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.store.calls import CallKey
@@ -26,15 +24,15 @@ from holdfast.version import __version__
 from holdfast.wire import roots
 from holdfast.wire.catalog import INSTRUCTIONS, Catalog
 from holdfast.wire.links import Link, Links
+from holdfast.wire.recognition import Context, Recognised, Recognition, attempt_of, era_of, handle_sent
 from holdfast.wire.schema import parse
 from holdfast.wire.tools import Call, Tool
 
 RELAY_KEY = "holdfast/key"
 TOOL_USE_ID = "claudecode/toolUseId"
+CONNECTION = "holdfast/connection"
 
 logger = logging.getLogger(__name__)
-
-Context = ServerRequestContext[Any, Any]
 
 
 class Wire:
@@ -48,6 +46,7 @@ class Wire:
         self._idle.set()
         self._used_at = time.monotonic()
         self._connections = connections
+        self._recognition = Recognition(connections, links)
         self._bus = InMemorySubscriptionBus()
         self.server = self._build()
 
@@ -79,39 +78,15 @@ class Wire:
         server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._initialized)
         return server
 
-    # -- who is asking ------------------------------------------------------------------------------------------------
-
-    def _link(self, ctx: Context) -> Link:
-        if isinstance(ctx.lifespan_context, Link):
-            return ctx.lifespan_context
-        legacy = _era(ctx) is Era.LEGACY
-        return self.links.http(ctx.request.headers.get("mcp-session-id") if legacy and ctx.request else None)
-
-    async def _caller(
-        self, ctx: Context, argument: str | None = None, answers: dict[str, Any] | None = None, *, ask: bool = True
-    ) -> Caller | types.InputRequiredResult:
-        """The caller with its root; or, in the modern era, the question for its roots."""
-        link, era = self._link(ctx), _era(ctx)
-        identity = identify(link.signals(era))
-        if identity is not None and link.bound_known != identity:
-            known = await self._connections.find(identity)
-            link.bound_root, link.bound_known = (known.bound_root if known else None), identity
-        if ask and argument is None and link.bound_root is None:
-            question = await roots.gather(ctx, era, link, answers)
-            if question is not None:
-                return question
-        info = ctx.session.client_params.client_info if ctx.session.client_params else None
-        client = (info.name[:200], info.version[:100]) if info else (None, None)
-        return link.caller(era, client, link.root(argument))
-
     async def _initialized(self, ctx: Context, params: types.NotificationParams) -> None:
-        roots.ask_early(ctx, self._link(ctx))
+        roots.ask_early(ctx, self._recognition.link(ctx))
 
     # -- tools --------------------------------------------------------------------------------------------------------
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        hello = self._link(ctx).hello
-        return types.ListToolsResult(tools=self.catalog.listed(hello.toolsets if hello else "auto"))
+        link = self._recognition.link(ctx)
+        toolsets = link.hello.toolsets if link.hello else "auto"
+        return types.ListToolsResult(tools=self.catalog.listed(toolsets, anonymous=link.agent_session is None))
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -120,27 +95,46 @@ class Wire:
         if tool is None:
             names = ", ".join(self.catalog.tools)
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:80]!r}; there are: {names}")
+        arguments = params.arguments or {}
+        argument = arguments.get(tool.root_argument) if tool.root_argument else None
+        began = time.perf_counter()
+        met: Recognised | None = None
         with self._counted():
             try:
-                return await self._run(tool, ctx, params)
+                parsed = parse(tool.params, arguments)
+                found = await self._recognition.caller(ctx, argument, params.input_responses)
+                if isinstance(found, types.InputRequiredResult):
+                    return found
+                met = await self._recognition.meet(ctx, tool, found)
+                result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
                 text = types.TextContent(type="text", text=f"{error.code}: {error}")
-                return types.CallToolResult(content=[text], is_error=True)
+                result = types.CallToolResult(content=[text], is_error=True)
+        connection = met.connection.id if met is not None and met.connection is not None else None
+        outcome = "error" if result.is_error else "ok"
+        self._connections.usage.count(connection, tool.name, time.perf_counter() - began, outcome)
+        return result
 
     async def _run(
-        self, tool: Tool, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
-        arguments = params.arguments or {}
-        parsed = parse(tool.params, arguments)
-        argument = arguments.get(tool.root_argument) if tool.root_argument else None
-        caller = await self._caller(ctx, argument, params.input_responses)
-        if isinstance(caller, types.InputRequiredResult):
-            return caller
-        result = await tool.handler(Call(caller, _key(ctx, caller, tool.name, arguments)), parsed)
-        if tool.root_argument is not None:
-            self._link(ctx).bound_known = None
+        self, tool: Tool, ctx: Context, met: Recognised, arguments: dict[str, Any], parsed: Any
+    ) -> types.CallToolResult:
+        link = self._recognition.link(ctx)
+        call = Call(met.caller, attempt_of(ctx, link), _key(ctx, met.caller, tool.name, arguments))
+        try:
+            result = await tool.handler(call, parsed)
+        finally:
+            if tool.rebinds:
+                link.forget_caller()
+        meta: dict[str, Any] | None = None
+        if met.issued is not None:
+            meta = {CONNECTION: met.issued.view()}
+            # A model sees the structured content alone; whoever sends headers reads _meta.
+            if not handle_sent(ctx):
+                result = {**result, "connection": met.issued.view()}
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=result)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)], structured_content=result, _meta=meta
+        )
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -166,11 +160,12 @@ class Wire:
 
     async def _known_caller(self, ctx: Context) -> Caller:
         """The caller for requests that may not turn into a question."""
-        legacy = _era(ctx) is Era.LEGACY
-        caller = await self._caller(ctx, ask=legacy)
-        if isinstance(caller, types.InputRequiredResult):
+        found: Recognised | types.InputRequiredResult = await _plain(
+            self._recognition.caller(ctx, ask=era_of(ctx) is Era.LEGACY)
+        )
+        if isinstance(found, types.InputRequiredResult):
             raise RuntimeError("a caller was asked though asking was off")
-        return caller
+        return found.caller
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -224,14 +219,14 @@ class Wire:
         )
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
-        link = self._link(ctx)
+        link = self._recognition.link(ctx)
         if len(link.subscriptions) >= 1000:
             raise MCPError(types.INVALID_PARAMS, "A client may subscribe to 1000 resources; unsubscribe from some.")
         link.subscriptions[str(params.uri)] = ctx.session
         return types.EmptyResult()
 
     async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._link(ctx).subscriptions.pop(str(params.uri), None)
+        self._recognition.link(ctx).subscriptions.pop(str(params.uri), None)
         return types.EmptyResult()
 
     async def announce(self, events: list[Event]) -> None:
@@ -259,10 +254,10 @@ class Wire:
         prompt = self.catalog.prompts.get(params.name)
         if prompt is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:80]!r}")
-        caller = await self._caller(ctx, answers=params.input_responses)
-        if isinstance(caller, types.InputRequiredResult):
-            return caller
-        text = await _plain(prompt.render(caller))
+        found = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
+        if isinstance(found, types.InputRequiredResult):
+            return found
+        text = await _plain(prompt.render(found.caller))
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
@@ -279,10 +274,6 @@ class Wire:
         return types.CompleteResult(
             completion=types.Completion(values=values[:100], total=len(values), has_more=len(values) > 100)
         )
-
-
-def _era(ctx: Context) -> Era:
-    return Era.MODERN if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else Era.LEGACY
 
 
 def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> CallKey | None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from holdfast.caller import Caller
+from holdfast.connections.model import Attempt
 from holdfast.store.calls import CallKey
 from holdfast.store.events import Event
 
@@ -24,6 +25,8 @@ class Call:
     """One call of a tool."""
 
     caller: Caller
+    attempt: Attempt
+    """Who calls, as far as the transport tells; for the audit."""
     key: CallKey | None = None
     """What makes a repetition of this call the same call; None where the client gave nothing to tell it by."""
 
@@ -49,6 +52,14 @@ class Tool:
     always_load: bool = False
     root_argument: str | None = None
     """The parameter that names a root, if the tool has one."""
+    meets: bool = True
+    """Whether a first call makes a connection."""
+    meets_strangers: bool = False
+    """Whether it makes one even for a caller that nothing tells from others."""
+    rebinds: bool = False
+    """Whether it may change who the caller is, or which root it is bound to."""
+    for_anonymous: bool = False
+    """Listed only for callers that are not recognised without a token."""
 
 
 @dataclass(frozen=True, slots=True)

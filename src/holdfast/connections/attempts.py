@@ -1,0 +1,49 @@
+"""Limits on failed attempts: per connection, and per whoever makes them."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from limits import RateLimitItem, RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from holdfast.connections.model import Attempt
+
+PER_SESSION = 10
+PER_CALLER = 30
+LOOPBACK = ("127.", "::1", "localhost", "relay:")
+
+
+class AttemptLimits:
+    """Failed attempts within the last minute. On loopback an address is everybody's, so the key stands for it there."""
+
+    def __init__(self, per_session: int = PER_SESSION, per_caller: int = PER_CALLER) -> None:
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._per_session = RateLimitItemPerMinute(per_session)
+        self._per_caller = RateLimitItemPerMinute(per_caller)
+
+    def wait(self, session_id: str, attempt: Attempt) -> int | None:
+        """How many seconds this caller must wait, or None when it may try."""
+        waits = [
+            math.ceil(max(1.0, self._limiter.get_window_stats(limit, *key).reset_time - time.time()))
+            for limit, key in self._keys(session_id, attempt)
+            if not self._limiter.test(limit, *key)
+        ]
+        return max(waits) if waits else None
+
+    def failed(self, session_id: str, attempt: Attempt) -> None:
+        """Count a failure."""
+        for limit, key in self._keys(session_id, attempt):
+            self._limiter.hit(limit, *key)
+
+    def _keys(self, session_id: str, attempt: Attempt) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
+        principal = attempt.principal or "-"
+        if attempt.address.startswith(LOOPBACK):
+            # Everybody here may share address and key: whose failures they are, only the connection tells.
+            return [(self._per_session, ("session", principal, session_id[:64]))]
+        return [
+            (self._per_session, ("session", session_id[:64])),
+            (self._per_caller, ("address", attempt.address)),
+        ]

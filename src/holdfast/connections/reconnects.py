@@ -1,0 +1,220 @@
+"""Reconnects: a client that comes back with its token gets its connection back, and a new token for the next time."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+
+from holdfast.caller import Caller
+from holdfast.connections import audit, queries, token_queries, tokens
+from holdfast.connections.attempts import AttemptLimits
+from holdfast.connections.audit import Entry
+from holdfast.connections.model import (
+    Attempt,
+    Connection,
+    Issued,
+    Reason,
+    Reconnected,
+    Refused,
+    Token,
+    is_past_half,
+    is_repeat,
+    judge,
+)
+from holdfast.connections.signing import SigningRing
+from holdfast.errors import Conflict, NotFound
+from holdfast.store import Store, Tx
+
+MINUTE_MS = 60_000
+
+
+class Reconnects:
+    """Issues, verifies and rotates reconnect tokens."""
+
+    def __init__(
+        self, store: Store, ring: SigningRing, limits: AttemptLimits, *, expiry_minutes: int, life_ms: int
+    ) -> None:
+        self._store = store
+        self._ring = ring
+        self._limits = limits
+        self._expiry_ms = min(expiry_minutes * MINUTE_MS, life_ms)
+        self._refused: Counter[tuple[str, Attempt]] = Counter()
+
+    async def start(self) -> None:
+        """Load the signing keys."""
+        await self._ring.start()
+
+    @property
+    def expiry_ms(self) -> int:
+        """How long a token is good for."""
+        return self._expiry_ms
+
+    def issue_in(self, tx: Tx, connection_id: str) -> Issued:
+        """A new token, as part of another transaction; earlier ones stay good."""
+        return self._issued(tx, self._new_token(tx, connection_id))
+
+    async def issue(self, connection_id: str, attempt: Attempt) -> Issued:
+        """A new token for a connection that has not ended; earlier ones stay good."""
+
+        def write(tx: Tx) -> Issued:
+            connection = queries.by_id(tx, connection_id)
+            if connection is None:
+                raise NotFound("Session not found")
+            if connection.ended:
+                raise Conflict("Cannot generate token for inactive session")
+            audit.write(tx, Entry("token.issue", "ok", connection_id, attempt))
+            return self.issue_in(tx, connection_id)
+
+        return await self._store.write(write)
+
+    async def verify(self, session_id: str, text: str, attempt: Attempt) -> tuple[Connection, bool] | Refused:
+        """Whether a token sent along with a call is good; it is not used up. Says also whether to offer a new one."""
+        wait = self._limits.wait(session_id, attempt)
+        if wait is not None:
+            return self._limited(session_id, attempt, wait)
+
+        def read(tx: Tx) -> tuple[Connection, bool] | Reason:
+            claims = tokens.read(text, session_id, self._ring, tx.now())
+            if isinstance(claims, Reason):
+                return claims
+            connection = queries.by_id(tx, session_id)
+            token = token_queries.by_hash(tx, tokens.digest(text))
+            reason = judge(connection, token, tx.now())
+            if reason is not None or connection is None or token is None:
+                return reason or Reason.TOKEN_MISMATCH
+            if token.retired_at is not None and not is_repeat(token, tx.now()):
+                return Reason.TOKEN_REUSED
+            return connection, is_past_half(token, tx.now())
+
+        found = await self._store.read(read)
+        if isinstance(found, Reason):
+            return await self._refuse("token.verify", session_id, attempt, found)
+        return found
+
+    async def reconnect(
+        self, session_id: str, text: str, attempt: Attempt, caller: Caller | None = None
+    ) -> Reconnected | Refused:
+        """Take up a connection; the token is used up and a new one is returned. `caller` is who it belongs to now."""
+        wait = self._limits.wait(session_id, attempt)
+        if wait is not None:
+            return self._limited(session_id, attempt, wait)
+
+        def write(tx: Tx) -> Reconnected | Reason:
+            claims = tokens.read(text, session_id, self._ring, tx.now())
+            if isinstance(claims, Reason):
+                return claims
+            tx.lock(f"tokens:{session_id}")
+            connection = queries.by_id(tx, session_id)
+            token = token_queries.by_hash(tx, tokens.digest(text))
+            reason = judge(connection, token, tx.now())
+            if reason is not None or connection is None or token is None:
+                return reason or Reason.TOKEN_MISMATCH
+            if token.retired_at is None:
+                fresh = self._new_token(tx, session_id)
+                token_queries.retire(tx, token.jti, fresh.jti)
+                count = queries.count_reconnect(tx, session_id)
+                tx.emit("connection.reconnected", session_id, {"count": count})
+            else:
+                successor = token_queries.by_jti(tx, token.successor or "")
+                if successor is None or not is_repeat(token, tx.now()):
+                    return Reason.TOKEN_REUSED
+                fresh, count = successor, connection.reconnect_count
+            if caller is not None and caller.identity is not None:
+                _hand_over(tx, connection, caller)
+            audit.write(tx, Entry("reconnect", "ok", session_id, attempt))
+            return Reconnected(self._issued(tx, fresh), count, _restored(connection))
+
+        done = await self._store.write(write)
+        if isinstance(done, Reason):
+            return await self._refuse("reconnect", session_id, attempt, done)
+        return done
+
+    async def revoke(self, connection_id: str, attempt: Attempt) -> bool:
+        """End a connection by hand; says whether there was one."""
+
+        def write(tx: Tx) -> bool:
+            connection = queries.by_id(tx, connection_id)
+            if connection is None:
+                return False
+            queries.revoke(tx, connection_id)
+            token_queries.revoke_all(tx, connection_id)
+            audit.write(tx, Entry("revoke", "ok", connection_id, attempt))
+            tx.emit("connection.revoked", connection_id)
+            return True
+
+        return await self._store.write(write)
+
+    async def flush(self) -> None:
+        """Write down the attempts beyond the limit, counted together."""
+        while self._refused:
+            (session_id, attempt), times = self._refused.popitem()
+            entry = Entry("reconnect", Reason.RATE_LIMITED.value, session_id, attempt, times)
+
+            def write(tx: Tx, entry: Entry = entry) -> None:
+                audit.write(tx, entry)
+
+            await self._store.write(write)
+
+    async def rotate_signing(self) -> str:
+        """Sign with a new key; tokens signed with the old one are honoured until they expire."""
+        return await self._ring.rotate(self._expiry_ms)
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _limited(self, session_id: str, attempt: Attempt, wait: int) -> Refused:
+        if len(self._refused) < 1000:
+            self._refused[session_id[:64], attempt] += 1
+        return Refused(Reason.RATE_LIMITED, wait)
+
+    async def _refuse(self, action: str, session_id: str, attempt: Attempt, reason: Reason) -> Refused:
+        """Count and write down a failure; a token used a second time ends all tokens of its connection."""
+        self._limits.failed(session_id, attempt)
+
+        def write(tx: Tx) -> None:
+            known = queries.by_id(tx, session_id)
+            if reason is Reason.TOKEN_REUSED:
+                token_queries.revoke_all(tx, session_id)
+                tx.emit("connection.token_reused", session_id)
+            audit.write(tx, Entry(action, reason.value, known.id if known else None, attempt))
+
+        await self._store.write(write)
+        return Refused(reason)
+
+    def _new_token(self, tx: Tx, connection_id: str) -> Token:
+        now = tx.now() // 1000 * 1000
+        token = Token(
+            jti=uuid.uuid4().hex,
+            connection_id=connection_id,
+            kid=self._ring.current.kid,
+            issued_at=now,
+            expires_at=now + self._expiry_ms,
+            retired_at=None,
+            successor=None,
+            revoked_at=None,
+        )
+        token_queries.add(tx, token, tokens.digest(tokens.sign(token, self._ring.current)))
+        return token
+
+    def _issued(self, tx: Tx, token: Token) -> Issued:
+        key = self._ring.find(token.kid)
+        if key is None:
+            raise Conflict("The key that signed this token is gone.", recovery="Ask for a new token.")
+        minutes = max(1, round((token.expires_at - tx.now()) / MINUTE_MS))
+        return Issued(token.connection_id, tokens.sign(token, key), minutes)
+
+
+def _hand_over(tx: Tx, connection: Connection, caller: Caller) -> None:
+    """The caller that presented the token is this connection from now on."""
+    if caller.identity is not None and not caller.identity.startswith(queries.BY_HANDLE):
+        queries.move_identity(tx, connection.id, caller.identity, caller.agent_session)
+
+
+def _restored(connection: Connection) -> tuple[str, ...]:
+    return tuple(
+        text
+        for text in (
+            f"bound root {connection.bound_root}" if connection.bound_root else None,
+            f"reasoning session {connection.reasoning_session}" if connection.reasoning_session else None,
+        )
+        if text is not None
+    )

@@ -1,0 +1,60 @@
+"""The SQL of reconnect tokens, functions of a transaction."""
+
+from __future__ import annotations
+
+from holdfast.connections.model import Token
+from holdfast.store import Tx
+
+COLUMNS = "jti, connection_id, kid, issued_at, expires_at, retired_at, successor, revoked_at"
+
+# ruff: noqa: S608 - the only text put into SQL here is the column names above
+
+
+def add(tx: Tx, token: Token, digest: str) -> None:
+    """Keep a token's hash."""
+    tx.run(
+        "INSERT INTO tokens (jti, connection_id, hash, kid, issued_at, expires_at)"
+        " VALUES (:jti, :connection, :hash, :kid, :issued_at, :expires_at)",
+        jti=token.jti,
+        connection=token.connection_id,
+        hash=digest,
+        kid=token.kid,
+        issued_at=token.issued_at,
+        expires_at=token.expires_at,
+    )
+
+
+def by_hash(tx: Tx, digest: str) -> Token | None:
+    """The token with this hash."""
+    row = tx.one(f"SELECT {COLUMNS} FROM tokens WHERE hash = :hash", hash=digest)
+    return Token(**row) if row else None
+
+
+def by_jti(tx: Tx, jti: str) -> Token | None:
+    """The token with this id."""
+    row = tx.one(f"SELECT {COLUMNS} FROM tokens WHERE jti = :jti", jti=jti)
+    return Token(**row) if row else None
+
+
+def retire(tx: Tx, jti: str, successor: str) -> None:
+    """The token was used; another one takes its place."""
+    tx.run(
+        "UPDATE tokens SET retired_at = :now, successor = :successor WHERE jti = :jti",
+        now=tx.now(),
+        successor=successor,
+        jti=jti,
+    )
+
+
+def revoke_all(tx: Tx, connection_id: str) -> None:
+    """No token of this connection is worth anything any more."""
+    tx.run(
+        "UPDATE tokens SET revoked_at = :now WHERE connection_id = :connection AND revoked_at IS NULL",
+        now=tx.now(),
+        connection=connection_id,
+    )
+
+
+def forget_expired(tx: Tx, keep_ms: int) -> int:
+    """Drop what is kept of tokens that expired long ago."""
+    return tx.run("DELETE FROM tokens WHERE expires_at < :before", before=tx.now() - keep_ms)

@@ -1,0 +1,68 @@
+"""Reconnect tokens: JWTs signed with HS256, of which only the hash is kept."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import jwt
+
+from holdfast.connections.model import Reason, Token
+from holdfast.connections.signing import SigningKey, SigningRing
+
+ALGORITHM = "HS256"
+PURPOSE = "session_reconnect"
+MAX_LENGTH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a token whose signature is good says."""
+
+    session_id: str
+    jti: str
+
+
+def sign(token: Token, key: SigningKey) -> str:
+    """The token itself; the same fields always give the same text, which is how an answer can be repeated."""
+    payload = {
+        "session_id": token.connection_id,
+        "iat": token.issued_at // 1000,
+        "exp": token.expires_at // 1000,
+        "jti": token.jti,
+        "purpose": PURPOSE,
+    }
+    return jwt.encode(payload, key.secret, algorithm=ALGORITHM, headers={"kid": key.kid})
+
+
+def read(text: str, session_id: str, ring: SigningRing, now: int) -> Claims | Reason:
+    """What the token says, or why it says nothing to us. Time is the store's, so it is checked here."""
+    if len(text) > MAX_LENGTH:
+        return Reason.INVALID_TOKEN
+    try:
+        key = ring.find(jwt.get_unverified_header(text).get("kid"))
+        if key is None:
+            return Reason.INVALID_TOKEN
+        payload = jwt.decode(
+            text,
+            key.secret,
+            algorithms=[ALGORITHM],
+            options={"verify_exp": False, "verify_iat": False, "require": ["exp", "iat", "jti"]},
+        )
+    except (jwt.InvalidTokenError, ValueError, RecursionError):
+        return Reason.INVALID_TOKEN
+    expires, jti = payload["exp"], payload["jti"]
+    if not isinstance(expires, int) or not isinstance(jti, str):
+        return Reason.INVALID_TOKEN
+    if expires * 1000 <= now:
+        return Reason.TOKEN_EXPIRED
+    if payload.get("session_id") != session_id:
+        return Reason.SESSION_ID_MISMATCH
+    if payload.get("purpose") != PURPOSE:
+        return Reason.INVALID_TOKEN_PURPOSE
+    return Claims(session_id, jti)
+
+
+def digest(text: str) -> str:
+    """What is kept of a token."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

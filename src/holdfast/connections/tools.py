@@ -1,0 +1,63 @@
+"""Connections on the wire: the tool that takes a connection up again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.connections.model import Refused
+from holdfast.connections.service import Connections
+from holdfast.wire.tools import Call, Offer, Params, Tool
+
+
+class ReconnectParams(Params):
+    """What `reconnect_session` takes."""
+
+    session_id: str
+    reconnect_token: str
+
+
+def offer(connections: Connections) -> Offer:
+    """All that connections put on the wire."""
+
+    async def handle(call: Call, params: ReconnectParams) -> dict[str, Any]:
+        done = await connections.reconnects.reconnect(
+            params.session_id, params.reconnect_token, call.attempt, call.caller
+        )
+        if isinstance(done, Refused):
+            reply: dict[str, Any] = {
+                "success": False,
+                "reason": done.reason.value,
+                "message": f"Reconnection failed: {done.reason.value}",
+            }
+            if done.retry_after_s is not None:
+                reply["retry_after_seconds"] = done.retry_after_s
+            return reply
+        return {
+            "success": True,
+            "message": "Session reconnected successfully",
+            "reconnect_count": done.reconnect_count,
+            "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "Nothing was attached to it.",
+            **done.issued.view(),
+        }
+
+    reconnect = Tool(
+        name="reconnect_session",
+        title="[Connection] Take up your earlier connection",
+        description=(
+            "After a reconnect: become who you were, with your root and session, by the session_id and reconnect_token"
+            " of the last `connection` you were given. To find a project's thoughts instead use init load_context."
+        ),
+        params=ReconnectParams,
+        output={
+            "success": {"type": "boolean"},
+            "message": {"type": "string"},
+            "reason": {"type": "string"},
+            "session_id": {"type": "string"},
+            "reconnect_token": {"type": "string"},
+        },
+        handler=handle,
+        meets=False,
+        rebinds=True,
+        for_anonymous=True,
+    )
+    return Offer(tools=[reconnect])

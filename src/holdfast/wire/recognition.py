@@ -1,0 +1,194 @@
+"""Recognition: from what a request brings to the caller it comes from, and its connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp_types import InputRequiredResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from holdfast.caller import Caller, Era, Transport, identify
+from holdfast.connections.model import Attempt, Connection, Issued, Refused
+from holdfast.connections.queries import BY_HANDLE
+from holdfast.connections.service import Connections
+from holdfast.errors import BadInput, HoldfastError
+from holdfast.wire import roots
+from holdfast.wire.links import Link, Links
+from holdfast.wire.tools import Tool
+
+SESSION_HEADER, TOKEN_HEADER = "holdfast-session", "holdfast-token"
+SESSION_META, TOKEN_META = "holdfast/session", "holdfast/token"
+
+Context = ServerRequestContext[Any, Any]
+
+
+class HandleRefused(HoldfastError):
+    """A call came with a connection's token that is not accepted."""
+
+    code = "E_RECONNECT"
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The caller of a tool, and the token it is to be told with the answer, if any."""
+
+    caller: Caller
+    connection: Connection | None = None
+    issued: Issued | None = None
+
+
+class Recognition:
+    """Finds out who is asking. A connection is made by a tool call, never by listing or reading."""
+
+    def __init__(self, connections: Connections, links: Links) -> None:
+        self._connections = connections
+        self._links = links
+
+    def link(self, ctx: Context) -> Link:
+        """The transport a request came over."""
+        if isinstance(ctx.lifespan_context, Link):
+            return ctx.lifespan_context
+        legacy = era_of(ctx) is Era.LEGACY
+        return self._links.http(ctx.request.headers.get("mcp-session-id") if legacy and ctx.request else None)
+
+    async def caller(
+        self,
+        ctx: Context,
+        argument: str | None = None,
+        answers: Mapping[str, Any] | None = None,
+        *,
+        ask: bool = True,
+    ) -> Recognised | InputRequiredResult:
+        """The caller with its root and, if there is one already, its connection; or the question for its roots."""
+        link, era = self.link(ctx), era_of(ctx)
+        known, renew = await self._by_handle(ctx)
+        if known is not None:
+            identity: str | None = BY_HANDLE + known.id
+        else:
+            identity = identify(link.signals(era))
+            known = await self._by_link(link, identity)
+        bound = known.bound_root if known else None
+        if ask and argument is None and bound is None:
+            question = await roots.gather(ctx, era, link, answers)
+            if question is not None:
+                return question
+        info = ctx.session.client_params.client_info if ctx.session.client_params else None
+        caller = Caller(
+            transport=link.transport,
+            era=era,
+            identity=identity,
+            live=link.open,
+            pid=link.hello.pid if link.hello else None,
+            agent_session=link.agent_session,
+            client_name=info.name[:200] if info else None,
+            client_version=info.version[:100] if info else None,
+            principal=principal_of(ctx),
+            root=link.root(argument, bound),
+            client_roots=link.client_roots or (),
+        )
+        issued = await self._connections.renew_token(known.id) if known is not None and renew else None
+        return Recognised(caller, known, issued)
+
+    async def meet(self, ctx: Context, tool: Tool, found: Recognised) -> Recognised:
+        """The same caller with a connection, made now if this is its first call."""
+        caller = found.caller
+        if not tool.meets:
+            return found
+        if caller.identity is None:
+            if not tool.meets_strangers:
+                return found
+            connection, issued = await self._connections.meet_stranger(caller)
+            return Recognised(replace(caller, identity=BY_HANDLE + connection.id), connection, issued)
+        link = self.link(ctx)
+        if found.connection is None:
+            connection, first = await self._connections.meet(caller, tell_token=not _knows_itself(caller))
+            link.known, link.known_as = connection, caller.identity
+            link.token_due = time.monotonic() + self._half_life
+            return Recognised(caller, connection, first)
+        if found.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
+            return await self._renewed(link, found, found.connection)
+        return found
+
+    async def _renewed(self, link: Link, found: Recognised, connection: Connection) -> Recognised:
+        """A caller that stays long is told a new token before the last one it was told is worthless."""
+        now = time.monotonic()
+        if link.token_due is None:
+            link.token_due = now + self._half_life
+        if now < link.token_due:
+            return found
+        link.token_due = now + self._half_life
+        return replace(found, issued=await self._connections.renew_token(connection.id))
+
+    @property
+    def _half_life(self) -> float:
+        return self._connections.reconnects.expiry_ms / 2000
+
+    async def _by_link(self, link: Link, identity: str | None) -> Connection | None:
+        if identity is None:
+            return None
+        if link.known_as != identity:
+            link.known = await self._connections.find(identity)
+            link.known_as = identity if link.known else None
+        return link.known
+
+    async def _by_handle(self, ctx: Context) -> tuple[Connection | None, bool]:
+        """The connection that a token sent along with the request proves, and whether to offer a new token."""
+        meta = (ctx.params or {}).get("_meta") or {}
+        headers = ctx.request.headers if ctx.request is not None else {}
+        session = headers.get(SESSION_HEADER) or meta.get(SESSION_META)
+        token = headers.get(TOKEN_HEADER) or meta.get(TOKEN_META)
+        if session is None and token is None:
+            return None, False
+        if not isinstance(session, str) or not isinstance(token, str):
+            raise BadInput(
+                "Holdfast-Token" if isinstance(session, str) else "Holdfast-Session",
+                "is missing",
+                recovery="Send both headers, or neither.",
+            )
+        verified = await self._connections.reconnects.verify(session, token, attempt_of(ctx, self.link(ctx)))
+        if isinstance(verified, Refused):
+            raise HandleRefused(
+                f"The connection was not recognised: {verified.reason.value}.",
+                recovery=f"Try again in {verified.retry_after_s} s."
+                if verified.retry_after_s
+                else "Leave the headers out to begin anew, or get another token.",
+            )
+        return verified
+
+
+def era_of(ctx: Context) -> Era:
+    """Which generation of MCP a request speaks."""
+    return Era.MODERN if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else Era.LEGACY
+
+
+def handle_sent(ctx: Context) -> bool:
+    """Whether the request itself names its connection."""
+    meta = (ctx.params or {}).get("_meta") or {}
+    return SESSION_META in meta or (ctx.request is not None and SESSION_HEADER in ctx.request.headers)
+
+
+def principal_of(ctx: Context) -> str | None:
+    """The name of the key an HTTP request came with."""
+    if ctx.request is None:
+        return None
+    key = ctx.request.scope.get("holdfast.key")
+    return key.name if key is not None else None
+
+
+def attempt_of(ctx: Context, link: Link) -> Attempt:
+    """Who presents a token, for the limits and the audit."""
+    info = ctx.session.client_params.client_info if ctx.session.client_params else None
+    client = info.name[:200] if info else None
+    if link.transport is Transport.RELAY:
+        return Attempt(f"relay:{link.hello.relay if link.hello else ''}", client)
+    host = ctx.request.client.host if ctx.request is not None and ctx.request.client else "unknown"
+    return Attempt(host, client, principal_of(ctx))
+
+
+def _knows_itself(caller: Caller) -> bool:
+    """Whether the caller is recognised without a token, also after its process was restarted."""
+    return caller.agent_session is not None and caller.transport is Transport.RELAY
