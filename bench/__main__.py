@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import http, memory, scale, startup, thoughts
+from bench import flood, http, memory, scale, startup, thoughts, tracking
 from bench.peers import PeerMissing
 from bench.report import QUICK, Effort, Progress, Row, machine, table
 
@@ -24,6 +24,8 @@ SECTIONS: dict[str, Callable[[Effort, Progress], list[Row]]] = {
     "memory": memory.measure,
     "scale": scale.measure,
     "http": http.measure,
+    "tracking": tracking.measure,
+    "flood": flood.measure,
 }
 
 

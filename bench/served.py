@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,8 +25,9 @@ class DaemonFailed(Exception):
 class Served:
     """A daemon with a data directory of its own, for as long as the `with` block lasts."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, command: Sequence[str] = (str(HOLDFAST), "serve")) -> None:
         self.home = home
+        self._command = command
         self.port = _free_port()
         # Settings of this user, or of an agent around us, would measure another store and another project.
         neutral = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "CLAUDE"))}
@@ -44,7 +46,7 @@ class Served:
         log = (self.home.parent / f"{self.home.name}.log").open("ab")
         with log:
             self._process = subprocess.Popen(
-                [str(HOLDFAST), "serve"], env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                self._command, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         try:
             while not self._is_healthy():

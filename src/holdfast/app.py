@@ -26,6 +26,7 @@ from holdfast.store.verify import verify
 
 if TYPE_CHECKING:
     from holdfast.wire.links import Links
+    from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
 
 Progress = Callable[[float, str], None]
@@ -174,3 +175,10 @@ def build_wire(app: App, links: Links) -> Wire:
 
     offers = [reasoning_tools.offer(app.reasoning), connection_tools.offer(app.connections)]
     return Wire(Catalog(offers), app.connections, links)
+
+
+def build_rest(connections: Connections) -> list[RestRoute]:
+    """The REST side."""
+    from holdfast.connections import routes as connection_routes
+
+    return connection_routes.routes(connections)

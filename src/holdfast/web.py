@@ -11,6 +11,7 @@ from pathlib import Path
 
 import uvicorn
 
+from holdfast.app import build_rest
 from holdfast.config import Settings
 from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
@@ -40,7 +41,8 @@ class Web:
 
     def __init__(self, settings: Settings, wire: Wire, keys: Keys, detached: Callable[[str], Awaitable[None]]) -> None:
         self._settings = settings
-        self._app = http_app(wire, Gate(keys, allowed_hosts(settings.host, settings.allowed_hosts)), detached)
+        gate = Gate(keys, allowed_hosts(settings.host, settings.allowed_hosts))
+        self._app = http_app(wire, gate, detached, build_rest(wire._connections))
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

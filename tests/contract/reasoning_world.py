@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tests.assembly import make_connections
 from tests.contract.conftest import Place
 
 from holdfast.caller import Caller, Era, Transport
@@ -76,7 +77,7 @@ class World:
 async def living(place: Place) -> AsyncIterator[World]:
     """A world on a new store of this engine."""
     store = place.open()
-    connections = Connections(store, "daemon-1")
+    connections = make_connections(store)
     await connections.start()
     try:
         yield World(place, store, connections, Reasoning(store, connections))

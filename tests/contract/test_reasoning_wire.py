@@ -10,6 +10,7 @@ from tests.contract.conftest import Place
 from tests.contract.reasoning_world import PROJECT, World, agent, living
 
 from holdfast.caller import Caller
+from holdfast.connections.model import Attempt
 from holdfast.errors import BadInput, NotFound
 from holdfast.project import RootSource
 from holdfast.reasoning.tools import offer
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.anyio
 async def use(world: World, caller: Caller, tool: str, **arguments: Any) -> dict[str, Any]:
     """Call a tool with arguments as they come over the wire; no reply ever holds a null."""
     found = next(entry for entry in offer(world.reasoning).tools if entry.name == tool)
-    reply = await found.handler(Call(caller), found.params.model_validate(arguments))
+    reply = await found.handler(Call(caller, Attempt("test")), found.params.model_validate(arguments))
     assert not _nulls(reply)
     return reply
 

@@ -136,7 +136,7 @@ def test_thoughts_outlive_the_record_of_their_session(home: Path) -> None:
 def test_a_cut_off_file_is_noticed_at_start(home: Path) -> None:
     path = home / "holdfast.db"
     size = path.stat().st_size
-    os.truncate(path, size // PAGE // 2 * PAGE)
+    os.truncate(path, size // PAGE * 3 // 4 * PAGE)
     assert isinstance(check_at_start(path), StoreCorrupt)
     notices, numbers, _ = _reopen(home)
     text = _assert_reported(home, notices)

@@ -106,4 +106,5 @@ async def test_toolsets_choose_what_is_listed_and_an_unlisted_tool_still_works(
         assert (await session.client.list_tools()).tools == []
         assert (await session.think("unlisted, but it works"))["thoughtNumber"] == 1
     async with way.connect(embedded, cwd=str(project), env={"HOLDFAST_TOOLSETS": "all"}) as session:
-        assert {tool.name for tool in (await session.client.list_tools()).tools} == {"init", "thought", "session"}
+        names = {tool.name for tool in (await session.client.list_tools()).tools}
+        assert names == {"init", "thought", "session", "reconnect_session"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.caller import Era, Hello
+from holdfast.caller import Hello
 from holdfast.wire.links import HTTP_LINKS_LIMIT, Links
 
 pytestmark = pytest.mark.anyio
@@ -19,8 +19,7 @@ async def test_a_session_start_hook_rebinds_the_relay_of_that_agent_alone() -> N
     links = Links()
     one, two = links.open_relay(_hello("r1", 10, "old")), links.open_relay(_hello("r2", 20, "other"))
     assert links.rebind(10, "new") == ["agent:old"]
-    assert one.caller(Era.LEGACY, (None, None), None).identity == "agent:new"
-    assert two.caller(Era.LEGACY, (None, None), None).identity == "agent:other"
+    assert (one.identity, two.identity) == ("agent:new", "agent:other")
     assert links.rebind(10, "new") == []
 
 
@@ -49,8 +48,8 @@ async def test_http_links_are_bounded() -> None:
 
 async def test_a_relays_directory_is_its_weakest_root() -> None:
     link = Links().open_relay(_hello("r", 1))
-    root = link.root(None)
+    root = link.root(None, None)
     assert root is not None and root.uri == "file:///somewhere"
     link.client_roots = ("file:///client",)
-    root = link.root(None)
+    root = link.root(None, None)
     assert root is not None and root.uri == "file:///client"

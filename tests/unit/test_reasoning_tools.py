@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.assembly import make_connections
 
-from holdfast.connections.service import Connections
 from holdfast.reasoning.resources import completed_numbers
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.tools import offer
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 async def tools(folder: Path) -> dict[str, Tool]:
     store = SqliteStore.open(folder / "holdfast.db")
-    offered = offer(Reasoning(store, Connections(store, "daemon")))
+    offered = offer(Reasoning(store, make_connections(store)))
     await store.close()
     return {tool.name: tool for tool in offered.tools}
 

@@ -9,7 +9,7 @@ from holdfast.caller import Caller
 from holdfast.connections import audit, queries, token_queries, usage
 from holdfast.connections.model import SEEN_EVERY_MS, Connection, Issued
 from holdfast.connections.reconnects import Reconnects
-from holdfast.store import Clock, Store, Tx
+from holdfast.store import Clock, Row, Store, Tx
 
 AT_ONCE = 200
 KEEP_TOKENS_MS = 24 * 3_600_000
@@ -169,6 +169,20 @@ class Connections:
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> dict[str, Connection]:
         """Of these sessions, those that another live caller reasons in."""
         return queries.live_holders(tx, session_ids, but.id if but else None)
+
+    # -- what is told of them -----------------------------------------------------------------------------------------
+
+    async def requests(self, connection_id: str, before: int | None, limit: int) -> list[Row]:
+        """A connection's tool calls, the newest first."""
+        return await self._store.read(lambda tx: usage.of_connection(tx, connection_id, before, limit))
+
+    async def usage_by_tool(self, since: int | None) -> list[Row]:
+        """Calls, errors and durations of every tool."""
+        return await self._store.read(lambda tx: usage.by_tool(tx, since or 0))
+
+    async def audited(self, connection_id: str | None, before: int | None, limit: int) -> list[Row]:
+        """Lines of the audit, the newest first."""
+        return await self._store.read(lambda tx: audit.read(tx, connection_id, before, limit))
 
 
 def _is_running(pid: int) -> bool:

@@ -225,7 +225,7 @@ class Reasoning:
                 transport=caller.transport.value,
                 client=" ".join(filter(None, (caller.client_name, caller.client_version))) or None,
                 agentSession=caller.agent_session,
-                connection=connection.id if connection else None,
+                connection={"session_id": connection.id} if connection else None,
                 root=caller.root.uri if caller.root else None,
                 rootFrom=caller.root.source.value if caller.root else None,
                 boundRoot=connection.bound_root if connection else None,

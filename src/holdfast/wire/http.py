@@ -1,23 +1,27 @@
-"""MCP over HTTP: loopback only unless told otherwise, every route behind a key, Host and Origin checked for all."""
+"""HTTP, for MCP and REST: every route but one behind a key, and Host and Origin checked for all."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.connections.keys import Keys
 from holdfast.connections.keys import Scope as KeyScope
 from holdfast.version import __version__
+from holdfast.wire.openapi import PATH as OPENAPI
+from holdfast.wire.openapi import with_document
+from holdfast.wire.rest import Answer, Asked, Reply, RestRoute, Told, refusal, starlette_routes
 from holdfast.wire.server import Wire
 
 MAX_BODY = 8 * 1024 * 1024
@@ -34,8 +38,23 @@ class Gate:
     hosts: frozenset[str]
 
 
-def http_app(wire: Wire, gate: Gate, detached: Callable[[str], Awaitable[None]]) -> ASGIApp:
+Detached = Callable[[str], Awaitable[None]]
+
+
+class Health(Told):
+    """That the daemon serves."""
+
+    status: str
+    version: str
+
+
+def http_app(wire: Wire, gate: Gate, detached: Detached, rest: Sequence[RestRoute]) -> ASGIApp:
     """The whole HTTP application; `detached` is told the identity of a client whose stream ended."""
+    return _CheckHost(_CheckKey(behind_the_gate(wire, detached, rest), gate.keys), gate.hosts)
+
+
+def behind_the_gate(wire: Wire, detached: Detached, rest: Sequence[RestRoute]) -> Starlette:
+    """Every route there is, as it answers whoever was let in."""
     manager = StreamableHTTPSessionManager(wire.server, json_response=True, max_request_body_size=MAX_BODY)
 
     @contextlib.asynccontextmanager
@@ -43,12 +62,38 @@ def http_app(wire: Wire, gate: Gate, detached: Callable[[str], Awaitable[None]])
         async with manager.run():
             yield
 
-    async def healthz(_: Request) -> Response:
-        return JSONResponse({"status": "ok", "version": __version__})
-
     streams = _WatchStreams(StreamableHTTPASGIApp(manager), wire, detached)
-    app = Starlette(routes=[Route("/healthz", healthz), Route("/mcp", streams)], lifespan=lifespan)
-    return _CheckHost(_CheckKey(app, gate.keys), gate.hosts)
+    app = Starlette(
+        routes=[*starlette_routes(rest_table(rest)), Route("/mcp", streams)],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _not_served, Exception: _failed},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def rest_table(rest: Sequence[RestRoute]) -> list[RestRoute]:
+    """What the capabilities offer over REST, with what every daemon tells of itself."""
+
+    async def tell(asked: Asked) -> Reply:
+        return Reply(Health(status="ok", version=__version__))
+
+    healthz = RestRoute(
+        "GET", "/healthz", "healthz", "Whether the daemon serves", tell, {200: Answer("It does.", Health)}, scope=None
+    )
+    return with_document([*rest, healthz])
+
+
+async def _not_served(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    detail = f"There is nothing at this path; {OPENAPI} lists what there is." if error.status_code == 404 else None
+    return refusal(error.status_code, detail or error.detail, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """The server logs the error itself; the client learns nothing of it."""
+    return refusal(500, "Internal error")
 
 
 class _CheckHost:
@@ -62,10 +107,10 @@ class _CheckHost:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             if _host_name(headers.get("host", "")) not in self._hosts:
-                return await _refuse(421, "This host name is not served here.")(scope, receive, send)
+                return await refusal(421, "This host name is not served here.")(scope, receive, send)
             origin = headers.get("origin")
             if origin is not None and _origin_name(origin) not in self._hosts:
-                return await _refuse(403, "This origin may not call Holdfast.")(scope, receive, send)
+                return await refusal(403, "This origin may not call Holdfast.")(scope, receive, send)
         return await self._app(scope, receive, send)
 
 
@@ -81,11 +126,11 @@ class _CheckKey:
             kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
             key = await self._keys.check(given) if kind.lower() == "bearer" else None
             if key is None:
-                response = _refuse(401, "A key is needed: send the header 'Authorization: Bearer <holdfast key>'.")
+                response = refusal(401, "A key is needed: send the header 'Authorization: Bearer <holdfast key>'.")
                 response.headers["www-authenticate"] = "Bearer"
                 return await response(scope, receive, send)
             if key.scope is not KeyScope.ADMIN and scope["path"] in ADMIN_ROUTES:
-                return await _refuse(403, "This key may only read; MCP needs one with scope admin.")(
+                return await refusal(403, "This key may only read; MCP needs one with scope admin.")(
                     scope, receive, send
                 )
             scope["holdfast.key"] = key
@@ -95,7 +140,7 @@ class _CheckKey:
 class _WatchStreams:
     """Notices which HTTP clients hold a stream open, which is how a live one is told from one that is gone."""
 
-    def __init__(self, app: ASGIApp, wire: Wire, detached: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, app: ASGIApp, wire: Wire, detached: Detached) -> None:
         self._app = app
         self._wire = wire
         self._detached = detached
@@ -141,7 +186,3 @@ def _origin_name(origin: str) -> str | None:
         return urlsplit(origin).hostname
     except ValueError:
         return None
-
-
-def _refuse(status: int, message: str) -> Response:
-    return JSONResponse({"error": message}, status_code=status)

@@ -130,7 +130,7 @@ class Wire:
             meta = {CONNECTION: met.issued.view()}
             # A model sees the structured content alone; whoever sends headers reads _meta.
             if not handle_sent(ctx):
-                result = {**result, "connection": met.issued.view()}
+                result = {**result, "connection": {**result.get("connection", {}), **met.issued.view()}}
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], structured_content=result, _meta=meta

@@ -1,0 +1,29 @@
+"""The daemon without the tracking of connections and calls: what the tracking is compared with."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from holdfast.cli import main
+from holdfast.connections.usage import Usage
+from holdfast.wire.recognition import Recognition
+
+
+async def _meet(self: Recognition, ctx: Any, tool: Any, found: Any) -> Any:
+    return found
+
+
+async def _by_link(self: Recognition, link: Any, identity: str | None) -> None:
+    return None
+
+
+def _count(self: Usage, connection_id: str | None, tool: str, seconds: float, outcome: str) -> None:
+    return None
+
+
+if __name__ == "__main__":
+    Recognition.meet = _meet  # type: ignore[method-assign]
+    Recognition._by_link = _by_link  # type: ignore[method-assign]
+    Usage.count = _count  # type: ignore[method-assign]
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,234 @@
+"""Connections over REST: who is connected, taking a connection up again, tokens, usage and audit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from holdfast.connections import views
+from holdfast.connections.keys import Scope
+from holdfast.connections.model import Attempt, Reason, Refused
+from holdfast.connections.service import Connections
+from holdfast.connections.tokens import MAX_LENGTH
+from holdfast.errors import NotFound
+from holdfast.wire.rest import Answer, Asked, Given, Problem, Reply, RestRoute
+from holdfast.wire.rest_fields import Limit, RowCursor, SessionId, Time
+
+BASE = "/api/mcp"
+SESSION = f"{BASE}/sessions/{{session_id}}"
+NO_STORE = {"Cache-Control": "no-store"}
+NO_SUCH_SESSION = Answer("There is no such session.", Problem)
+
+
+class OneSession(Given):
+    """Which session."""
+
+    session_id: SessionId
+
+
+class SessionsPage(Given):
+    """Which part of the sessions."""
+
+    limit: Limit = 50
+    cursor: Annotated[str, Field(pattern=views.CURSOR, description="the next_cursor of the page before, unchanged")] | (
+        None
+    ) = None
+
+
+class RowsPage(Given):
+    """Which part of a list."""
+
+    limit: Limit = 50
+    cursor: RowCursor | None = None
+
+
+class AuditPage(RowsPage):
+    """Which part of the audit."""
+
+    session_id: SessionId | None = None
+
+
+class UsagePeriod(Given):
+    """Which calls are counted."""
+
+    since: Time | None = None
+
+
+class ReconnectBody(Given):
+    """What a client presents to be itself again."""
+
+    token: Annotated[str, Field(min_length=1, max_length=MAX_LENGTH)]
+
+
+def routes(connections: Connections) -> list[RestRoute]:
+    """All that connections offer over REST."""
+    found = [*_reading(connections), *_figures(connections), *_changing(connections)]
+    return [replace(route, tag="connections") for route in found]
+
+
+def _reading(connections: Connections) -> list[RestRoute]:
+    async def page(asked: Asked, *, ended: bool) -> Reply:
+        wanted = asked.query.limit
+        before = views.cursor_of(asked.query.cursor)
+        found = await connections.newest(ended=ended, before=before, limit=wanted + 1)
+        return Reply(views.sessions(found, wanted))
+
+    async def every(asked: Asked) -> Reply:
+        return await page(asked, ended=True)
+
+    async def active(asked: Asked) -> Reply:
+        return await page(asked, ended=False)
+
+    async def one(asked: Asked) -> Reply:
+        connection = await connections.get(asked.path.session_id)
+        if connection is None:
+            raise NotFound("Session not found")
+        return Reply(views.session(connection))
+
+    listed = {200: Answer("A page of sessions, the newest first.", views.Sessions)}
+    return [
+        RestRoute("GET", f"{BASE}/sessions", "sessions", "All sessions", every, listed, query=SessionsPage),
+        RestRoute(
+            "GET",
+            f"{BASE}/sessions/active",
+            "active_sessions",
+            "Sessions that neither expired nor were revoked",
+            active,
+            listed,
+            query=SessionsPage,
+        ),
+        RestRoute(
+            "GET",
+            SESSION,
+            "session",
+            "One session",
+            one,
+            {200: Answer("The session.", views.Session), 404: NO_SUCH_SESSION},
+            path_params=OneSession,
+        ),
+    ]
+
+
+def _figures(connections: Connections) -> list[RestRoute]:
+    async def requests(asked: Asked) -> Reply:
+        if await connections.get(asked.path.session_id) is None:
+            raise NotFound("Session not found")
+        query = asked.query
+        rows = await connections.requests(asked.path.session_id, views.row_of(query.cursor), query.limit + 1)
+        return Reply(views.requests(rows, query.limit))
+
+    async def usage(asked: Asked) -> Reply:
+        return Reply(views.usage(await connections.usage_by_tool(asked.query.since), asked.query.since))
+
+    async def audit(asked: Asked) -> Reply:
+        query = asked.query
+        rows = await connections.audited(query.session_id, views.row_of(query.cursor), query.limit + 1)
+        return Reply(views.audit(rows, query.limit))
+
+    return [
+        RestRoute(
+            "GET",
+            f"{SESSION}/requests",
+            "requests",
+            "A session's tool calls",
+            requests,
+            {200: Answer("A page of calls, the newest first.", views.Requests), 404: NO_SUCH_SESSION},
+            path_params=OneSession,
+            query=RowsPage,
+        ),
+        RestRoute(
+            "GET",
+            f"{BASE}/usage",
+            "usage",
+            "How often each tool was called, and how long it took",
+            usage,
+            {200: Answer("The figures of each tool, the most called first.", views.Usage)},
+            query=UsagePeriod,
+        ),
+        RestRoute(
+            "GET",
+            "/api/audit",
+            "audit",
+            "Who tried to take up which session, and how that ended",
+            audit,
+            {200: Answer("A page of entries, the newest first.", views.Audit)},
+            query=AuditPage,
+        ),
+    ]
+
+
+def _changing(connections: Connections) -> list[RestRoute]:
+    async def reconnect(asked: Asked) -> Reply:
+        done = await connections.reconnects.reconnect(asked.path.session_id, asked.body.token, _attempt(asked))
+        return _refused(done) if isinstance(done, Refused) else Reply(views.reconnected(done), headers=NO_STORE)
+
+    async def token(asked: Asked) -> Reply:
+        issued = await connections.reconnects.issue(asked.path.session_id, _attempt(asked))
+        return Reply(views.token(issued), headers=NO_STORE)
+
+    async def revoke(asked: Asked) -> Reply:
+        if not await connections.reconnects.revoke(asked.path.session_id, _attempt(asked)):
+            raise NotFound("Session not found")
+        return Reply(None, 204)
+
+    token_answers = {
+        200: Answer(
+            "A new token; earlier ones stay good.", views.Token, {"Cache-Control": "no-store: a token is a secret"}
+        ),
+        400: Answer("The session expired or was revoked.", Problem),
+        404: NO_SUCH_SESSION,
+    }
+    token_path = f"{SESSION}/token"
+    return [
+        RestRoute(
+            "POST",
+            f"{SESSION}/reconnect",
+            "reconnect",
+            "Take up a session by its token, which is used up",
+            reconnect,
+            {
+                200: Answer("The session is taken up; here is its next token.", views.Reconnected),
+                401: Answer(
+                    "The key is missing, or the token was refused: Reconnection failed: <reason>.",
+                    Problem,
+                    {"WWW-Authenticate": "Bearer"},
+                ),
+                429: Answer("Too many failed attempts.", Problem, {"Retry-After": "seconds to wait"}),
+            },
+            scope=Scope.ADMIN,
+            path_params=OneSession,
+            body=ReconnectBody,
+        ),
+        *(
+            RestRoute(
+                method, token_path, name, summary, token, token_answers, scope=Scope.ADMIN, path_params=OneSession
+            )
+            for method, name, summary in (
+                ("GET", "get_token", "A reconnect token for a session"),
+                ("POST", "issue_token", "A reconnect token for a session, as GET gives it"),
+            )
+        ),
+        RestRoute(
+            "DELETE",
+            SESSION,
+            "revoke",
+            "End a session and all its tokens",
+            revoke,
+            {204: Answer("It is revoked."), 404: NO_SUCH_SESSION},
+            scope=Scope.ADMIN,
+            path_params=OneSession,
+        ),
+    ]
+
+
+def _attempt(asked: Asked) -> Attempt:
+    return Attempt(asked.address, asked.client, asked.key.name if asked.key else None)
+
+
+def _refused(refused: Refused) -> Reply:
+    problem = Problem(detail=f"Reconnection failed: {refused.reason.value}")
+    if refused.reason is Reason.RATE_LIMITED:
+        return Reply(problem, 429, {"Retry-After": str(refused.retry_after_s or 1)})
+    return Reply(problem, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
