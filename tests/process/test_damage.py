@@ -1,0 +1,77 @@
+"""A damaged database never starts silently empty: it is set aside, salvaged, and the loss is told by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import apsw
+from tests.installation import Installation, wait_until
+from tests.process.agent import Agent
+
+PAGE = 4096
+
+
+def _spoil(database: Path, table: str) -> None:
+    """Overwrite a page in the middle of a table."""
+    connection = apsw.Connection(str(database))
+    pages = [
+        page
+        for (page,) in connection.execute(
+            "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno", (table,)
+        )
+    ]
+    connection.close()
+    with database.open("r+b") as file:
+        file.seek((pages[len(pages) // 2] - 1) * PAGE)
+        file.write(b"\xa5" * PAGE)
+
+
+def _fill(holdfast: Installation, project: Path) -> str:
+    with Agent(holdfast, project, session="filler") as agent:
+        for number in range(60):
+            reply = agent.think(f"thought {number} " + "with many words " * 40)
+    assert holdfast.run("stop").returncode == 0
+    return str(reply["sessionId"])
+
+
+def _notices(holdfast: Installation) -> str:
+    shown = holdfast.run("status", "--json")
+    return "\n".join(json.loads(shown.stdout).get("notices", []))
+
+
+def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, project: Path) -> None:
+    session = _fill(embedded, project)
+    _spoil(embedded.home / "holdfast.db", "thoughts")
+    (embedded.home / "corrupt").write_text("as the daemon notes it\n")
+    embedded.serve()
+    notices = _notices(embedded)
+    assert session in notices and "lost thoughts" in notices.lower()
+    assert list(embedded.home.glob("holdfast.db.corrupt-*")) and list(embedded.home.glob("salvage-*.txt"))
+    assert "notice" in embedded.run("status").stdout
+    with Agent(embedded, project, session="filler") as agent:
+        found = agent.init("load_context", sessionId=session)
+        assert len(found["thoughts"]) > 0
+        assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61
+    verified = embedded.run("verify")
+    assert verified.returncode == 0, verified.stdout
+    assert "known" in verified.stdout and session in verified.stdout
+
+
+def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: Installation, project: Path) -> None:
+    session = _fill(embedded, project)
+    embedded.serve()
+    _spoil(embedded.home / "holdfast.db", "thoughts")
+    with Agent(embedded, project, session="reader") as agent:
+        for start in range(1, 61, 20):
+            agent.answer(
+                agent.ask(
+                    "tools/call",
+                    {
+                        "name": "session",
+                        "arguments": {"operation": "get", "sessionId": session, "from": start, "to": start + 19},
+                    },
+                )
+            )
+        wait_until(lambda: session in _notices(embedded), "the daemon is back and tells what was lost")
+        assert agent.think("the agent goes on", sessionId=session)["thoughtNumber"] == 61

@@ -1,0 +1,95 @@
+"""The commands that look after what is stored, with and without a daemon, on both engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.installation import Installation
+from tests.postgres import fresh_database, postgres_server
+from tests.process.agent import Agent
+
+SECRET = "xylophone-quarterdeck"  # noqa: S105 - only a word nobody else uses
+
+
+def _record(holdfast: Installation, project: Path, *texts: str) -> str:
+    with Agent(holdfast, project, session="recorder") as agent:
+        for text in texts:
+            session = agent.think(text)["sessionId"]
+    return str(session)
+
+
+def test_a_backup_taken_while_serving_restores_into_either_engine(
+    holdfast: Installation, project: Path, tmp_path: Path
+) -> None:
+    session = _record(holdfast, project, "first", "second", "third")
+    file = tmp_path / "everything.backup"
+    taken = holdfast.run("backup", str(file))
+    assert taken.returncode == 0 and "verified" in taken.stdout, taken.stderr
+    assert holdfast.run("backup", str(file)).returncode == 1, "an existing file is not overwritten"
+    refused = holdfast.run("restore", str(file))
+    assert refused.returncode == 1 and "holdfast stop" in refused.stderr
+    with postgres_server() as server:
+        for name, url in (("file", None), ("server", fresh_database(server))):
+            other = Installation(tmp_path / name)
+            if url is not None:
+                other.settings["HOLDFAST_DATABASE_URL"] = url
+            try:
+                restored = other.run("restore", str(file))
+                assert restored.returncode == 0, restored.stderr
+                assert other.run("verify").returncode == 0
+                with Agent(other, project, session="elsewhere") as agent:
+                    context = agent.init("load_context")
+                    assert context["session"]["id"] == session
+                    assert [thought["thought"] for thought in context["thoughts"]] == ["first", "second", "third"]
+                    found = agent.call("session", operation="search", query="second")
+                    assert found["results"][0]["thoughtNumber"] == 2
+            finally:
+                other.close()
+
+
+def test_what_is_forgotten_is_really_gone(embedded: Installation, project: Path) -> None:
+    session = _record(embedded, project, f"the word is {SECRET}", "harmless")
+    asked = embedded.run("forget", str(project))
+    assert asked.returncode == 1 and "--yes" in asked.stderr
+    gone = embedded.run("forget", str(project), "--yes")
+    assert gone.returncode == 0 and "1 sessions, 2 thoughts" in gone.stdout, gone.stderr
+    assert embedded.run("stop").returncode == 0
+    for file in embedded.home.iterdir():
+        if file.is_file():
+            assert SECRET.encode() not in file.read_bytes(), file.name
+    with Agent(embedded, project, session="recorder") as agent:
+        assert agent.init("load_context")["success"] is False
+        assert agent.init("load_context", sessionId=session)["message"] == f"Session {session} not found"
+    assert embedded.run("verify").returncode == 0
+    assert embedded.run("forget", "no-such-session", "--yes").returncode == 1
+
+
+def test_a_paused_project_records_nothing(embedded: Installation, project: Path) -> None:
+    assert "paused" in embedded.run("pause", str(project)).stdout
+    with Agent(embedded, project) as agent:
+        assert agent.think("off the record")["recorded"] is False
+        assert agent.init("list_sessions")["sessions"] == []
+        assert "on" in embedded.run("resume-recording", str(project)).stdout
+        assert agent.think("on the record")["thoughtNumber"] == 1
+
+
+def test_verify_proves_that_a_changed_thought_was_changed(embedded: Installation, project: Path) -> None:
+    import apsw
+
+    session = _record(embedded, project, "as it was said", "and after it")
+    assert embedded.run("stop").returncode == 0
+    assert embedded.run("verify").returncode == 0
+    connection = apsw.Connection(str(embedded.home / "holdfast.db"))
+    connection.execute("UPDATE thoughts SET content = 'as it was not said' WHERE number = 1")
+    connection.close()
+    found = embedded.run("verify")
+    assert found.returncode == 1
+    assert session in found.stdout and "thought 1 was changed" in found.stdout
+
+
+def test_help_shows_the_way(embedded: Installation) -> None:
+    shown = embedded.run("--help")
+    assert shown.returncode == 0 and "examples:" in shown.stdout and "holdfast serve" in shown.stdout
+    assert embedded.run("--version").stdout.startswith("holdfast ")
+    assert "--toolsets" in embedded.run("mcp", "--help").stdout
+    assert embedded.run("sevre").returncode == 2
