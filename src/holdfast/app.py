@@ -23,6 +23,11 @@ from holdfast.store.backup import backup
 from holdfast.store.opening import open_store
 from holdfast.store.sqlite import system_clock
 from holdfast.store.verify import verify
+from holdfast.teams.agents.claude import ClaudeAgent
+from holdfast.teams.agents.transcripts import TranscriptStore
+from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.runner import Runner
+from holdfast.teams.service import Teams
 
 if TYPE_CHECKING:
     from holdfast.wire.links import Links
@@ -42,6 +47,12 @@ class App:
     connections: Connections
     reasoning: Reasoning
     keys: Keys
+    teams: Teams
+
+    @property
+    def busy(self) -> bool:
+        """Whether work is under way that nobody needs to be connected for."""
+        return self.teams.runner.busy
 
     def commands(self) -> dict[str, Command]:
         """What the command line asks of an open store, whether a daemon has it open or the command itself."""
@@ -51,6 +62,9 @@ class App:
             "forget": self._forget,
             "pause": self._pause,
             "unpause": self._unpause,
+            "teams-stats": self._team_figures,
+            "permissions": self._permissions,
+            "permit": self._permit,
             "key-create": self._create_key,
             "key-list": self._list_keys,
             "key-revoke": self._revoke_key,
@@ -86,6 +100,16 @@ class App:
         if "/" in what:
             return await self.reasoning.forget_project(_project(what))
         return await self.reasoning.forget_session(what)
+
+    async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return await self.teams.figures()
+
+    async def _permissions(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {"requests": await self.teams.runner.permissions.open()}
+
+    async def _permit(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        decided = await self.teams.runner.permissions.decide(args["id"], bool(args["allowed"]))
+        return {"id": decided["id"], "team": decided["team"], "tool": decided["tool"]}
 
     async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"name": args["name"], "key": await self.keys.create(args["name"], Scope(args["scope"]))}
@@ -135,7 +159,10 @@ def build(store: Store, settings: Settings, daemon: str) -> App:
         auto_resume_ms=settings.auto_resume_ms,
         archive_after_ms=settings.archive_after_ms,
     )
-    return App(store, settings, connections, reasoning, Keys(store, read_or_make(settings.key_file)))
+    keys = Keys(store, read_or_make(settings.key_file))
+    agents = {"claude": ClaudeAgent(settings.home, TranscriptStore(store))}
+    runner = Runner(store, daemon, agents, {"HOLDFAST_HOME": str(settings.home)})
+    return App(store, settings, connections, reasoning, keys, Teams(store, RosterFile(settings.home), runner))
 
 
 def clock_of(settings: Settings) -> Clock:
@@ -170,15 +197,21 @@ def build_wire(app: App, links: Links) -> Wire:
     """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
     from holdfast.connections import tools as connection_tools
     from holdfast.reasoning import tools as reasoning_tools
+    from holdfast.teams import tools as team_tools
     from holdfast.wire.catalog import Catalog
     from holdfast.wire.server import Wire
 
-    offers = [reasoning_tools.offer(app.reasoning), connection_tools.offer(app.connections)]
+    offers = [
+        reasoning_tools.offer(app.reasoning),
+        connection_tools.offer(app.connections),
+        team_tools.offer(app.teams),
+    ]
     return Wire(Catalog(offers), app.connections, links)
 
 
-def build_rest(connections: Connections) -> list[RestRoute]:
-    """The REST side."""
+def build_rest(app: App) -> list[RestRoute]:
+    """The REST side of every capability that has one."""
     from holdfast.connections import routes as connection_routes
+    from holdfast.teams import routes as team_routes
 
-    return connection_routes.routes(connections)
+    return [*connection_routes.routes(app.connections), *team_routes.routes(app.teams)]

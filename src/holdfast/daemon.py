@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.app import App, Command, build, build_wire, open_app_store
+from holdfast.app import App, Command, build, build_rest, build_wire, open_app_store
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
@@ -27,6 +27,7 @@ from holdfast.secrets_file import read_or_make
 from holdfast.store import events
 from holdfast.store.damage import quick_check
 from holdfast.supervise import Supervisor
+from holdfast.teams.model import RENEW_S
 from holdfast.version import __version__
 from holdfast.wire.links import Link, Links
 
@@ -38,6 +39,7 @@ VOUCH_SECONDS = 10.0
 SWEEP_SECONDS = 3600.0
 INDEX_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
+TEAM_SECONDS = 2.0
 REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
 ANNOUNCE_SECONDS = 0.05
@@ -96,6 +98,7 @@ class Daemon:
         )
         try:
             await app.connections.start()
+            await app.teams.start()
             await door.open()
             self._handle_signals()
             await self._serve_mcp(app)
@@ -107,6 +110,7 @@ class Daemon:
             await self._finish_work()
         finally:
             await self._supervisor.close()
+            await app.teams.runner.stop()
             if self.web is not None:
                 await self.web.stop()
             await door.close()
@@ -121,7 +125,7 @@ class Daemon:
             wire = await loop.run_in_executor(None, build_wire, app, self._links)
             from holdfast.web import Web
 
-            self.web = Web(self.settings, wire, app.keys, self._detached)
+            self.web = Web(self.settings, wire, app.keys, build_rest(app), self._detached)
             await self.web.start(required=self.by_hand)
         except BaseException as error:
             self._ready.set_exception(error)
@@ -136,6 +140,8 @@ class Daemon:
             since = await app.store.read(events.head)
             async for batch in events.follow(app.store, since):
                 await wire.announce(batch)
+                if any(event.kind.startswith("teams.") for event in batch):
+                    app.teams.runner.wake()
                 await asyncio.sleep(ANNOUNCE_SECONDS)
 
         async def check() -> None:
@@ -151,6 +157,11 @@ class Daemon:
         self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
         self._supervisor.every("flush", FLUSH_SECONDS, app.connections.flush, first=FLUSH_SECONDS)
         self._supervisor.every("connections", REST_SECONDS, app.connections.sweep, first=REST_SECONDS)
+        self._supervisor.start("teams", app.teams.runner.run)
+        self._supervisor.every("teams: leases", RENEW_S, app.teams.runner.renew, first=RENEW_S)
+        self._supervisor.every("teams: processes", TEAM_SECONDS, app.teams.runner.look_after)
+        self._supervisor.every("teams: teams.json", TEAM_SECONDS, app.teams.refresh)
+        self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.maintain, first=120.0)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
@@ -161,7 +172,12 @@ class Daemon:
             self.stop("its data directory was removed")
         wire = self._ready.result()
         now = time.monotonic()
-        if self._links.clients or wire.in_flight or wire.recently_used(WATCH_SECONDS * 2):
+        if (
+            self._links.clients
+            or wire.in_flight
+            or (self._app and self._app.busy)
+            or wire.recently_used(WATCH_SECONDS * 2)
+        ):
             self._busy_until = now
         elif not self.by_hand and now - self._busy_until > self.settings.idle_exit_s:
             self.stop("it had no client and no work")

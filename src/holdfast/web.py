@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 import errno
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 import uvicorn
 
-from holdfast.app import build_rest
 from holdfast.config import Settings
 from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
 from holdfast.wire.http import Gate, allowed_hosts, http_app
+from holdfast.wire.rest import RestRoute
 from holdfast.wire.server import Wire
 
 STOP_SECONDS = 1
@@ -39,10 +39,17 @@ class _Server(uvicorn.Server):
 class Web:
     """Serves HTTP, or says why it does not."""
 
-    def __init__(self, settings: Settings, wire: Wire, keys: Keys, detached: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        wire: Wire,
+        keys: Keys,
+        rest: Sequence[RestRoute],
+        detached: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._settings = settings
         gate = Gate(keys, allowed_hosts(settings.host, settings.allowed_hosts))
-        self._app = http_app(wire, gate, detached, build_rest(wire._connections))
+        self._app = http_app(wire, gate, detached, rest)
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

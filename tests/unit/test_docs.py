@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -12,10 +13,18 @@ import pytest
 import holdfast
 from holdfast.cli import build_parser
 from holdfast.config import Settings
-from holdfast.reasoning.tools import offer
+from holdfast.connections.model import Reason, State
+from holdfast.connections.routes import routes
+from holdfast.connections.tools import offer as offer_connections
+from holdfast.connections.views import Session
+from holdfast.reasoning.tools import offer as offer_reasoning
+from holdfast.teams.routes import routes as team_routes
+from holdfast.teams.tools import offer as offer_teams
 from holdfast.wire.catalog import INSTRUCTIONS
-from holdfast.wire.http import OPEN_ROUTES
+from holdfast.wire.http import OPEN_ROUTES, rest_table
+from holdfast.wire.rest import RestRoute
 
+OFFERS = (offer_reasoning, offer_connections, offer_teams)
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
 
@@ -25,8 +34,8 @@ def _text(name: str) -> str:
 
 
 def test_every_tool_parameter_and_operation_is_documented() -> None:
-    text = _text("tools.md")
-    for tool in offer(cast("Any", _Anything())).tools:
+    text = _text("tools.md") + _text("teams.md")
+    for tool in [tool for offer in OFFERS for tool in offer(cast("Any", _Anything())).tools]:
         assert f"## `{tool.name}`" in text
         for name, field in tool.params.model_fields.items():
             assert f"`{field.alias or name}`" in text, f"{tool.name}: {name}"
@@ -44,7 +53,7 @@ class _Anything:
 def test_every_setting_is_documented() -> None:
     text = _text("settings.md")
     read = {name for file in SOURCE.rglob("*.py") for name in re.findall(r"HOLDFAST_[A-Z_]+", file.read_text())}
-    internal = {"HOLDFAST_BRIEFING", "HOLDFAST_MANAGED", "HOLDFAST_TEAM"}
+    internal = {"HOLDFAST_BRIEFING", "HOLDFAST_MANAGED", "HOLDFAST_TEAM", "HOLDFAST_SESSION_LOCK"}
     for name in read - internal:
         assert f"`{name}`" in text, name
     for field in Settings.__slots__:
@@ -52,9 +61,16 @@ def test_every_setting_is_documented() -> None:
 
 
 def _commands() -> list[str]:
-    actions = build_parser()._actions
-    (commands,) = [action for action in actions if isinstance(action, argparse._SubParsersAction)]
-    return list(commands.choices)
+    return list(_spelled(build_parser()))
+
+
+def _spelled(parser: argparse.ArgumentParser, before: str = "") -> Iterator[str]:
+    """Every command, and every action that a command has."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, sub in action.choices.items():
+                yield before + name
+                yield from _spelled(sub, f"{before}{name} ")
 
 
 @pytest.mark.parametrize("command", _commands())
@@ -62,12 +78,33 @@ def test_every_command_is_documented(command: str) -> None:
     assert f"`holdfast {command}" in _text("commands.md")
 
 
-def test_every_route_is_documented() -> None:
+ROUTES = rest_table([*routes(cast("Any", None)), *team_routes(cast("Any", None))])
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_every_rest_route_is_documented(route: RestRoute) -> None:
+    text = _text("rest.md")
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| `{route.method} {route.path}` |")]
+    assert f"| {route.scope or 'none'} |" in line
+    for name in route.query.model_fields:
+        assert f"`{name}`" in line
+    assert f"`{route.name}`" in text
+    for status in route.answers:
+        assert status < 300 or f"| {status} " in text
+
+
+def test_every_field_of_a_session_and_every_reason_is_documented() -> None:
+    text = _text("rest.md")
+    for name in [*Session.model_fields, *State, *Reason]:
+        assert f"`{name}`" in text, name
+
+
+def test_every_other_route_is_documented() -> None:
     text = _text("tools.md")
-    routes = set(re.findall(r'Route\("(/[^"]*)"', (SOURCE / "wire" / "http.py").read_text()))
-    assert routes >= OPEN_ROUTES
-    for route in routes:
+    others = set(re.findall(r'[^t]Route\("(/[^"]*)"', (SOURCE / "wire" / "http.py").read_text()))
+    for route in {*others, *OPEN_ROUTES}:
         assert f"`{route}`" in text
+    assert "/mcp" in others
 
 
 def test_the_instructions_name_exact_tools_within_a_kilobyte() -> None:

@@ -17,6 +17,7 @@ examples:
   holdfast mcp                          what an agent starts (stdio); starts a daemon when there is none
   claude mcp add-json -s user holdfast '{"type":"stdio","command":"holdfast","args":["mcp"]}'
   holdfast status                       who serves, since when, how many clients
+  holdfast key create phone             a key for one more HTTP client
   holdfast backup ~/holdfast.backup     one file, while everything goes on
   holdfast verify                       prove that nothing was lost or changed
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Every command with its options."""
-    from holdfast.cli import daemon, records, serve
+    from holdfast.cli import audit, daemon, keys, permissions, records, serve, teams
 
     parser = argparse.ArgumentParser(
         prog="holdfast",
@@ -59,7 +60,11 @@ def build_parser() -> argparse.ArgumentParser:
     serve.add_to(commands)
     _add_relayed(commands)
     daemon.add_to(commands)
+    keys.add_to(commands)
+    audit.add_to(commands)
     records.add_to(commands)
+    teams.add_to(commands)
+    permissions.add_to(commands)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`holdfast status`, `stop` and `key`: looking after the daemon."""
+"""`holdfast status` and `stop`: looking after the daemon."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.lock import HomeLock, make_home, read_holder
 from holdfast.relay import place
-from holdfast.secrets_file import read_or_make
 
 STOP_SECONDS = 15.0
 NOT_RUNNING = 3
@@ -37,10 +36,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add_home(stop)
     stop.set_defaults(run=stop_daemon)
-
-    key = commands.add_parser("key", help="print the key that HTTP clients send as a bearer token")
-    add_home(key)
-    key.set_defaults(run=print_key)
 
 
 def show_status(options: argparse.Namespace) -> int:
@@ -98,14 +93,6 @@ def stop_daemon(options: argparse.Namespace) -> int:
             deadline = time.monotonic() + STOP_SECONDS
         time.sleep(0.02)
     print("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
-    return 0
-
-
-def print_key(options: argparse.Namespace) -> int:
-    """Print the key; it is made when there is none yet."""
-    settings = settings_of(options)
-    make_home(settings.home)
-    print(read_or_make(settings.key_file))
     return 0
 
 

@@ -9,17 +9,18 @@ from pydantic import Field
 
 from holdfast.connections import views
 from holdfast.connections.keys import Scope
-from holdfast.connections.model import Attempt, Reason, Refused
+from holdfast.connections.model import Attempt, Connection, Reason, Refused, State
 from holdfast.connections.service import Connections
 from holdfast.connections.tokens import MAX_LENGTH
 from holdfast.errors import NotFound
 from holdfast.wire.rest import Answer, Asked, Given, Problem, Reply, RestRoute
-from holdfast.wire.rest_fields import Limit, RowCursor, SessionId, Time
+from holdfast.wire.rest_fields import SESSION_ID, Limit, RowCursor, SessionId, Time
 
 BASE = "/api/mcp"
 SESSION = f"{BASE}/sessions/{{session_id}}"
 NO_STORE = {"Cache-Control": "no-store"}
 NO_SUCH_SESSION = Answer("There is no such session.", Problem)
+GONE = Answer("There is no such session, or it was revoked.", Problem)
 
 
 class OneSession(Given):
@@ -32,22 +33,22 @@ class SessionsPage(Given):
     """Which part of the sessions."""
 
     limit: Limit = 50
-    cursor: Annotated[str, Field(pattern=views.CURSOR, description="the next_cursor of the page before, unchanged")] | (
-        None
-    ) = None
+    cursor: Annotated[
+        str | None, Field(pattern=views.CURSOR, description="the next_cursor of the page before, unchanged")
+    ] = None
 
 
 class RowsPage(Given):
     """Which part of a list."""
 
     limit: Limit = 50
-    cursor: RowCursor | None = None
+    cursor: RowCursor = None
 
 
 class AuditPage(RowsPage):
     """Which part of the audit."""
 
-    session_id: SessionId | None = None
+    session_id: Annotated[str | None, Field(pattern=SESSION_ID, description="a session id")] = None
 
 
 class UsagePeriod(Given):
@@ -82,10 +83,7 @@ def _reading(connections: Connections) -> list[RestRoute]:
         return await page(asked, ended=False)
 
     async def one(asked: Asked) -> Reply:
-        connection = await connections.get(asked.path.session_id)
-        if connection is None:
-            raise NotFound("Session not found")
-        return Reply(views.session(connection))
+        return Reply(views.session(await _still_there(connections, asked)))
 
     listed = {200: Answer("A page of sessions, the newest first.", views.Sessions)}
     return [
@@ -105,7 +103,7 @@ def _reading(connections: Connections) -> list[RestRoute]:
             "session",
             "One session",
             one,
-            {200: Answer("The session.", views.Session), 404: NO_SUCH_SESSION},
+            {200: Answer("The session.", views.Session), 404: GONE},
             path_params=OneSession,
         ),
     ]
@@ -113,14 +111,13 @@ def _reading(connections: Connections) -> list[RestRoute]:
 
 def _figures(connections: Connections) -> list[RestRoute]:
     async def requests(asked: Asked) -> Reply:
-        if await connections.get(asked.path.session_id) is None:
-            raise NotFound("Session not found")
+        connection = await _still_there(connections, asked)
         query = asked.query
-        rows = await connections.requests(asked.path.session_id, views.row_of(query.cursor), query.limit + 1)
+        rows = await connections.requests(connection.id, views.row_of(query.cursor), query.limit + 1)
         return Reply(views.requests(rows, query.limit))
 
     async def usage(asked: Asked) -> Reply:
-        return Reply(views.usage(await connections.usage_by_tool(asked.query.since), asked.query.since))
+        return Reply(views.usage(await connections.usage_by_tool(asked.query.since)))
 
     async def audit(asked: Asked) -> Reply:
         query = asked.query
@@ -134,7 +131,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "requests",
             "A session's tool calls",
             requests,
-            {200: Answer("A page of calls, the newest first.", views.Requests), 404: NO_SUCH_SESSION},
+            {200: Answer("A page of calls, the newest first.", views.Requests), 404: GONE},
             path_params=OneSession,
             query=RowsPage,
         ),
@@ -221,6 +218,14 @@ def _changing(connections: Connections) -> list[RestRoute]:
             path_params=OneSession,
         ),
     ]
+
+
+async def _still_there(connections: Connections, asked: Asked) -> Connection:
+    """What was deleted is not found again by its address; lists and the audit still tell of it."""
+    connection = await connections.get(asked.path.session_id)
+    if connection is None or connection.state == State.REVOKED:
+        raise NotFound("Session not found")
+    return connection
 
 
 def _attempt(asked: Asked) -> Attempt:

@@ -69,7 +69,6 @@ class ToolUsage(Told):
 class Usage(Told):
     """The figures of every tool that was called."""
 
-    since: str | None = None
     tools: list[ToolUsage]
 
 
@@ -176,7 +175,7 @@ def audit(rows: Sequence[Row], wanted: int) -> Audit:
     return Audit(entries=shown, next_cursor=_next_row(rows, wanted))
 
 
-def usage(rows: Sequence[dict[str, Any]], since: int | None) -> Usage:
+def usage(rows: Sequence[dict[str, Any]]) -> Usage:
     """The figures of every tool; sums come as decimals from PostgreSQL."""
     tools = [
         ToolUsage(
@@ -188,7 +187,7 @@ def usage(rows: Sequence[dict[str, Any]], since: int | None) -> Usage:
         )
         for row in rows
     ]
-    return Usage(since=None if since is None else iso(since), tools=tools)
+    return Usage(tools=tools)
 
 
 def token(issued: Issued) -> Token:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from holdfast.store import Row, Store, Tx
+from holdfast.store.wakeups import Wakeups
 
 READ_AT_ONCE = 500
 POLL_SECONDS = 15.0
@@ -69,25 +68,12 @@ def _event(row: Row) -> Event:
 
 async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
     """Batches of events after `since`, for ever; waits for new ones without polling hard."""
-    loop = asyncio.get_running_loop()
-    woken = asyncio.Event()
-
-    def wake() -> None:
-        with suppress(RuntimeError):  # that loop has ended: nobody waits any more
-            loop.call_soon_threadsafe(woken.set)
-
-    unlisten: Callable[[], None] = store.listen(wake)
-    try:
+    with Wakeups(store) as news:
         while True:
-            woken.clear()
+            news.clear()
             batch = await store.read(partial(after, seq=since))
             if batch:
                 since = batch[-1].seq
                 yield batch
-                continue
-            try:
-                await asyncio.wait_for(woken.wait(), POLL_SECONDS)
-            except TimeoutError:
-                continue
-    finally:
-        unlisten()
+            else:
+                await news.wait(POLL_SECONDS)

@@ -12,6 +12,7 @@ from holdfast.caller import Era, Hello, Signals, Transport, choose_root, identif
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
+    from mcp_types import Tool
 
     from holdfast.connections.model import Connection
     from holdfast.project import Root
@@ -36,6 +37,8 @@ class Link:
     known: Connection | None = None
     """The connection of the identity `known_as`, as it was looked up last."""
     known_as: str | None = None
+    listed: list[Tool] | None = None
+    """The tools this connection was shown; the list stays as it is."""
     token_due: float | None = None
     """When the caller is to be told another reconnect token."""
     subscriptions: dict[str, ServerSession] = field(default_factory=dict)

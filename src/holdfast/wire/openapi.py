@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
@@ -94,8 +94,8 @@ def _schemas(routes: Sequence[RestRoute]) -> tuple[_Schemas, dict[str, Any]]:
     definitions = whole["$defs"]
     parameters = {model.__name__ for route in routes for model in (route.path_params, route.query)}
     shown = {name: schema for name, schema in definitions.items() if name not in parameters}
-    by_model = {
-        model: definitions[model.__name__] if model.__name__ in parameters else schema
+    by_model: dict[type[BaseModel], dict[str, Any]] = {
+        cast("type[BaseModel]", model): definitions[model.__name__] if model.__name__ in parameters else schema
         for (model, _), schema in found.items()
     }
     return by_model, shown

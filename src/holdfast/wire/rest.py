@@ -245,8 +245,7 @@ def _problem(model: type[BaseModel], name: str, kind: str, message: str) -> str:
     if kind == "missing":
         return "is required"
     if kind == "extra_forbidden":
-        known = ", ".join(model.model_fields)
-        return f"is not known here; {f'there is {known}' if known else 'nothing is taken'}"
+        return f"is not known; this takes {', '.join(model.model_fields) or 'nothing'}"
     if kind == "string_pattern_mismatch" and name in model.model_fields:
         # A field with a pattern says in its description what that pattern means.
         return f"must be {model.model_fields[name].description}"

@@ -38,11 +38,13 @@ def _milliseconds(text: Any) -> int:
 
 
 Limit = Annotated[
-    int, Field(ge=1, le=MOST_AT_ONCE, description="how many at most, 1 to 200"), BeforeValidator(_whole_number)
+    int,
+    Field(ge=1, le=MOST_AT_ONCE, description=f"how many at most, 1 to {MOST_AT_ONCE}"),
+    BeforeValidator(_whole_number),
 ]
 SessionId = Annotated[str, Field(pattern=SESSION_ID, description="a session id: 1 to 64 of A-Z a-z 0-9 -")]
 RowCursor = Annotated[
-    str, Field(pattern=r"^[1-9][0-9]{0,17}$", description="the next_cursor of the page before, unchanged")
+    str | None, Field(pattern=r"^[1-9][0-9]{0,17}$", description="the next_cursor of the page before, unchanged")
 ]
 Time = Annotated[
     int,

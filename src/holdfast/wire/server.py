@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 import mcp_types as types
@@ -86,7 +87,10 @@ class Wire:
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         link = self._recognition.link(ctx)
         toolsets = link.hello.toolsets if link.hello else "auto"
-        return types.ListToolsResult(tools=self.catalog.listed(toolsets, anonymous=link.agent_session is None))
+        if link.listed is None:
+            root = link.root(None, None)
+            link.listed = self.catalog.listed(toolsets, anonymous=link.agent_session is None, root=root)
+        return types.ListToolsResult(tools=link.listed)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -119,7 +123,13 @@ class Wire:
         self, tool: Tool, ctx: Context, met: Recognised, arguments: dict[str, Any], parsed: Any
     ) -> types.CallToolResult:
         link = self._recognition.link(ctx)
-        call = Call(met.caller, attempt_of(ctx, link), _key(ctx, met.caller, tool.name, arguments))
+        call = Call(
+            met.caller,
+            attempt_of(ctx, link),
+            managed=link.hello.env.get("HOLDFAST_MANAGED") if link.hello else None,
+            progress=partial(_report, ctx),
+            key=_key(ctx, met.caller, tool.name, arguments),
+        )
         try:
             result = await tool.handler(call, parsed)
         finally:
@@ -285,6 +295,10 @@ def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> 
     if isinstance(ctx.lifespan_context, Link) and isinstance(relayed, str):
         return CallKey.of("relay", relayed[:200], tool, arguments)
     return None
+
+
+async def _report(ctx: Context, done: float, message: str) -> None:
+    await ctx.session.report_progress(done, message=message)
 
 
 async def _plain(awaitable: Any) -> Any:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from holdfast.caller import Caller
 from holdfast.connections.model import Attempt
+from holdfast.project import Root
 from holdfast.store.calls import CallKey
 from holdfast.store.events import Event
 
@@ -20,6 +21,10 @@ class Params(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
+Progress = Callable[[float, str], Awaitable[None]]
+"""How far a call is (growing), and what it is doing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a tool."""
@@ -27,6 +32,10 @@ class Call:
     caller: Caller
     attempt: Attempt
     """Who calls, as far as the transport tells; for the audit."""
+    managed: str | None = None
+    """The conversation whose agent calls, when Holdfast runs that agent itself."""
+    progress: Progress | None = None
+    """Tells the client how a long call is getting on."""
     key: CallKey | None = None
     """What makes a repetition of this call the same call; None where the client gave nothing to tell it by."""
 
@@ -101,5 +110,7 @@ class Offer:
     """All that one capability puts on the wire."""
 
     tools: Sequence[Tool] = ()
+    applies: Callable[[Root | None], bool] = field(default=lambda root: True)
+    """Whether its tools are listed by themselves in a project."""
     resources: Sequence[Resource] = ()
     prompts: Sequence[Prompt] = ()

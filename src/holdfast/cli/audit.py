@@ -1,0 +1,73 @@
+"""`holdfast audit`: who tried to take up which connection, and how that ended."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from holdfast.cli.common import add_home, settings_of
+from holdfast.cli.control import ask_daemon
+from holdfast.client import AuditEntry, Client
+from holdfast.config import Settings
+from holdfast.errors import BadInput, NoDaemon
+from holdfast.secrets_file import read_or_make
+
+AT_ONCE = 200
+COLUMNS = "{:24} {:13} {:24} {:36} {:12} {:16} {}"
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    audit = commands.add_parser(
+        "audit",
+        help="show who tried to take up which connection, and how that ended",
+        description="Show who asked for tokens and tried to take up which connection, the newest first.",
+    )
+    audit.add_argument("--session", metavar="ID", help="only of this connection")
+    audit.add_argument("--limit", metavar="N", type=int, default=50, help="how many at most (default 50)")
+    audit.add_argument("--json", action="store_true", help="print it as JSON")
+    add_home(audit)
+    audit.set_defaults(run=show_audit)
+
+
+def show_audit(options: argparse.Namespace) -> int:
+    """Print the audit."""
+    if options.limit < 1:
+        raise BadInput("--limit", "must be 1 or more")
+    entries = list(_entries(_client(settings_of(options)), options.session, options.limit))
+    if options.json:
+        shown = [{name: value for name, value in asdict(entry).items() if value is not None} for entry in entries]
+        print(json.dumps(shown))
+        return 0
+    if not entries:
+        print("Nothing was recorded yet.")
+        return 0
+    print(COLUMNS.format("TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT"))
+    for entry in entries:
+        outcome = entry.outcome if entry.times == 1 else f"{entry.outcome} x{entry.times}"
+        rest = (entry.session_id, entry.principal, entry.address, entry.client)
+        print(COLUMNS.format(entry.at, entry.action, outcome, *(text or "-" for text in rest)).rstrip())
+    return 0
+
+
+def _client(settings: Settings) -> Client:
+    status = ask_daemon(settings, "status")
+    if status["address"] is None:
+        raise NoDaemon(
+            f"The daemon serves no HTTP, which the audit is read through: {status['http']}",
+            recovery="Once that is repaired, start it again with `holdfast serve`.",
+        )
+    return Client(status["address"], read_or_make(settings.key_file))
+
+
+def _entries(client: Client, session_id: str | None, wanted: int) -> Iterator[AuditEntry]:
+    cursor: str | None = None
+    while wanted > 0:
+        page = client.audit(limit=min(wanted, AT_ONCE), cursor=cursor, session_id=session_id)
+        yield from page.entries
+        wanted -= len(page.entries)
+        cursor = page.next_cursor
+        if cursor is None:
+            return

@@ -1,0 +1,161 @@
+"""`holdfast teams add`, `remove`, `list` and `check`: who is at work where."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.control import ask_or_do
+from holdfast.teams.fields import from_home, shown
+from holdfast.teams.roster import Roster
+from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.whereabouts import true_spelling
+
+SHOWN_PATH = 100
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    teams = commands.add_parser("teams", help="the teams of teams.json: add, remove, list, check")
+    verbs = teams.add_subparsers(metavar="<what>", title="what", required=True)
+
+    add = verbs.add_parser("add", help="add a team")
+    add.add_argument("name", metavar="NAME", help="1 to 64 of A-Z a-z 0-9 . _ -")
+    add.add_argument("--project", metavar="DIR", default=".", help="where its agent works (default: here)")
+    add.add_argument("--description", metavar="TEXT", help="what others may ask it")
+    add.add_argument("--model", metavar="MODEL", help="the agent's model (default: its own)")
+    add.add_argument("--color", metavar="#RRGGBB", help="its color on the dashboard")
+    add.add_argument(
+        "--skip-permissions",
+        action="store_true",
+        help="let its agent do everything without asking; only where it cannot do harm",
+    )
+    add_home(add)
+    add.set_defaults(run=run_add)
+
+    stats = verbs.add_parser("stats", help="messages, lifetimes, the most active pairs, tokens and cost")
+    stats.add_argument("--json", action="store_true", help="print them as JSON")
+    add_home(stats)
+    stats.set_defaults(run=run_stats)
+
+    remove = verbs.add_parser("remove", help="remove a team from teams.json; its conversations stay stored")
+    remove.add_argument("name", metavar="NAME", help="as `holdfast teams list` shows it")
+    add_home(remove)
+    remove.set_defaults(run=run_remove)
+
+    listed = verbs.add_parser("list", help="show the teams")
+    listed.add_argument("--json", action="store_true", help="print them as JSON")
+    add_home(listed)
+    listed.set_defaults(run=run_list)
+
+    check = verbs.add_parser("check", help="show every fault with its repair (exit status 1 if one keeps a team away)")
+    add_home(check)
+    check.set_defaults(run=run_check)
+
+
+def run_stats(options: argparse.Namespace) -> int:
+    """Show the figures of all teams."""
+    figures = ask_or_do(settings_of(options), "teams-stats", {}, show_progress)
+    if options.json:
+        print(json.dumps(figures))
+        return 0
+    print(f"{'team':20} {'asks':>6} {'answered':>8} {'failed':>6} {'tokens in':>10} {'out':>8} {'USD':>8}")
+    for team in figures["teams"]:
+        print(
+            f"{team['team'][:20]:20} {team['asks']:6} {team['answered']:8} {team['failed']:6}"
+            f" {team['input_tokens']:10} {team['output_tokens']:8} {team['cost_usd']:8.2f}"
+        )
+    for pair in figures["pairs"]:
+        print(f"{pair['from'] or 'outside'} → {pair['to']}: {pair['messages']} messages")
+    print(
+        f"{figures['conversations']} conversations, {figures['messages_per_conversation']} messages each,"
+        f" {figures['mean_lifetime_ms'] / 3_600_000:.1f} h on average"
+    )
+    return 0
+
+
+def run_add(options: argparse.Namespace) -> int:
+    """Add a team."""
+    project = true_spelling(Path(os.path.realpath(from_home(options.project))))
+    team = RosterFile(settings_of(options).home).add(
+        options.name,
+        project,
+        description=options.description,
+        model=options.model,
+        skip_permissions=options.skip_permissions,
+        color=options.color,
+    )
+    print(f"Team {team.name} works in {shown(str(team.project), SHOWN_PATH)}.")
+    return 0
+
+
+def run_remove(options: argparse.Namespace) -> int:
+    """Remove a team."""
+    RosterFile(settings_of(options).home).remove(options.name)
+    print(f"Team {shown(options.name)} is removed. Its conversations stay stored.")
+    return 0
+
+
+def run_list(options: argparse.Namespace) -> int:
+    """Show the teams, those that cannot be served included."""
+    file = RosterFile(settings_of(options).home)
+    if options.json:
+        print(json.dumps(_described(file.roster)))
+        return 0
+    counts = dict.fromkeys((*file.roster.teams, *file.roster.refused), 0)
+    for fault in file.roster.faults:
+        if fault.team is not None:
+            counts[fault.team] += 1
+    rows = [("NAME", "PROJECT", "AGENT", "FAULTS")]
+    for name, count in counts.items():
+        team = file.roster.teams.get(name)
+        project = shown(str(team.project), SHOWN_PATH) if team else "(not served)"
+        rows.append((shown(name), project, team.agent if team else "-", str(count or "-")))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    if len(rows) > 1:
+        for row in rows:
+            print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
+    elif not file.roster.faults:
+        print("There are no teams yet. `holdfast teams add NAME --project DIR` adds one.")
+    if file.roster.faults:
+        print("`holdfast teams check` shows the faults and their repair.")
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Show every fault."""
+    file = RosterFile(settings_of(options).home)
+    roster = file.roster
+    for fault in roster.faults:
+        print(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
+    total = len(roster.teams) + len(roster.refused)
+    print(f"{file.path}: {len(roster.teams)} of {total} teams can be served.")
+    return 1 if roster.errors else 0
+
+
+def _described(roster: Roster) -> dict[str, Any]:
+    """What is in force, as JSON. Of the environment only the names: tokens are kept there."""
+    teams = []
+    for name in (*roster.teams, *roster.refused):
+        team = roster.teams.get(name)
+        described: dict[str, Any] = {"name": name, "served": team is not None}
+        if team is not None:
+            described |= {
+                "project": str(team.project),
+                "description": team.description,
+                "agent": team.agent,
+                "model": team.model,
+                "skipPermissions": team.skip_permissions,
+                "policy": team.policy,
+                "color": team.color,
+                "machine": team.machine,
+                "env": sorted(team.env),
+            }
+        described["faults"] = [asdict(fault) for fault in roster.faults if fault.team == name]
+        teams.append({key: value for key, value in described.items() if value not in (None, "", [])})
+    return {"teams": teams, "faults": [asdict(fault) for fault in roster.faults if fault.team is None]}

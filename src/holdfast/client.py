@@ -1,0 +1,288 @@
+"""A small client for Holdfast's REST routes, with nothing but the standard library.
+
+client = Client("http://127.0.0.1:8181", key)
+for session in client.active_sessions().sessions:
+    print(session.session_id, session.state)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from holdfast.errors import BadInput, HoldfastError, NoDaemon
+from holdfast.version import __version__
+
+TIMEOUT = 30.0
+
+T = TypeVar("T")
+
+
+class RestError(HoldfastError):
+    """Holdfast refused a request; `detail` says why."""
+
+    code = "E_REST"
+
+    def __init__(self, status: int, detail: str, retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.retry_after = retry_after
+        """Seconds after which the same request may be repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One caller, across its reconnects. Times are ISO 8601 in UTC."""
+
+    session_id: str
+    state: str
+    transport: str
+    era: str
+    reconnect_count: int
+    created_at: str
+    last_seen: str
+    client_name: str | None = None
+    client_version: str | None = None
+    agent_session: str | None = None
+    principal: str | None = None
+    root: str | None = None
+    bound_root: str | None = None
+    reasoning_session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sessions:
+    """A page of sessions; `next_cursor` leads to the next one."""
+
+    sessions: tuple[Session, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One tool call."""
+
+    tool: str
+    at: str
+    duration_ms: float
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """A page of tool calls; `next_cursor` leads to the next one."""
+
+    requests: tuple[Request, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A reconnect token."""
+
+    session_id: str
+    reconnect_token: str
+    expires_in_minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reconnected:
+    """A session that was taken up again, and its next token."""
+
+    success: bool
+    message: str
+    session_id: str
+    reconnect_token: str
+    expires_in_minutes: int
+    reconnect_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsage:
+    """The figures of one tool."""
+
+    tool: str
+    calls: int
+    errors: int
+    mean_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The figures of every tool that was called."""
+
+    tools: tuple[ToolUsage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One attempt, and how it ended."""
+
+    at: str
+    action: str
+    outcome: str
+    times: int
+    session_id: str | None = None
+    address: str | None = None
+    client: str | None = None
+    principal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A page of the audit; `next_cursor` leads to the next one."""
+
+    entries: tuple[AuditEntry, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """That the daemon serves."""
+
+    status: str
+    version: str
+
+
+class Client:
+    """Speaks to one Holdfast; every method is one request, and raises RestError when it is refused."""
+
+    def __init__(self, address: str, key: str, *, timeout: float = TIMEOUT) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise BadInput("address", "must be an address such as http://127.0.0.1:8181")
+        self._address = address
+        self._place = (parts.hostname, parts.port)
+        self._connection = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._headers = {"Authorization": f"Bearer {key}", "User-Agent": f"holdfast-client/{__version__}"}
+        self._timeout = timeout
+
+    def healthz(self) -> Health:
+        """Whether the daemon serves."""
+        return _made(Health, self._ask("GET", "/healthz"))
+
+    def openapi(self) -> dict[str, Any]:
+        """The OpenAPI document of all routes."""
+        return self._ask("GET", "/api/openapi.json")
+
+    def sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
+        """Sessions in every state, the newest first."""
+        return _sessions(self._ask("GET", "/api/mcp/sessions", {"limit": limit, "cursor": cursor}))
+
+    def active_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
+        """Sessions that neither expired nor were revoked, the newest first."""
+        return _sessions(self._ask("GET", "/api/mcp/sessions/active", {"limit": limit, "cursor": cursor}))
+
+    def session(self, session_id: str) -> Session:
+        """One session."""
+        return _made(Session, self._ask("GET", _path(session_id)))
+
+    def requests(self, session_id: str, *, limit: int | None = None, cursor: str | None = None) -> Requests:
+        """A session's tool calls, the newest first."""
+        page = self._ask("GET", f"{_path(session_id)}/requests", {"limit": limit, "cursor": cursor})
+        return Requests(_each(Request, page["requests"]), page.get("next_cursor"))
+
+    def reconnect(self, session_id: str, token: str) -> Reconnected:
+        """Take up a session by its token; the token is used up, and the answer holds the next one."""
+        return _made(Reconnected, self._ask("POST", f"{_path(session_id)}/reconnect", body={"token": token}))
+
+    def get_token(self, session_id: str) -> Token:
+        """A new reconnect token; earlier ones stay good."""
+        return _made(Token, self._ask("GET", f"{_path(session_id)}/token"))
+
+    def issue_token(self, session_id: str) -> Token:
+        """The same as `get_token`, by POST, which nothing on the way keeps or repeats."""
+        return _made(Token, self._ask("POST", f"{_path(session_id)}/token"))
+
+    def revoke(self, session_id: str) -> None:
+        """End a session and all its tokens."""
+        self._ask("DELETE", _path(session_id))
+
+    def usage(self, *, since: str | None = None) -> Usage:
+        """How often each tool was called since a time (ISO 8601), and how long it took."""
+        return Usage(_each(ToolUsage, self._ask("GET", "/api/mcp/usage", {"since": since})["tools"]))
+
+    def audit(self, *, limit: int | None = None, cursor: str | None = None, session_id: str | None = None) -> Audit:
+        """Who tried to take up which session, and how that ended; the newest first."""
+        page = self._ask("GET", "/api/audit", {"limit": limit, "cursor": cursor, "session_id": session_id})
+        return Audit(_each(AuditEntry, page["entries"]), page.get("next_cursor"))
+
+    def teams(self) -> dict[str, Any]:
+        """The teams with their processes and queues."""
+        return self._ask("GET", "/api/teams")
+
+    def team_conversations(self, *, limit: int | None = None, team: str | None = None) -> dict[str, Any]:
+        """Conversations between teams, the last used first."""
+        return self._ask("GET", "/api/teams/conversations", {"limit": limit, "team": team})
+
+    def team_figures(self) -> dict[str, Any]:
+        """Messages, lifetimes, the most active pairs, tokens and cost."""
+        return self._ask("GET", "/api/teams/stats")
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object] | None = None,
+        body: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        headers = {**self._headers, "Content-Type": "application/json"} if body is not None else self._headers
+        host, port = self._place
+        connection = self._connection(host, port, timeout=self._timeout)
+        try:
+            connection.request(
+                method,
+                f"{path}?{urlencode(given)}" if given else path,
+                None if body is None else json.dumps(body),
+                headers,
+            )
+            response = connection.getresponse()
+            status, text = response.status, response.read()
+            retry_after = response.headers.get("Retry-After", "")
+        except (OSError, HTTPException) as error:
+            raise NoDaemon(
+                f"Nothing answers at {self._address}: {error}.", recovery="Start it with `holdfast serve`."
+            ) from error
+        finally:
+            connection.close()
+        answer = _object(text)
+        if status >= 400:
+            detail = str((answer or {}).get("detail", f"HTTP status {status}"))
+            raise RestError(status, detail, int(retry_after) if retry_after.isdigit() else None)
+        if answer is None:
+            raise RestError(status, f"What answers at {self._address} is not Holdfast.")
+        return answer
+
+
+def _path(session_id: str) -> str:
+    return f"/api/mcp/sessions/{quote(session_id, safe='')}"
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    """The JSON object of an answer, which is empty for an answer without a body; None for anything else."""
+    try:
+        answer = json.loads(text) if text else {}
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _made(kind: Callable[..., T], answer: Mapping[str, Any]) -> T:
+    """An answer as its dataclass; what a newer Holdfast says beyond it is left out."""
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in answer.items() if name in known})
+
+
+def _each(kind: Callable[..., T], answers: list[dict[str, Any]]) -> tuple[T, ...]:
+    return tuple(_made(kind, answer) for answer in answers)
+
+
+def _sessions(page: dict[str, Any]) -> Sessions:
+    return Sessions(_each(Session, page["sessions"]), page.get("next_cursor"))

@@ -1,0 +1,186 @@
+"""Claude Code as an agent: the user's own program, driven through the claude-agent-sdk (`holdfast[claude]`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import BadInput
+from holdfast.teams.agents import AgentSpec, FoundSession
+from holdfast.teams.agents.elsewhere import opened_by
+from holdfast.teams.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
+from holdfast.teams.agents.guard import SessionLocks, canonical_session_id, launcher
+from holdfast.teams.agents.mirror import level
+from holdfast.teams.agents.project_key import project_key
+from holdfast.teams.agents.transcript_files import TranscriptFiles
+from holdfast.teams.agents.transcripts import TranscriptStore
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeAgentOptions
+
+    from holdfast.teams.agents.claude_session import ClaudeSession
+
+INSTALL = "Install it with `pip install 'holdfast[claude]'`."
+MANAGED = {"HOLDFAST_MANAGED": "1"}
+"""Tells hooks that Holdfast itself speaks with this agent."""
+CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
+LOCK_PATIENCE = 8.0
+"""Seconds an agent of a killed daemon may take to end."""
+MESSAGE_LIMIT = 64 * 1024 * 1024
+"""Bytes in one message of the agent; a transcript line may hold images."""
+
+
+class ClaudeAgent:
+    """Claude Code, one guarded process per session."""
+
+    def __init__(
+        self,
+        home: Path,
+        transcripts: TranscriptStore,
+        *,
+        prefer_bundled: bool = False,
+        patience: float = LOCK_PATIENCE,
+    ) -> None:
+        self._home = home
+        self._transcripts = transcripts
+        self._prefer_bundled = prefer_bundled
+        self._locks = SessionLocks(home / "locks", patience)
+
+    def available(self) -> str | None:
+        """Why Claude Code cannot run here; None when it can."""
+        if find_spec("claude_agent_sdk") is None:
+            return f"The claude-agent-sdk is not installed. {INSTALL}"
+        if self._program({}) is None:
+            return "There is no `claude` on PATH, and the claude-agent-sdk brought none for this platform."
+        return None
+
+    async def open(
+        self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None
+    ) -> ClaudeSession:
+        """Start Claude Code on a conversation; it is ready, and no model was asked."""
+        session_id = canonical_session_id(session_id)
+        problem = self.available()
+        if problem is not None:
+            raise AgentUnavailable(problem)
+        if not spec.project.is_dir():
+            raise BadInput("project", f"{spec.project} is not a directory")
+        files, key = TranscriptFiles(config_directory(spec.env)), project_key(spec.project)
+        start = {"session_id": session_id}
+        if fork_of is not None:
+            fork_of = canonical_session_id(fork_of)
+            await self._prepare_fork(files, key, fork_of)
+            start |= {"resume": fork_of}
+        async with self._alone_with(session_id):
+            if resume:
+                if not await level(self._transcripts, files, key, session_id):
+                    raise SessionMissing(f"There is no session {session_id}, neither on disk nor in the store.")
+                start = {"resume": session_id}
+            elif files.known(session_id) or await self._transcripts.known(session_id):
+                raise SessionInUse(f"Session {session_id} exists already.", recovery="Resume it or use a new id.")
+        spent = await asyncio.to_thread(files.spent, key, start["resume"]) if "resume" in start else 0.0
+        return await self._start(spec, session_id, start, spent)
+
+    @contextlib.asynccontextmanager
+    async def _alone_with(self, session_id: str) -> AsyncIterator[None]:
+        """Hold the session while no other process has it, started by Holdfast or by hand."""
+        async with self._locks.held(session_id):
+            pid = await asyncio.to_thread(opened_by, session_id)
+            if pid is not None:
+                raise SessionInUse(
+                    f"Session {session_id} is open in process {pid}.", recovery="Close it there, then try again."
+                )
+            yield
+
+    async def _prepare_fork(self, files: TranscriptFiles, key: str, origin: str) -> None:
+        """Have the original's file in place; when it is at work right now, its file is as level as can be."""
+        with contextlib.suppress(SessionInUse):
+            async with self._locks.held(origin, patience=0.0):
+                await level(self._transcripts, files, key, origin)
+        if not files.main_file(key, origin).exists():
+            raise SessionMissing(f"There is no session {origin} to fork, neither on disk nor in the store.")
+
+    async def _start(self, spec: AgentSpec, session_id: str, start: dict[str, str], spent: float) -> ClaudeSession:
+        from holdfast.teams.agents.claude_session import ClaudeSession
+
+        program = self._program(spec.env)
+        if program is None:
+            raise AgentUnavailable("There is no `claude` on PATH.", recovery="Install Claude Code.")
+        options = _options(spec, start, launcher(self._home / "guard", program), self._locks.environment(session_id))
+        return await ClaudeSession.start(options, session_id, self._transcripts, spec.permission, spent)
+
+    def _program(self, env: Mapping[str, str]) -> str | None:
+        """The user's own Claude Code, else the one that came with the SDK."""
+        own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
+        sdk = find_spec("claude_agent_sdk")
+        bundled = Path(sdk.origin).parent / "_bundled" / "claude" if sdk and sdk.origin else None
+        brought = str(bundled) if bundled is not None and bundled.is_file() else None
+        return (brought or own) if self._prefer_bundled else (own or brought)
+
+    async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
+        """Delete a conversation's files and its rows in the store; refused while it is at work."""
+        session_id = canonical_session_id(session_id)
+        files = TranscriptFiles(config_directory(spec.env))
+        async with self._alone_with(session_id):
+            await asyncio.to_thread(files.delete, session_id)
+            await self._transcripts.forget(session_id)
+
+    async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
+        """The project's conversations on this machine, the latest first."""
+        from holdfast.teams.agents.claude_found import found_sessions
+
+        return await found_sessions(config_directory(spec.env), spec.project)
+
+
+def config_directory(env: Mapping[str, str]) -> Path:
+    """The configuration directory an agent with this environment uses.
+
+    Refuses an environment in which the SDK would look for it elsewhere, because it would then mirror nothing.
+    """
+    given = env.get(CONFIG_VARIABLE)
+    if given is not None:
+        if not Path(given).is_absolute():
+            raise BadInput(f"env.{CONFIG_VARIABLE}", f"must be an absolute path, not {given!r}")
+        return Path(given)
+    inherited = os.environ.get(CONFIG_VARIABLE)
+    if inherited:
+        return Path(inherited)
+    home = env.get("HOME")
+    if home is not None and Path(home) != Path.home():
+        raise BadInput(
+            "env.HOME",
+            "moves Claude Code's configuration directory out of Holdfast's sight",
+            recovery=f"Give env.{CONFIG_VARIABLE} as well, for example {Path(home) / '.claude'}.",
+        )
+    return Path.home() / ".claude"
+
+
+def _options(spec: AgentSpec, start: dict[str, str], program: Path, lock: dict[str, str]) -> ClaudeAgentOptions:
+    from claude_agent_sdk import ClaudeAgentOptions
+    from claude_agent_sdk.types import SystemPromptPreset
+
+    prompt: SystemPromptPreset = {"type": "preset", "preset": "claude_code"}
+    if spec.append_system_prompt is not None:
+        prompt["append"] = spec.append_system_prompt
+    servers: dict[str, Any] = dict(spec.mcp_servers or {})
+    return ClaudeAgentOptions(
+        cwd=spec.project,
+        model=spec.model,
+        env={**MANAGED, **spec.env, **lock},
+        cli_path=program,
+        system_prompt=prompt,
+        setting_sources=["user", "project", "local"],
+        permission_mode="bypassPermissions" if spec.skip_permissions else None,
+        allowed_tools=list(spec.allowed_tools),
+        disallowed_tools=list(spec.disallowed_tools),
+        mcp_servers=servers,
+        max_buffer_size=MESSAGE_LIMIT,
+        session_id=start.get("session_id"),
+        resume=start.get("resume"),
+        fork_session="session_id" in start and "resume" in start,
+    )

@@ -1,0 +1,133 @@
+"""Holding an agent's process: how it is started under guard, known by its pids and ended with all it started."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import signal
+import sys
+import tempfile
+import uuid
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from holdfast.errors import BadInput
+from holdfast.teams.agents import guard_process
+from holdfast.teams.agents.errors import SessionInUse
+
+LAST_WORDS = 20
+"""How many lines of an agent's stderr are kept for the message that says why it ended."""
+LINE_LIMIT = 500
+REPORT_SECONDS = 10.0
+END_SECONDS = guard_process.GRACE_SECONDS + guard_process.SWEEP_SECONDS + 3.0
+"""How long the guard may take to end the agent and itself."""
+
+
+def guarded(command: list[str]) -> list[str]:
+    """The command that runs `command` under guard."""
+    return [sys.executable, "-I", "-S", str(Path(guard_process.__file__).resolve()), *command]
+
+
+def launcher(folder: Path, program: str) -> Path:
+    """An executable file that runs `program` under guard, for a caller that takes a path and adds arguments."""
+    text = f'#!/bin/sh\nexec {shlex.join(guarded([program]))} "$@"\n'
+    path = folder / f"guarded-{sha256(text.encode()).hexdigest()[:16]}"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        Path(name).chmod(0o700)
+        Path(name).replace(path)  # two daemons may write it at once
+    return path
+
+
+def canonical_session_id(session_id: str) -> str:
+    """The id as agents write it; an id that is no UUID never becomes a file name."""
+    try:
+        return str(uuid.UUID(session_id))
+    except ValueError:
+        raise BadInput("session_id", f"{session_id!r} is not a UUID") from None
+
+
+class SessionLocks:
+    """One writer for each session on this machine: the guard holds its lock until all of the agent is gone."""
+
+    def __init__(self, folder: Path, patience: float) -> None:
+        self._folder = folder
+        self._patience = patience
+
+    def path(self, session_id: str) -> Path:
+        """The file whose lock stands for the session."""
+        return self._folder / f"{session_id}.lock"
+
+    def environment(self, session_id: str) -> dict[str, str]:
+        """What a guard needs to know to hold the session."""
+        return {guard_process.LOCK_VARIABLE: str(self.path(session_id))}
+
+    @asynccontextmanager
+    async def held(self, session_id: str, *, patience: float | None = None) -> AsyncIterator[None]:
+        """Hold the session for a moment; the agent of a daemon that was killed is given time to end."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self.path(session_id)
+        seconds = self._patience if patience is None else patience
+        descriptor = await asyncio.to_thread(guard_process.hold_lock, path, seconds)
+        if descriptor is None:
+            raise SessionInUse(
+                f"Session {session_id} is open in another process.", recovery="Wait until that one is done."
+            )
+        try:
+            yield
+        finally:
+            guard_process.release_lock(path, descriptor)
+
+
+class Grip:
+    """What is known of a guarded agent by what came on its stderr, and how to end it."""
+
+    def __init__(self) -> None:
+        self.agent_pid: int | None = None
+        self._guard_pid: int | None = None
+        self._reported = asyncio.Event()
+        self._lines: deque[str] = deque(maxlen=LAST_WORDS)
+
+    def read(self, line: str) -> None:
+        """Take in one line of stderr."""
+        words = line.split()
+        if self._guard_pid is None and len(words) == 3 and words[0] == guard_process.REPORT:
+            self._guard_pid, self.agent_pid = int(words[1]), int(words[2])
+            self._reported.set()
+        elif words:
+            self._lines.append(line[:LINE_LIMIT].rstrip())
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the agent said on stderr."""
+        return "\n".join(self._lines)
+
+    async def reported(self) -> None:
+        """Wait until the guard has told the pids."""
+        async with asyncio.timeout(REPORT_SECONDS):
+            await self._reported.wait()
+
+    async def end(self, ended: asyncio.Future[None]) -> None:
+        """End the agent with all it started; `ended` is done when the guard's exit has been collected."""
+        self._signal(ended, signal.SIGTERM)
+        done, _ = await asyncio.wait([ended], timeout=END_SECONDS)
+        if not done:
+            if self.agent_pid is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.agent_pid, signal.SIGKILL)
+            self._signal(ended, signal.SIGKILL)
+            await asyncio.wait([ended], timeout=END_SECONDS)
+
+    def _signal(self, ended: asyncio.Future[None], number: int) -> None:
+        # Once its exit was collected, the pid may be anybody's.
+        if self._guard_pid is not None and not ended.done():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._guard_pid, number)

@@ -1,0 +1,230 @@
+"""The process between Holdfast and an agent: it holds the session's lock and ends everything the agent started.
+
+Run as `python -I -S guard_process.py COMMAND…` with the agent's stdin and stdout; standard library only. It tells its
+own pid and the agent's in one line on stderr and ends with the agent's exit code, when
+
+- the agent ends,
+- the parent is gone, however it died (its end of stdin hangs up, the parent pid changes), or
+- a signal asks it to.
+
+An agent starts shells in sessions of their own, which a group kill does not reach. On Linux the guard is therefore the
+reaper of all of the agent's descendants and ends each one; elsewhere it ends the agent's process group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+
+LOCK_VARIABLE = "HOLDFAST_SESSION_LOCK"
+"""Names the file whose lock stands for the session."""
+ABOVE = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE")
+"""What an agent above left in the environment, when it was one that started Holdfast."""
+REPORT = "holdfast-guard"
+LOCKED_OUT = 75
+"""Exit code when another process has the session."""
+
+LOCK_SECONDS = 1.0
+"""How long the guard waits for its session; whoever starts it has made sure that it is free."""
+HANGUP_SECONDS = 2.0
+"""How long an agent may take to end by itself after its input was closed."""
+GRACE_SECONDS = 2.0
+"""How long it may take after SIGTERM, which lets it write its transcript to the end."""
+SWEEP_SECONDS = 5.0
+TICK_MS = 1000
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def hold_lock(path: Path, seconds: float) -> int | None:
+    """Lock a file, waiting so long; the descriptor, or None when another process keeps it."""
+    limit = time.monotonic() + seconds
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The last holder may have removed the file between open and lock; its name is then free for others.
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        except BlockingIOError:
+            if time.monotonic() >= limit:
+                os.close(descriptor)
+                return None
+            time.sleep(0.05)
+        except FileNotFoundError:
+            pass  # removed by its last holder: take a new one
+        os.close(descriptor)
+
+
+def release_lock(path: Path, descriptor: int) -> None:
+    """Remove the file and with it the lock."""
+    path.unlink(missing_ok=True)
+    os.close(descriptor)
+
+
+class Guard:
+    """One agent under guard, from its start to the end of all it started."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._parent, self._own = os.getppid(), os.getpid()
+        self._agent = 0
+        self._asked_to_end = False
+        self._woken, self._wake = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._wake, False)
+
+    def run(self) -> int:
+        """Start the agent and stay until nothing of it is left; its exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._ask_to_end)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)  # so that it writes to the wakeup descriptor
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        control = _process_control()
+        if control:
+            control(PR_SET_CHILD_SUBREAPER, 1)
+        self._agent = os.fork()
+        if self._agent == 0:
+            self._become_agent(control)
+        with contextlib.suppress(OSError):  # nobody listens any more: the watch ends the agent
+            os.write(2, f"{REPORT} {self._own} {self._agent}\n".encode())
+        return self._sweep(self._watch())
+
+    def _ask_to_end(self, number: int, frame: object) -> None:
+        self._asked_to_end = True
+
+    def _become_agent(self, control: ProcessControl | None) -> None:
+        try:
+            os.setpgid(0, 0)
+            # Python ignores these two, and what is ignored here stays ignored in the agent.
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)
+            if control:
+                control(PR_SET_PDEATHSIG, signal.SIGTERM)
+                if os.getppid() != self._own:
+                    os._exit(LOCKED_OUT)
+            os.execvp(self._command[0], self._command)  # noqa: S606 - the command is the guard's own argument
+        except OSError as error:
+            os.write(2, f"{self._command[0]}: {error}\n".encode())
+        finally:
+            os._exit(127)
+
+    def _watch(self) -> int | None:
+        """Wait for the agent's end, asking for it when it is due; its status, or None when it would not end."""
+        poller = select.poll()
+        poller.register(0, 0)
+        poller.register(self._woken, select.POLLIN)
+        hung_up_at: float | None = None
+        asked_at: float | None = None
+        while True:
+            status = self._reap()
+            if status is not None:
+                return status
+            now = time.monotonic()
+            overdue = hung_up_at is not None and now >= hung_up_at + HANGUP_SECONDS
+            if asked_at is None and (self._asked_to_end or overdue or os.getppid() != self._parent):
+                asked_at = now
+                _signal(self._agent, signal.SIGTERM)
+            if asked_at is not None and now >= asked_at + GRACE_SECONDS:
+                return None
+            for descriptor, event in poller.poll(TICK_MS if asked_at is None else 50):
+                if descriptor == self._woken:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(self._woken, 512)
+                elif event:
+                    hung_up_at = now
+                    poller.unregister(0)
+
+    def _reap(self) -> int | None:
+        """Bury the dead, adopted ones included; the agent's status once it is among them."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return None
+            if pid == 0:
+                return None
+            if pid == self._agent:
+                return status
+
+    def _sweep(self, status: int | None) -> int:
+        """Kill what is left of the agent, and what it started; the exit code, 0 when its end was asked for."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._agent, signal.SIGKILL)
+        limit = time.monotonic() + SWEEP_SECONDS
+        while time.monotonic() < limit:
+            for pid in _children():
+                _signal(pid, signal.SIGKILL)
+            try:
+                pid, ended = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                time.sleep(0.01)
+            elif pid == self._agent:
+                status = ended
+        if self._asked_to_end:
+            return 0
+        if status is None:
+            return 128 + signal.SIGKILL
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+class ProcessControl:
+    """Linux's prctl, which Python does not offer."""
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._call = ctypes.CDLL(None, use_errno=True).prctl
+        self._errno = ctypes.get_errno
+
+    def __call__(self, option: int, value: int) -> None:
+        if self._call(option, value, 0, 0, 0) != 0:
+            raise OSError(self._errno(), f"prctl({option}) failed")
+
+
+def _process_control() -> ProcessControl | None:
+    return ProcessControl() if sys.platform == "linux" else None
+
+
+def _children() -> list[int]:
+    """This process's children; those of its descendants follow as they are orphaned."""
+    own = os.getpid()
+    try:
+        return [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def main() -> int:
+    """Guard the command in the arguments."""
+    with contextlib.suppress(PermissionError):  # it leads a group already
+        os.setsid()
+    path = Path(os.environ.pop(LOCK_VARIABLE))
+    for name in ABOVE:
+        os.environ.pop(name, None)
+    held = hold_lock(path, LOCK_SECONDS)
+    if held is None:
+        sys.stderr.write(f"{REPORT}: another process has this session open\n")
+        return LOCKED_OUT
+    try:
+        return Guard(sys.argv[1:]).run()
+    finally:
+        release_lock(path, held)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""Conversations and asks, and the rules of who may ask whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+EXTERNAL = ""
+"""The sender of somebody who is no team."""
+MAIN = "main"
+LEASE_MS = 30_000
+RENEW_S = 10.0
+ATTEMPTS = 2
+"""How often an ask is run before it fails: once more when an agent died without an answer."""
+MAX_TEXT = 1024 * 1024
+
+
+class ConversationStatus(StrEnum):
+    """The seed's states of a conversation."""
+
+    ACTIVE = "active"
+    COMPACT_PENDING = "compact_pending"
+    ARCHIVED = "archived"
+
+
+class AskStatus(StrEnum):
+    """Where an ask is."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ANSWERED = "answered"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will come."""
+        return self in (AskStatus.ANSWERED, AskStatus.FAILED, AskStatus.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One persistent conversation per (from, to, thread)."""
+
+    id: int
+    from_team: str
+    to_team: str
+    thread: str
+    session_id: str
+    begun: int
+    """Whether the agent has its session already."""
+    status: str
+    message_count: int
+    compacted_count: int
+    note: str | None
+    lease_by: str | None
+    lease_until: int | None
+    agent_pid: int | None
+    created_at: int
+    last_used_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question or message on its way to a team, with its answer."""
+
+    id: str
+    row_id: int
+    conversation_id: int
+    to_team: str
+    text: str
+    chain: str
+    parent: str | None
+    status: str
+    attempts: int
+    lease_by: str | None
+    lease_token: str | None
+    lease_until: int | None
+    answer: str | None
+    error_code: str | None
+    error: str | None
+    note: str | None
+    duration_ms: int | None
+    cost_microusd: int | None
+    input_tokens: int | None
+    output_tokens: int | None
+    created_at: int
+    started_at: int | None
+    finished_at: int | None
+
+    @property
+    def asked(self) -> list[str]:
+        """The teams on the way here, the first asker first."""
+        return list(json.loads(self.chain))
+
+
+class ChainProblem(StrEnum):
+    """Why an ask would not end well."""
+
+    CYCLE = "E_ASK_CYCLE"
+    DEPTH = "E_ASK_DEPTH"
+
+
+def extend_chain(chain: Sequence[str], sender: str, to: str) -> list[str]:
+    """Who asked whom, with this ask at its end."""
+    begun = list(chain) or ([sender] if sender != EXTERNAL else [])
+    return [*begun, to]
+
+
+def chain_problem(chain: Sequence[str], max_depth: int) -> ChainProblem | None:
+    """An ask must not come back to a team that waits for it, nor go on for ever."""
+    if len(set(chain)) < len(chain):
+        return ChainProblem.CYCLE
+    if len(chain) > max_depth + 1:
+        return ChainProblem.DEPTH
+    return None
+
+
+def to_evict(idle: Sequence[tuple[int, float]]) -> int | None:
+    """Of (conversation, last used), the one whose process makes room: the one not used for longest."""
+    return min(idle, key=lambda entry: entry[1])[0] if idle else None
+
+
+def framed(sender: str, text: str, notices: Sequence[tuple[str, str]]) -> str:
+    """The text as the agent gets it: with its sender's name, and so that it can never be a command."""
+    who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
+    parts = [f"[Message from {who}, delivered by Holdfast]"]
+    parts += [f"[Notice from {f'team {name}' if name else 'outside'}: {note}]" for name, note in notices]
+    return "\n".join([*parts, "", text])
+
+
+def view(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without what is not there."""
+    return {name: value for name, value in fields.items() if value is not None}

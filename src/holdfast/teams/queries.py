@@ -1,0 +1,358 @@
+"""The SQL of conversations and asks, functions of a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from holdfast.store import Row, Tx
+from holdfast.teams.model import LEASE_MS, Ask, AskStatus, Conversation, ConversationStatus
+
+CONVERSATION = ", ".join(field.name for field in fields(Conversation))
+ASK = ", ".join(field.name for field in fields(Ask))
+OF_A = ", ".join(f"a.{field.name}" for field in fields(Ask))
+
+# ruff: noqa: S608 - the only texts put into SQL here are column names
+
+
+def conversation(tx: Tx, conversation_id: int) -> Conversation | None:
+    """The conversation with this id."""
+    return _conversation(tx.one(f"SELECT {CONVERSATION} FROM conversations WHERE id = :id", id=conversation_id))
+
+
+def between(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation | None:
+    """The one conversation of this pair and thread."""
+    return _conversation(
+        tx.one(
+            f"SELECT {CONVERSATION} FROM conversations"
+            " WHERE from_team = :from_team AND to_team = :to_team AND thread = :thread",
+            from_team=from_team,
+            to_team=to_team,
+            thread=thread,
+        )
+    )
+
+
+def begin(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation:
+    """The one conversation of this pair and thread, made if there is none."""
+    tx.lock(f"conversation:{from_team}:{to_team}:{thread}")
+    known = between(tx, from_team, to_team, thread)
+    if known is not None:
+        return known
+    row = tx.one(
+        "INSERT INTO conversations (from_team, to_team, thread, session_id, begun, status, message_count,"
+        " compacted_count, created_at, last_used_at, last_started_at)"
+        " VALUES (:from_team, :to_team, :thread, :session, 0, 'active', 0, 0, :now, :now, 0)"
+        f" RETURNING {CONVERSATION}",
+        from_team=from_team,
+        to_team=to_team,
+        thread=thread,
+        session=tx.new_id(),
+        now=tx.now(),
+    )
+    made = _conversation(row)
+    if made is None:
+        raise RuntimeError("INSERT … RETURNING gave no row")
+    tx.emit("teams.conversation_begun", str(made.id), {"from": from_team, "to": to_team, "thread": thread})
+    return made
+
+
+def conversations(tx: Tx, team: str | None, status: str | None, limit: int) -> list[Conversation]:
+    """Conversations, the last used first."""
+    where, params = ["1 = 1"], {"limit": limit}
+    bound: dict[str, Any] = dict(params)
+    if team is not None:
+        where.append("(to_team = :team OR from_team = :team)")
+        bound["team"] = team
+    if status is not None:
+        where.append("status = :status")
+        bound["status"] = status
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations WHERE {' AND '.join(where)}"
+        " ORDER BY last_used_at DESC, id DESC LIMIT :limit",
+        **bound,
+    )
+    return [found for row in rows if (found := _conversation(row))]
+
+
+def set_status(tx: Tx, conversation_id: int, status: ConversationStatus) -> None:
+    """Change a conversation's state."""
+    tx.run("UPDATE conversations SET status = :status WHERE id = :id", status=status.value, id=conversation_id)
+
+
+def set_session(tx: Tx, conversation_id: int, session_id: str, *, begun: bool, note: str | None) -> None:
+    """The conversation goes on in another session of its agent."""
+    tx.run(
+        "UPDATE conversations SET session_id = :session, begun = :begun, note = :note WHERE id = :id",
+        session=session_id,
+        begun=int(begun),
+        note=note,
+        id=conversation_id,
+    )
+
+
+def mark_begun(tx: Tx, conversation_id: int, pid: int | None) -> None:
+    """The agent has this conversation's session, in this process."""
+    tx.run("UPDATE conversations SET begun = 1, agent_pid = :pid WHERE id = :id", pid=pid, id=conversation_id)
+
+
+def used(tx: Tx, conversation_id: int, messages: int) -> None:
+    """Messages were exchanged."""
+    tx.run(
+        "UPDATE conversations SET message_count = message_count + :messages, last_used_at = :now, note = NULL"
+        " WHERE id = :id",
+        messages=messages,
+        now=tx.now(),
+        id=conversation_id,
+    )
+
+
+def compacted(tx: Tx, conversation_id: int) -> None:
+    """The conversation was made shorter at this count of messages."""
+    tx.run(
+        "UPDATE conversations SET compacted_count = message_count, status = 'active' WHERE id = :id",
+        id=conversation_id,
+    )
+
+
+def add_ask(tx: Tx, conversation_id: int, to_team: str, text: str, chain: str, parent: str | None) -> Ask:
+    """Store an ask before it is run."""
+    row = tx.one(
+        "INSERT INTO asks (id, conversation_id, to_team, text, chain, parent, status, attempts, created_at)"
+        f" VALUES (:id, :conversation, :to_team, :text, :chain, :parent, 'waiting', 0, :now) RETURNING {ASK}",
+        id=tx.new_id(),
+        conversation=conversation_id,
+        to_team=to_team,
+        text=text,
+        chain=chain,
+        parent=parent,
+        now=tx.now(),
+    )
+    made = _ask(row)
+    if made is None:
+        raise RuntimeError("INSERT … RETURNING gave no row")
+    tx.emit("teams.asked", made.id, {"to": to_team})
+    return made
+
+
+def ask(tx: Tx, ask_id: str) -> Ask | None:
+    """The ask with this id."""
+    return _ask(tx.one(f"SELECT {ASK} FROM asks WHERE id = :id", id=ask_id))
+
+
+def asks_of(tx: Tx, conversation_id: int, before: int | None, limit: int) -> list[Ask]:
+    """A conversation's asks, the newest first."""
+    rows = tx.all(
+        f"SELECT {ASK} FROM asks WHERE conversation_id = :id AND row_id < :before ORDER BY row_id DESC LIMIT :limit",
+        id=conversation_id,
+        before=before or 1 << 62,
+        limit=limit,
+    )
+    return [found for row in rows if (found := _ask(row))]
+
+
+def running_in(tx: Tx, conversation_id: int) -> Ask | None:
+    """The ask a conversation's agent works on."""
+    return _ask(
+        tx.one(f"SELECT {ASK} FROM asks WHERE conversation_id = :id AND status = 'running'", id=conversation_id)
+    )
+
+
+def place(tx: Tx, row_id: int) -> int:
+    """How many asks wait in front of this one, plus one."""
+    row = tx.one("SELECT count(*) AS n FROM asks WHERE status = 'waiting' AND row_id < :row", row=row_id)
+    return int(row["n"]) + 1 if row else 1
+
+
+def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask | None:
+    """The ask to run next: first in its conversation, of the conversation that was served longest ago."""
+    if not teams:
+        return None
+    names = {f"team{index}": name for index, name in enumerate(teams)}
+    busy = {f"busy{index}": number for index, number in enumerate(but)}
+    skipped = f" AND a.conversation_id NOT IN ({', '.join(':' + name for name in busy)})" if busy else ""
+    return _ask(
+        tx.one(
+            f"SELECT {OF_A} FROM asks a JOIN conversations c ON c.id = a.conversation_id"
+            " WHERE a.status = 'waiting' AND c.status <> 'archived'"
+            f" AND a.to_team IN ({', '.join(':' + name for name in names)}){skipped}"
+            " AND (c.lease_until IS NULL OR c.lease_until < :now OR c.lease_by = :runner)"
+            " AND NOT EXISTS (SELECT 1 FROM asks b WHERE b.conversation_id = a.conversation_id"
+            " AND b.status IN ('waiting', 'running') AND b.row_id < a.row_id)"
+            " ORDER BY c.last_started_at, a.row_id LIMIT 1",
+            now=tx.now(),
+            runner=runner,
+            **names,
+            **busy,
+        )
+    )
+
+
+def claim(tx: Tx, found: Ask, runner: str, token: str) -> None:
+    """The runner has the ask and, alone, the conversation's agent session."""
+    now = tx.now()
+    tx.run(
+        "UPDATE asks SET status = 'running', attempts = attempts + 1, lease_by = :runner, lease_token = :token,"
+        " lease_until = :until, started_at = :now WHERE id = :id",
+        runner=runner,
+        token=token,
+        until=now + LEASE_MS,
+        now=now,
+        id=found.id,
+    )
+    tx.run(
+        "UPDATE conversations SET lease_by = :runner, lease_until = :until, last_started_at = :now WHERE id = :id",
+        runner=runner,
+        until=now + LEASE_MS,
+        now=now,
+        id=found.conversation_id,
+    )
+
+
+def renew(tx: Tx, runner: str) -> None:
+    """The runner lives: its asks and sessions stay its own."""
+    until = tx.now() + LEASE_MS
+    tx.run(
+        "UPDATE asks SET lease_until = :until WHERE lease_by = :runner AND status = 'running'",
+        until=until,
+        runner=runner,
+    )
+    tx.run(
+        "UPDATE conversations SET lease_until = :until WHERE lease_by = :runner AND lease_until IS NOT NULL",
+        until=until,
+        runner=runner,
+    )
+
+
+def let_go(tx: Tx, conversation_id: int, runner: str) -> None:
+    """The runner has no process for this conversation any more."""
+    tx.run(
+        "UPDATE conversations SET lease_by = NULL, lease_until = NULL, agent_pid = NULL"
+        " WHERE id = :id AND lease_by = :runner",
+        id=conversation_id,
+        runner=runner,
+    )
+
+
+def abandoned(tx: Tx, runner: str | None) -> list[Ask]:
+    """Running asks whose runner is dead; those of `runner` itself when it starts anew."""
+    rows = tx.all(
+        f"SELECT {ASK} FROM asks WHERE status = 'running' AND (lease_until < :now OR lease_by = :runner)",
+        now=tx.now(),
+        runner=runner or "",
+    )
+    return [found for row in rows if (found := _ask(row))]
+
+
+def finish(tx: Tx, found: Ask, token: str | None, status: AskStatus, **values: Any) -> bool:
+    """Store how an ask ended; only whoever has its lease may, and only once."""
+    names = ("answer", "error_code", "error", "note", "duration_ms", "cost_microusd", "input_tokens", "output_tokens")
+    changed = tx.run(
+        "UPDATE asks SET status = :status, finished_at = :now, lease_until = NULL,"
+        + ", ".join(f" {name} = :{name}" for name in names)
+        + " WHERE id = :id AND status IN ('waiting', 'running')"
+        + (" AND lease_token = :token" if token is not None else ""),
+        status=status.value,
+        now=tx.now(),
+        id=found.id,
+        token=token,
+        **{name: values.get(name) for name in names},
+    )
+    if changed:
+        tx.emit(f"teams.{status.value}", found.id, {"to": found.to_team})
+    return bool(changed)
+
+
+def requeue(tx: Tx, found: Ask, note: str) -> None:
+    """The ask waits again, at its old place."""
+    tx.run(
+        "UPDATE asks SET status = 'waiting', lease_by = NULL, lease_token = NULL, lease_until = NULL, note = :note"
+        " WHERE id = :id AND status = 'running'",
+        note=note,
+        id=found.id,
+    )
+    tx.emit("teams.requeued", found.id, {"to": found.to_team})
+
+
+def grown(tx: Tx, threshold: int, limit: int = 10) -> list[Conversation]:
+    """Conversations that are to be made shorter and that nobody works on."""
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations WHERE begun = 1 AND status <> 'archived'"
+        " AND (status = 'compact_pending' OR message_count - compacted_count >= :threshold)"
+        " AND NOT EXISTS (SELECT 1 FROM asks a WHERE a.conversation_id = conversations.id"
+        " AND a.status IN ('waiting', 'running')) ORDER BY id LIMIT :limit",
+        threshold=threshold,
+        limit=limit,
+    )
+    return [found for row in rows if (found := _conversation(row))]
+
+
+def archive_unused(tx: Tx, before: int) -> int:
+    """Put away conversations nobody used for long."""
+    return tx.run(
+        "UPDATE conversations SET status = 'archived' WHERE status = 'active' AND last_used_at < :before", before=before
+    )
+
+
+def spent_since(tx: Tx, team: str, since: int) -> int:
+    """What a team's agent reported to have cost, in millionths of a dollar."""
+    row = tx.one(
+        "SELECT coalesce(sum(cost_microusd), 0) AS total FROM asks WHERE to_team = :team AND finished_at >= :since",
+        team=team,
+        since=since,
+    )
+    return int(row["total"]) if row else 0
+
+
+def counts(tx: Tx) -> dict[str, dict[str, int]]:
+    """Per team, how many asks wait and run."""
+    rows = tx.all(
+        "SELECT to_team, status, count(*) AS n FROM asks WHERE status IN ('waiting', 'running')"
+        " GROUP BY to_team, status"
+    )
+    found: dict[str, dict[str, int]] = {}
+    for row in rows:
+        found.setdefault(row["to_team"], {})[row["status"]] = int(row["n"])
+    return found
+
+
+def add_notice(tx: Tx, from_team: str, to_team: str, text: str, ttl_ms: int) -> str:
+    """Keep a notice for a team's next turn."""
+    notice_id = tx.new_id()
+    tx.run(
+        "INSERT INTO notices (id, from_team, to_team, text, created_at, expires_at)"
+        " VALUES (:id, :from_team, :to_team, :text, :now, :expires)",
+        id=notice_id,
+        from_team=from_team,
+        to_team=to_team,
+        text=text,
+        now=tx.now(),
+        expires=tx.now() + ttl_ms,
+    )
+    tx.emit("teams.notified", notice_id, {"to": to_team})
+    return notice_id
+
+
+def unseen_notices(tx: Tx, team: str, limit: int = 20) -> list[Row]:
+    """Notices a team was not shown yet and that are still worth showing."""
+    return tx.all(
+        "SELECT id, from_team, text FROM notices WHERE to_team = :team AND shown_at IS NULL AND expires_at > :now"
+        " ORDER BY row_id LIMIT :limit",
+        team=team,
+        now=tx.now(),
+        limit=limit,
+    )
+
+
+def mark_shown(tx: Tx, ids: list[str]) -> None:
+    """These notices were shown."""
+    for notice_id in ids:
+        tx.run("UPDATE notices SET shown_at = :now WHERE id = :id", now=tx.now(), id=notice_id)
+
+
+def _conversation(row: Row | None) -> Conversation | None:
+    return Conversation(**row) if row else None
+
+
+def _ask(row: Row | None) -> Ask | None:
+    return Ask(**row) if row else None

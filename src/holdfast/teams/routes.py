@@ -1,0 +1,86 @@
+"""Teams over REST: who is there, their conversations, and figures."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.teams.service import Teams
+from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
+from holdfast.wire.rest_fields import Limit
+
+
+class TeamsTold(Told):
+    """The teams with their processes and queues."""
+
+    teams: list[dict[str, Any]]
+    processes: str
+
+
+class ConversationsTold(Told):
+    """Conversations, the last used first."""
+
+    conversations: list[dict[str, Any]]
+
+
+class FiguresTold(Told):
+    """Messages, lifetimes, pairs, tokens and cost."""
+
+    conversations: int
+    messages_per_conversation: float
+    mean_lifetime_ms: int
+    teams: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+
+
+class ConversationsPage(Given):
+    """Which conversations."""
+
+    limit: Limit = 50
+    team: Annotated[str | None, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="a team's name")] = None
+
+
+def routes(teams: Teams) -> list[RestRoute]:
+    """The routes of teams."""
+
+    async def show(asked: Asked) -> Reply:
+        return Reply(await teams.status(None))
+
+    async def conversations(asked: Asked) -> Reply:
+        query: ConversationsPage = asked.query
+        return Reply({"conversations": await teams.conversations(query.team, None, query.limit)})
+
+    async def figures(asked: Asked) -> Reply:
+        return Reply(await teams.figures())
+
+    return [
+        RestRoute(
+            "GET",
+            "/api/teams",
+            "teams",
+            "The teams with their processes and queues",
+            show,
+            {200: Answer("The teams.", TeamsTold)},
+            tag="teams",
+        ),
+        RestRoute(
+            "GET",
+            "/api/teams/conversations",
+            "team_conversations",
+            "Conversations between teams, the last used first",
+            conversations,
+            {200: Answer("The conversations.", ConversationsTold)},
+            query=ConversationsPage,
+            tag="teams",
+        ),
+        RestRoute(
+            "GET",
+            "/api/teams/stats",
+            "team_figures",
+            "Messages, lifetimes, pairs, tokens and cost",
+            figures,
+            {200: Answer("The figures.", FiguresTold)},
+            tag="teams",
+        ),
+    ]

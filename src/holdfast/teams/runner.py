@@ -1,0 +1,367 @@
+"""The runner: claims asks by lease, runs them on the pool, and stores each answer before anybody is told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.store import Store, Tx
+from holdfast.teams import queries
+from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, Turn
+from holdfast.teams.agents.errors import AgentDied, SessionInUse, SessionMissing
+from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent, SessionCreationError
+from holdfast.teams.model import ATTEMPTS, Ask, AskStatus, Conversation, ConversationStatus, framed
+from holdfast.teams.permissions import Permissions
+from holdfast.teams.pool import Pool, Slot
+from holdfast.teams.roster import Roster
+from holdfast.teams.team import Team
+
+DAY_MS = 24 * 3_600_000
+GONE_SECONDS = 5.0
+LOOK_SECONDS = 10.0
+LOST = "The earlier conversation could not be found any more; this is a fresh one."
+
+logger = logging.getLogger(__name__)
+
+
+class Runner:
+    """Runs the asks of the teams whose project is on this machine."""
+
+    def __init__(self, store: Store, name: str, agents: Mapping[str, Agent], env: Mapping[str, str]) -> None:
+        self._store = store
+        self._name = name
+        self._agents = agents
+        self._env = env
+        self._roster = Roster()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._conversations: dict[str, int] = {}
+        self._wake = asyncio.Event()
+        self.pool = Pool(self._let_go)
+        self.permissions = Permissions(store)
+
+    def use(self, roster: Roster) -> None:
+        """Go on with these teams."""
+        self._roster = roster
+        self._wake.set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether asks are being worked on, or processes are kept warm."""
+        return bool(self._running or self.pool.slots)
+
+    def wake(self) -> None:
+        """There may be something to do."""
+        self._wake.set()
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """What an earlier life of this daemon was running waits again, or fails when it was tried often enough."""
+        await self._store.write(lambda tx: self._recover(tx, self._name))
+
+    async def run(self) -> None:
+        """Claim and run asks, for ever."""
+        while True:
+            self._wake.clear()
+            while self._roster.teams and self._has_room:
+                claimed = await self._claim()
+                if claimed is None:
+                    break
+                ask, token, conversation = claimed
+                task = asyncio.get_running_loop().create_task(self._work(ask, token, conversation))
+                self._running[ask.id] = task
+                self._conversations[ask.id] = conversation.id
+            try:
+                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
+            except TimeoutError:
+                continue
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether another ask may be run; one whose agent waits for an ask of its own takes no place."""
+        return len(self._running) - self.pool.parked < self._roster.settings.max_processes
+
+    async def renew(self) -> None:
+        """Keep what is being run, and take up what dead runners left."""
+        await self._store.write(lambda tx: queries.renew(tx, self._name))
+        if await self._store.write(lambda tx: self._recover(tx, None)):
+            self._wake.set()
+
+    async def look_after(self) -> None:
+        """End idle processes."""
+        await self.pool.close_idle(self._roster.settings.idle_timeout_ms / 1000)
+
+    async def stop(self) -> None:
+        """Stop working; asks under way wait for the next daemon."""
+        for task in self._running.values():
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await self.pool.close()
+
+    async def maintain(self) -> None:
+        """Make long conversations shorter while nobody uses them, and put unused ones away."""
+        settings = self._roster.settings
+        for conversation in await self._store.read(lambda tx: queries.grown(tx, settings.compact_after_messages)):
+            team = self._roster.teams.get(conversation.to_team)
+            if team is not None and self._can_run(team) and self._has_room:
+                await self.compact(conversation)
+        await self._store.write(lambda tx: queries.archive_unused(tx, tx.now() - settings.archive_after_days * DAY_MS))
+
+    async def compact(self, conversation: Conversation) -> tuple[int | None, int | None]:
+        """Have the agent compact its conversation; the tokens before and after, as it told them."""
+        team = self._roster.teams[conversation.to_team]
+        await self._store.write(lambda tx: queries.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING))
+        slot, _ = await self._slot(team, conversation)
+        try:
+            done = await slot.session.compact()
+        finally:
+            self.pool.give_back(slot)
+
+        def write(tx: Tx) -> None:
+            queries.compacted(tx, conversation.id)
+            tx.emit("teams.compacted", str(conversation.id), {"before": done.pre_tokens, "after": done.post_tokens})
+
+        await self._store.write(write)
+        return done.pre_tokens, done.post_tokens
+
+    async def cancel(self, ask: Ask) -> None:
+        """Interrupt the turn of an ask that was cancelled."""
+        conversation = self._conversations.get(ask.id)
+        for slot in self.pool.slots:
+            if slot.conversation_id == conversation and slot.busy:
+                await slot.session.interrupt()
+
+    # -- one ask ------------------------------------------------------------------------------------------------------
+
+    async def _claim(self) -> tuple[Ask, str, Conversation] | None:
+        teams = [name for name, team in self._roster.teams.items() if self._can_run(team)]
+        token = uuid.uuid4().hex
+        busy = list(self._conversations.values())
+
+        def write(tx: Tx) -> tuple[Ask, str, Conversation] | None:
+            tx.lock("teams:claim")
+            found = queries.next_waiting(tx, self._name, teams, busy)
+            if found is None:
+                return None
+            conversation = queries.conversation(tx, found.conversation_id)
+            if conversation is None:
+                return None
+            queries.claim(tx, found, self._name, token)
+            return found, token, conversation
+
+        return await self._store.write(write)
+
+    def _can_run(self, team: Team) -> bool:
+        return team.agent in self._agents and team.machine in (None, self._name) and team.project.is_dir()
+
+    async def _work(self, ask: Ask, token: str, conversation: Conversation) -> None:
+        slot: Slot | None = None
+        try:
+            team = self._roster.teams[ask.to_team]
+            await self._check_budget(team)
+            slot, note = await self._slot(team, conversation)
+            turn = await self._turn(slot.session, await self._text(ask, conversation))
+            if turn.is_error:
+                raise AgentFailed(turn.text or turn.subtype or "The agent reported an error.")
+            await self._answered(ask, token, turn, note)
+        except AgentDied as error:
+            await self._died(ask, str(error))
+        except asyncio.CancelledError:
+            await self._store.write(lambda tx: queries.requeue(tx, ask, "Holdfast was stopped; the ask waits again."))
+            raise
+        except HoldfastError as error:
+            await self._failed(ask, token, error.code, str(error))
+            if not isinstance(error, AgentFailed | BudgetSpent) and slot is not None:
+                await self.pool.discard(slot)
+                slot = None
+        finally:
+            self._running.pop(ask.id, None)
+            self._conversations.pop(ask.id, None)
+            if slot is not None:
+                if slot.session.alive:
+                    self.pool.give_back(slot)
+                else:
+                    await self.pool.discard(slot)
+            self._wake.set()
+
+    async def _slot(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None]:
+        notes: list[str] = []
+
+        async def open_session() -> AgentSession:
+            session, note = await self._open(team, conversation)
+            if note:
+                notes.append(note)
+            return session
+
+        slot = await self.pool.take(conversation, self._roster.settings.max_processes, open_session)
+        await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
+        return slot, notes[0] if notes else conversation.note
+
+    async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
+        """The conversation's session: resumed, else begun; what is lost is begun afresh and said so."""
+        agent, spec = self._agents[team.agent], self._spec(team, conversation)
+        if conversation.lease_by == self._name and conversation.agent_pid is not None:
+            await _gone(conversation.agent_pid)
+        if conversation.begun:
+            try:
+                return await agent.open(spec, conversation.session_id, resume=True), None
+            except SessionMissing:
+                # A first turn that never came to its end may have left nothing, and then nothing was lost.
+                note = LOST if conversation.message_count else None
+                return await self._begin(agent, spec, conversation, str(uuid.uuid4()), note), note
+        return await self._begin(agent, spec, conversation, conversation.session_id, None), None
+
+    async def _begin(
+        self, agent: Agent, spec: AgentSpec, conversation: Conversation, session_id: str, note: str | None
+    ) -> AgentSession:
+        tried = session_id
+        for attempt in (1, 2):
+            try:
+                session = await agent.open(spec, tried, resume=False)
+            except (SessionInUse, AgentDied) as error:
+                if attempt == 2:
+                    raise SessionCreationError(f"The agent could not begin a session: {error}") from error
+                tried = str(uuid.uuid4())
+                continue
+            if tried != conversation.session_id:
+                await self._move(conversation, tried, note)
+            return session
+        raise AssertionError("unreachable: the second attempt returns or raises")
+
+    async def _move(self, conversation: Conversation, session_id: str, note: str | None) -> None:
+        await self._store.write(lambda tx: queries.set_session(tx, conversation.id, session_id, begun=False, note=note))
+
+    def _spec(self, team: Team, conversation: Conversation) -> AgentSpec:
+        async def permitted(tool: str, given: dict[str, Any]) -> bool:
+            if team.policy != "ask":
+                return False
+            ask = await self._store.read(lambda tx: queries.running_in(tx, conversation.id))
+            return await self.permissions.request(ask.id if ask else "", team.name, tool, given)
+
+        return AgentSpec(
+            project=team.project,
+            model=team.model,
+            env={**self._env, **team.env, "HOLDFAST_MANAGED": str(conversation.id), "HOLDFAST_TEAM": team.name},
+            skip_permissions=team.skip_permissions,
+            allowed_tools=team.allowed_tools,
+            disallowed_tools=team.disallowed_tools,
+            permission=permitted,
+        )
+
+    async def _text(self, ask: Ask, conversation: Conversation) -> str:
+        def write(tx: Tx) -> list[tuple[str, str]]:
+            notices = queries.unseen_notices(tx, ask.to_team)
+            queries.mark_shown(tx, [notice["id"] for notice in notices])
+            return [(notice["from_team"], notice["text"]) for notice in notices]
+
+        return framed(conversation.from_team, ask.text, await self._store.write(write))
+
+    async def _turn(self, session: AgentSession, text: str) -> Turn:
+        """One turn; given up when the agent shows no sign of life for too long."""
+        alive_at = time.monotonic()
+
+        def seen(event: AgentEvent) -> None:
+            nonlocal alive_at
+            alive_at = time.monotonic()
+
+        limit = self._roster.settings.stall_timeout_ms / 1000
+        turn = asyncio.get_running_loop().create_task(session.send(text, seen))
+        try:
+            while True:
+                done, _ = await asyncio.wait([turn], timeout=max(0.05, alive_at + limit - time.monotonic()))
+                if done:
+                    return turn.result()
+                if time.monotonic() - alive_at >= limit:
+                    raise AgentStalled(f"The agent gave no sign of life for {limit:.0f} s and was stopped.")
+        finally:
+            if not turn.done():
+                turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
+
+    async def _check_budget(self, team: Team) -> None:
+        if team.max_cost_usd_per_day is None:
+            return
+        spent = await self._store.read(lambda tx: queries.spent_since(tx, team.name, tx.now() - DAY_MS))
+        if spent >= team.max_cost_usd_per_day * 1_000_000:
+            raise BudgetSpent(
+                f"Team {team.name} has spent its {team.max_cost_usd_per_day} dollars of the last 24 hours.",
+                recovery="Raise maxCostUsdPerDay in teams.json, or wait.",
+            )
+
+    # -- outcomes -----------------------------------------------------------------------------------------------------
+
+    async def _answered(self, ask: Ask, token: str, turn: Turn, note: str | None) -> None:
+        values: dict[str, Any] = {
+            "answer": turn.text,
+            "note": " ".join(filter(None, (ask.note, note))) or None,
+            "duration_ms": turn.duration_ms,
+            "cost_microusd": None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
+            "input_tokens": turn.input_tokens,
+            "output_tokens": turn.output_tokens,
+        }
+
+        def write(tx: Tx) -> None:
+            if queries.finish(tx, ask, token, AskStatus.ANSWERED, **values):
+                queries.used(tx, ask.conversation_id, 2)
+
+        await self._store.write(write)
+
+    async def _failed(self, ask: Ask, token: str, code: str, message: str) -> None:
+        try:
+            await self._store.write(
+                lambda tx: queries.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message)
+            )
+        except StoreError:
+            logger.exception("an ask's failure could not be stored; its lease will run out")
+
+    async def _died(self, ask: Ask, message: str) -> None:
+        await self._store.write(lambda tx: _again(tx, ask, message))
+
+    def _recover(self, tx: Tx, own: str | None) -> int:
+        lost = queries.abandoned(tx, own)
+        for ask in lost:
+            queries.let_go(tx, ask.conversation_id, ask.lease_by or "")
+            _again(tx, ask, "The daemon that ran it ended.")
+        return len(lost)
+
+    async def _let_go(self, conversation_id: int) -> None:
+        await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
+
+
+async def _gone(pid: int) -> None:
+    """Two processes must never write one session: wait until the one of an earlier life has ended, or end it."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while _is_running(pid):
+        if time.monotonic() > deadline:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        await asyncio.sleep(0.05)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _again(tx: Tx, ask: Ask, why: str) -> None:
+    """Once more if nothing was answered and it was not tried often enough; else a typed failure."""
+    current = queries.ask(tx, ask.id)
+    if current is None or current.status != AskStatus.RUNNING.value:
+        return
+    if current.attempts < ATTEMPTS:
+        queries.requeue(tx, ask, f"{why} It was asked again.")
+    else:
+        queries.finish(
+            tx, ask, None, AskStatus.FAILED, error_code=AgentLost.code, error=f"{why} It had been asked twice."
+        )

@@ -1,0 +1,342 @@
+"""Teams: asks that are stored before they run, and answers that wait until they are fetched."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from holdfast.caller import Caller
+from holdfast.errors import BadInput, Conflict, NotFound
+from holdfast.project import Root, path_of
+from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, once
+from holdfast.store.wakeups import Wakeups
+from holdfast.teams import queries
+from holdfast.teams.errors import AskCycle, AskTooDeep, UnknownTeam
+from holdfast.teams.model import (
+    EXTERNAL,
+    MAIN,
+    MAX_TEXT,
+    Ask,
+    AskStatus,
+    ChainProblem,
+    Conversation,
+    ConversationStatus,
+    chain_problem,
+    extend_chain,
+    view,
+)
+from holdfast.teams.roster import Roster
+from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.runner import Runner
+from holdfast.teams.stats import figures
+
+POLL_SECONDS = 2.0
+PROGRESS_SECONDS = 5.0
+DAY_MS = 24 * 3_600_000
+
+Progress = Callable[[float, str], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
+
+
+class Teams:
+    """The only door to teams."""
+
+    def __init__(self, store: Store, roster: RosterFile, runner: Runner) -> None:
+        self._store = store
+        self._file = roster
+        self.runner = runner
+
+    @property
+    def roster(self) -> Roster:
+        """The teams as they are configured now."""
+        return self._file.roster
+
+    async def refresh(self) -> None:
+        """Pick up changes of teams.json."""
+        if await asyncio.to_thread(self._file.refresh):
+            self.runner.use(self.roster)
+
+    async def start(self) -> None:
+        """Read the teams and take up what was left."""
+        self._file.refresh()
+        self.runner.use(self.roster)
+        await self.runner.start()
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    async def ask(
+        self,
+        caller: Caller,
+        to_team: str,
+        text: str,
+        *,
+        from_team: str | None = None,
+        thread: str | None = None,
+        key: CallKey | None = None,
+        managed: str | None = None,
+    ) -> Ask:
+        """Store an ask; the answer will wait under its id."""
+        self._known(to_team, "team")
+        if not text.strip():
+            raise BadInput("question", "must not be blank")
+        if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT or "\0" in text:
+            raise BadInput("question", "must be at most 1 MiB of text without NUL bytes")
+        sender = self._sender(caller, from_team, managed)
+
+        def write(tx: Tx) -> dict[str, Any]:
+            parent = queries.running_in(tx, int(managed)) if managed and managed.isdigit() else None
+            chain = extend_chain(parent.asked if parent else [], sender, to_team)
+            _refuse(chain_problem(chain, self.roster.settings.max_depth), chain)
+            conversation = queries.begin(tx, sender, to_team, _thread(thread))
+            if conversation.status == ConversationStatus.ARCHIVED.value:
+                queries.set_status(tx, conversation.id, ConversationStatus.ACTIVE)
+            made = queries.add_ask(tx, conversation.id, to_team, text, json.dumps(chain), parent.id if parent else None)
+            return {"id": made.id}
+
+        stored = await self._store.write(once(key, write))
+        self.runner.wake()
+        found = await self.find(stored["id"])
+        if managed and managed.isdigit():
+            self.runner.pool.park(int(managed), parked=True)
+        return found
+
+    async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> Ask:
+        """The ask when it is done, or as it is when the time is up. Giving up loses nothing."""
+        deadline, told = time.monotonic() + timeout_ms / 1000, time.monotonic()
+        with Wakeups(self._store) as news:
+            while True:
+                news.clear()
+                found = await self.find(ask_id)
+                now = time.monotonic()
+                if AskStatus(found.status).done or now >= deadline:
+                    return found
+                if progress is not None and now - told >= PROGRESS_SECONDS:
+                    told = now
+                    await progress(now, await self._said(found))
+                await news.wait(min(POLL_SECONDS, deadline - now))
+
+    def resume(self, managed: str | None) -> None:
+        """A managed agent has its answer and goes on."""
+        if managed and managed.isdigit():
+            self.runner.pool.park(int(managed), parked=False)
+
+    async def find(self, ask_id: str) -> Ask:
+        """The ask with this id."""
+        found = await self._store.read(lambda tx: queries.ask(tx, ask_id))
+        if found is None:
+            raise NotFound(f"There is no ask {ask_id[:64]}.", recovery='teams_session {operation: "list"} lists them.')
+        return found
+
+    async def cancel(self, ask_id: str) -> Ask:
+        """Cancel an ask that is not done; a turn under way is interrupted."""
+        found = await self.find(ask_id)
+        changed = await self._store.write(lambda tx: queries.finish(tx, found, None, AskStatus.CANCELLED))
+        if changed and found.status == AskStatus.RUNNING.value:
+            await self.runner.cancel(found)
+        return await self.find(ask_id)
+
+    async def notify(
+        self, caller: Caller, to_team: str, text: str, *, from_team: str | None, ttl_days: int, managed: str | None
+    ) -> str:
+        """Keep a notice for the team's next turn."""
+        self._known(to_team, "toTeam")
+        if not 1 <= ttl_days <= 365:
+            raise BadInput("ttlDays", "must be 1 to 365")
+        if not text.strip() or len(text) > 10_000 or "\0" in text:
+            raise BadInput("message", "must be 1 to 10,000 characters without NUL bytes")
+        sender = self._sender(caller, from_team, managed)
+        return await self._store.write(lambda tx: queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS))
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    async def reply(self, found: Ask) -> dict[str, Any]:
+        """An ask as it is told to an agent."""
+        conversation = await self._store.read(lambda tx: queries.conversation(tx, found.conversation_id))
+        status = AskStatus(found.status)
+        waiting = status is AskStatus.WAITING
+        return view(
+            {
+                "status": status.value if status.done else "pending",
+                "askId": found.id,
+                "response": found.answer,
+                "error": found.error_code,
+                "message": found.error or (None if status.done else await self._said(found)),
+                "note": found.note,
+                "place": await self._store.read(lambda tx: queries.place(tx, found.row_id)) if waiting else None,
+                "duration": found.duration_ms,
+                "tokens": view({"input": found.input_tokens, "output": found.output_tokens}) or None,
+                "costUsd": None if found.cost_microusd is None else found.cost_microusd / 1_000_000,
+                "conversation": _conversation_view(conversation) if conversation else None,
+            }
+        )
+
+    async def _said(self, found: Ask) -> str:
+        if found.status == AskStatus.RUNNING.value:
+            return f"{found.to_team} is working on it; the answer will wait under askId {found.id}."
+        place = await self._store.read(lambda tx: queries.place(tx, found.row_id))
+        return f"Waiting at place {place}; the answer will wait under askId {found.id}."
+
+    async def status(self, team: str | None) -> dict[str, Any]:
+        """Teams with their processes and queues."""
+        if team is not None:
+            self._known(team, "team")
+        counts = await self._store.read(queries.counts)
+        settings = self.roster.settings
+        names = [team] if team else list(self.roster.teams)
+        slots = self.runner.pool.slots
+        return view(
+            {
+                "teams": [
+                    view(
+                        {
+                            "team": name,
+                            "project": str(self.roster.teams[name].project),
+                            "description": self.roster.teams[name].description,
+                            "processes": sum(slot.team == name for slot in slots),
+                            "busy": sum(slot.team == name and slot.busy for slot in slots),
+                            "waiting": counts.get(name, {}).get("waiting", 0),
+                            "running": counts.get(name, {}).get("running", 0),
+                        }
+                    )
+                    for name in names
+                ],
+                "processes": f"{len(slots)} of {settings.max_processes}",
+                "faults": [str(fault) for fault in self.roster.faults] or None,
+            }
+        )
+
+    async def figures(self) -> dict[str, Any]:
+        """Messages, lifetimes, pairs, tokens and cost."""
+        return await self._store.read(figures)
+
+    async def conversations(self, team: str | None, status: str | None, limit: int) -> list[dict[str, Any]]:
+        """Conversations, the last used first."""
+        found = await self._store.read(lambda tx: queries.conversations(tx, team, status, limit))
+        return [_conversation_view(conversation) for conversation in found]
+
+    async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> dict[str, Any]:
+        """What was asked and answered in a conversation, the newest first."""
+        conversation = await self._existing(from_team, to_team, thread)
+        asks = await self._store.read(lambda tx: queries.asks_of(tx, conversation.id, None, limit))
+        return {
+            "conversation": _conversation_view(conversation),
+            "asks": [
+                view(
+                    {
+                        "askId": ask.id,
+                        "status": ask.status,
+                        "question": ask.text[:500],
+                        "response": ask.answer[:500] if ask.answer else None,
+                        "error": ask.error_code,
+                    }
+                )
+                for ask in asks
+            ],
+        }
+
+    async def archive(
+        self, from_team: str | None, to_team: str, thread: str | None, *, restore: bool
+    ) -> dict[str, Any]:
+        """Put a conversation away, or take it up again."""
+        conversation = await self._existing(from_team, to_team, thread)
+        status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
+        await self._store.write(lambda tx: queries.set_status(tx, conversation.id, status))
+        return {"conversation": _conversation_view(await self._existing(from_team, to_team, thread))}
+
+    async def compact(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
+        """Make a conversation shorter now."""
+        conversation = await self._existing(from_team, to_team, thread)
+        if await self._store.read(lambda tx: queries.running_in(tx, conversation.id)) is not None:
+            raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
+        if not conversation.begun:
+            raise Conflict("The conversation has not begun.")
+        before, after = await self.runner.compact(conversation)
+        return view({"status": "compacted", "tokensBefore": before, "tokensAfter": after})
+
+    async def reset(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
+        """The next ask begins a fresh session; the old one stays where it is."""
+        conversation = await self._existing(from_team, to_team, thread)
+
+        def write(tx: Tx) -> None:
+            if queries.running_in(tx, conversation.id) is not None:
+                raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
+            queries.set_session(
+                tx, conversation.id, tx.new_id(), begun=False, note="The conversation was begun afresh."
+            )
+
+        await self._store.write(write)
+        for slot in self.runner.pool.slots:
+            if slot.conversation_id == conversation.id and not slot.busy:
+                await self.runner.pool.discard(slot)
+        return {"conversation": _conversation_view(await self._existing(from_team, to_team, thread))}
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _known(self, team: str, field: str) -> None:
+        if team not in self.roster.teams:
+            names = ", ".join(self.roster.teams) or "none"
+            raise UnknownTeam(f"{field}: there is no team {team[:64]!r}; there are: {names}.")
+
+    def applies_to(self, root: Root | None) -> bool:
+        """Whether a team is at home in this project."""
+        return self._at(root) is not None
+
+    def _at(self, root: Root | None) -> str | None:
+        path = path_of(root.uri) if root else None
+        return next((team.name for team in self.roster.teams.values() if team.project.resolve() == path), None)
+
+    def _sender(self, caller: Caller, from_team: str | None, managed: str | None) -> str:
+        """Who asks: the team named, else the one in whose project the caller sits, else somebody outside."""
+        if from_team is not None:
+            self._known(from_team, "fromTeam")
+            return from_team
+        return self._at(caller.root) or EXTERNAL
+
+    async def _existing(self, from_team: str | None, to_team: str, thread: str | None) -> Conversation:
+        found = await self._store.read(lambda tx: queries.between(tx, from_team or EXTERNAL, to_team, _thread(thread)))
+        if found is None:
+            raise NotFound("There is no such conversation.", recovery='teams_session {operation: "list"} lists them.')
+        return found
+
+
+def _thread(thread: str | None) -> str:
+    if thread is not None and not 0 < len(thread) <= 64:
+        raise BadInput("threadId", "must be 1 to 64 characters")
+    return thread or MAIN
+
+
+def _refuse(problem: ChainProblem | None, chain: list[str]) -> None:
+    way = " → ".join(chain)
+    if problem is ChainProblem.CYCLE:
+        raise AskCycle(f"{way}: {chain[-1]} is waiting for this very answer.", recovery="Answer with what you know.")
+    if problem is ChainProblem.DEPTH:
+        raise AskTooDeep(f"{way}: asks may not go deeper.", recovery="Answer with what you know.")
+
+
+def _conversation_view(conversation: Conversation) -> dict[str, Any]:
+    return view(
+        {
+            "id": conversation.id,
+            "fromTeam": conversation.from_team or None,
+            "toTeam": conversation.to_team,
+            "threadId": conversation.thread,
+            "sessionId": conversation.session_id,
+            "messageCount": conversation.message_count,
+            "status": conversation.status,
+            "createdAt": iso(conversation.created_at),
+            "lastUsedAt": iso(conversation.last_used_at),
+        }
+    )
+
+
+def iso(ms: int) -> str:
+    """A time as people and programs outside read it."""
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

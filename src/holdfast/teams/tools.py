@@ -1,0 +1,244 @@
+"""Teams on the wire: asking, telling, and looking after conversations."""
+# ruff: noqa: N815 - the names are the wire's
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from holdfast.errors import BadInput
+from holdfast.teams.service import Teams
+from holdfast.wire.tools import Call, Offer, Params, Tool
+
+DEFAULT_TIMEOUT_MS = 30_000
+LONGEST_TIMEOUT_MS = 3_600_000
+TEXT = {"type": "string"}
+OUTPUT: dict[str, Any] = {"status": TEXT, "askId": TEXT, "response": TEXT, "error": TEXT, "message": TEXT}
+
+
+class AskParams(Params):
+    """What `teams_ask` takes."""
+
+    team: str
+    question: str
+    fromTeam: str | None = None
+    timeout: int | None = None
+    threadId: str | None = None
+
+
+class SendParams(Params):
+    """What `teams_send_message` takes."""
+
+    toTeam: str
+    message: str
+    fromTeam: str | None = None
+    waitForResponse: bool | None = None
+    timeout: int | None = None
+    threadId: str | None = None
+
+
+class NotifyParams(Params):
+    """What `teams_notify` takes."""
+
+    toTeam: str
+    message: str
+    fromTeam: str | None = None
+    ttlDays: int | None = None
+
+
+class StatusParams(Params):
+    """What `teams_status` takes."""
+
+    team: str | None = None
+
+
+class SessionParams(Params):
+    """What `teams_session` takes."""
+
+    operation: Literal["result", "wait", "cancel", "history", "compact", "archive", "restore", "reset", "list"]
+    askId: str | None = None
+    team: str | None = None
+    fromTeam: str | None = None
+    threadId: str | None = None
+    timeout: int | None = None
+    limit: int | None = None
+
+
+def offer(teams: Teams) -> Offer:
+    """All that teams put on the wire."""
+    tools = [_ask(teams), _send(teams), _notify(teams), _status(teams), _session(teams)]
+    return Offer(tools=tools, applies=teams.applies_to)
+
+
+async def _asked(
+    teams: Teams,
+    call: Call,
+    to_team: str,
+    text: str,
+    *,
+    from_team: str | None,
+    thread: str | None,
+    limit: int,
+    wait: bool,
+) -> dict[str, Any]:
+    found = await teams.ask(
+        call.caller, to_team, text, from_team=from_team, thread=thread, key=call.key, managed=call.managed
+    )
+    try:
+        if wait:
+            found = await teams.wait(found.id, limit, call.progress)
+    finally:
+        teams.resume(call.managed)
+    return await teams.reply(found)
+
+
+def _ask(teams: Teams) -> Tool:
+    async def handle(call: Call, params: AskParams) -> dict[str, Any]:
+        return await _asked(
+            teams,
+            call,
+            params.team,
+            params.question,
+            from_team=params.fromTeam,
+            thread=params.threadId,
+            limit=_timeout(params.timeout),
+            wait=True,
+        )
+
+    return Tool(
+        name="teams_ask",
+        title="[Teams] Ask a team",
+        description=(
+            "Ask another team's agent and wait for its answer (timeout in ms, default 30000). The conversation goes on"
+            " where it was. Not answered in time: status pending, and the answer waits under askId (teams_session)."
+            " To tell without waiting use teams_notify."
+        ),
+        params=AskParams,
+        output=OUTPUT,
+        handler=handle,
+        toolset="teams",
+    )
+
+
+def _send(teams: Teams) -> Tool:
+    async def handle(call: Call, params: SendParams) -> dict[str, Any]:
+        return await _asked(
+            teams,
+            call,
+            params.toTeam,
+            params.message,
+            from_team=params.fromTeam,
+            thread=params.threadId,
+            limit=_timeout(params.timeout),
+            wait=params.waitForResponse is not False,
+        )
+
+    return Tool(
+        name="teams_send_message",
+        title="[Teams] Send a team a message",
+        description="As teams_ask; with waitForResponse false it returns at once and the answer waits under askId.",
+        params=SendParams,
+        output=OUTPUT,
+        handler=handle,
+        toolset="teams",
+    )
+
+
+def _notify(teams: Teams) -> Tool:
+    async def handle(call: Call, params: NotifyParams) -> dict[str, Any]:
+        days = 30 if params.ttlDays is None else params.ttlDays
+        notice = await teams.notify(
+            call.caller,
+            params.toTeam,
+            params.message,
+            from_team=params.fromTeam,
+            ttl_days=days,
+            managed=call.managed,
+        )
+        return {"status": "kept", "noticeId": notice, "message": f"{params.toTeam} sees it with its next turn."}
+
+    return Tool(
+        name="teams_notify",
+        title="[Teams] Leave a team a notice",
+        description="A notice the team sees with its next turn; no turn is run for it. To get an answer use teams_ask.",
+        params=NotifyParams,
+        output={"status": TEXT, "noticeId": TEXT, "message": TEXT},
+        handler=handle,
+        toolset="teams",
+    )
+
+
+def _status(teams: Teams) -> Tool:
+    async def handle(call: Call, params: StatusParams) -> dict[str, Any]:
+        return await teams.status(params.team)
+
+    return Tool(
+        name="teams_status",
+        title="[Teams] Who is there and busy",
+        description="All teams or one: processes, queue. Conversations: teams_session list.",
+        params=StatusParams,
+        output={"teams": {"type": "array"}, "processes": TEXT},
+        handler=handle,
+        toolset="teams",
+        read_only=True,
+    )
+
+
+def _session(teams: Teams) -> Tool:
+    async def handle(call: Call, params: SessionParams) -> dict[str, Any]:
+        match params.operation:
+            case "result":
+                return await teams.reply(await teams.find(_given("askId", params.askId)))
+            case "wait":
+                found = await teams.wait(_given("askId", params.askId), _timeout(params.timeout), call.progress)
+                return await teams.reply(found)
+            case "cancel":
+                return await teams.reply(await teams.cancel(_given("askId", params.askId)))
+            case "list":
+                return {"conversations": await teams.conversations(params.team, None, _limit(params.limit))}
+            case "history":
+                return await teams.history(params.fromTeam, *_where(params), _limit(params.limit))
+            case "compact":
+                return await teams.compact(params.fromTeam, *_where(params))
+            case "archive" | "restore":
+                return await teams.archive(params.fromTeam, *_where(params), restore=params.operation == "restore")
+            case "reset":
+                return await teams.reset(params.fromTeam, *_where(params))
+
+    return Tool(
+        name="teams_session",
+        title="[Teams] Answers and conversations",
+        description=(
+            "result, wait or cancel an ask by askId; list conversations; history, compact, archive, restore or reset"
+            " the one with team (fromTeam, threadId). Thought sessions are the tool session."
+        ),
+        params=SessionParams,
+        output={**OUTPUT, "conversations": {"type": "array"}, "conversation": {"type": "object"}},
+        handler=handle,
+        toolset="teams",
+    )
+
+
+def _where(params: SessionParams) -> tuple[str, str | None]:
+    return _given("team", params.team), params.threadId
+
+
+def _given(field: str, value: str | None) -> str:
+    if value is None:
+        raise BadInput(field, "is required by this operation")
+    return value
+
+
+def _timeout(value: int | None) -> int:
+    if value is None:
+        return DEFAULT_TIMEOUT_MS
+    if not 0 <= value <= LONGEST_TIMEOUT_MS:
+        raise BadInput("timeout", f"must be 0 to {LONGEST_TIMEOUT_MS} ms")
+    return value
+
+
+def _limit(value: int | None) -> int:
+    if value is None:
+        return 20
+    if not 1 <= value <= 100:
+        raise BadInput("limit", "must be 1 to 100")
+    return value

@@ -1,0 +1,317 @@
+"""What every kind of agent promises, tried on each with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.agents.agent_world import (
+    LINGERING,
+    WAIT,
+    Life,
+    World,
+    eventually,
+    family,
+    gone,
+    new_id,
+    parent_of,
+    quiet,
+    say,
+    turns_seen,
+    world,
+)
+
+from holdfast.errors import BadInput
+from holdfast.teams.agents.errors import AgentBusy, AgentDied, SessionInUse, SessionMissing
+
+
+@pytest.fixture(params=["echo", "claude"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    with world(request.param, tmp_path) as made:
+        yield made
+
+
+def run(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
+    """Play a scenario; the world is closed and no process is left."""
+
+    async def play() -> None:
+        try:
+            await scenario()
+        finally:
+            await made.close()
+
+    before = set(psutil.Process().children(recursive=True))
+    asyncio.run(play())
+    left = [process for process in psutil.Process().children(recursive=True) if process not in before]
+    assert left == []
+
+
+def test_a_conversation_goes_on_within_a_process_and_after_it(made: World) -> None:
+    async def scenario() -> None:
+        agent, name = made.agent(), new_id()
+        session = await agent.open(made.spec(), name, resume=False)
+        first, second = await say(session, "one"), await say(session, "two")
+        assert (turns_seen(first), turns_seen(second)) == (1, 2)
+        assert "two" in second.text
+        assert {first.session_id, second.session_id, session.session_id} == {name}
+        assert not first.is_error
+        await session.close()
+        assert (session.alive, session.pid) == (False, None)
+
+        resumed = await agent.open(made.spec(), name, resume=True)
+        third = await say(resumed, "three")
+        assert (turns_seen(third), third.session_id) == (3, name)
+        await resumed.close()
+        assert name in [found.session_id for found in await agent.list_sessions(made.spec())]
+
+    run(made, scenario)
+
+
+def test_two_sessions_of_one_project_never_leak(made: World) -> None:
+    async def scenario() -> None:
+        agent = made.agent()
+        sessions = [await agent.open(made.spec(), new_id(), resume=False) for _ in range(2)]
+        for number in (1, 2):
+            turns = await asyncio.gather(*(say(session, f"turn {number}") for session in sessions))
+            assert [turns_seen(turn) for turn in turns] == [number, number]
+        for session in sessions:
+            await session.close()
+
+    run(made, scenario)
+
+
+def test_an_unknown_session_cannot_be_resumed_and_a_known_one_not_created(made: World) -> None:
+    async def scenario() -> None:
+        agent, name = made.agent(), new_id()
+        with pytest.raises(SessionMissing):
+            await agent.open(made.spec(), name, resume=True)
+        with pytest.raises(SessionMissing):
+            await agent.open(made.spec(), name, resume=False, fork_of=new_id())
+        session = await agent.open(made.spec(), name, resume=False)
+        await say(session, "one")
+        with pytest.raises(SessionInUse):
+            await agent.open(made.spec(), name, resume=True)
+        await session.close()
+        with pytest.raises(SessionInUse):
+            await agent.open(made.spec(), name, resume=False)
+        await agent.delete_transcript(made.spec(), name)
+        with pytest.raises(SessionMissing):
+            await agent.open(made.spec(), name, resume=True)
+
+    run(made, scenario)
+
+
+def test_an_id_that_is_no_uuid_and_a_project_that_is_no_directory_are_refused(made: World) -> None:
+    async def scenario() -> None:
+        with pytest.raises(BadInput, match="session_id"):
+            await made.agent().open(made.spec(), "../../etc/passwd", resume=False)
+        spec = made.spec()
+        made.project.rmdir()
+        with pytest.raises(BadInput, match="project"):
+            await made.agent().open(spec, new_id(), resume=False)
+
+    run(made, scenario)
+
+
+def test_an_interrupted_turn_ends_at_once_and_the_session_stays_usable(made: World) -> None:
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), new_id(), resume=False)
+        await session.interrupt()  # nothing runs, nothing happens
+        life = Life()
+        turn = asyncio.create_task(session.send("sleep 600", life))
+        await life.seen()
+        with pytest.raises(AgentBusy):
+            await session.send("too early", quiet)
+        await session.interrupt()
+        ended = await asyncio.wait_for(turn, WAIT)
+        assert ended.interrupted
+        assert ended.is_error
+        assert "after" in (await say(session, "after")).text
+        await session.close()
+
+    run(made, scenario)
+
+
+def test_a_caller_that_gives_up_does_not_spoil_the_session(made: World) -> None:
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), new_id(), resume=False)
+        life = Life()
+        turn = asyncio.create_task(session.send("sleep 600", life))
+        await life.seen()
+        turn.cancel()
+        with pytest.raises(AgentBusy):
+            await session.send("too early", quiet)
+        await session.interrupt()
+        async with asyncio.timeout(WAIT):
+            while True:
+                try:
+                    answer = await session.send("after", quiet)
+                    break
+                except AgentBusy:
+                    await asyncio.sleep(0.02)
+        assert "after" in answer.text
+        await session.close()
+
+    run(made, scenario)
+
+
+def test_a_killed_agent_fails_its_turn_at_once(made: World) -> None:
+    async def scenario() -> None:
+        agent, name = made.agent(), new_id()
+        session = await agent.open(made.spec(), name, resume=False)
+        await say(session, "one")
+        life = Life()
+        turn = asyncio.create_task(session.send("sleep 600", life))
+        await life.seen()
+        assert session.pid is not None
+        members = family(session.pid)
+        os.kill(session.pid, signal.SIGKILL)
+        with pytest.raises(AgentDied):
+            await asyncio.wait_for(turn, WAIT)
+        assert eventually(lambda: gone(members))
+        assert not session.alive
+        with pytest.raises(AgentDied):
+            await session.send("still there?", quiet)
+        await session.close()
+        await session.close()
+
+        resumed = await agent.open(made.spec(), name, resume=True)
+        assert turns_seen(await say(resumed, "two")) >= 2
+        await resumed.close()
+
+    run(made, scenario)
+
+
+def test_an_agent_whose_guard_was_killed_does_not_live_on(made: World) -> None:
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), new_id(), resume=False)
+        life = Life()
+        turn = asyncio.create_task(session.send("sleep 600", life))
+        await life.seen()
+        assert session.pid is not None
+        members = family(session.pid)
+        members[0].kill()
+        with pytest.raises(AgentDied):
+            await asyncio.wait_for(turn, WAIT)
+        await session.close()
+        assert eventually(lambda: gone(members))
+
+    run(made, scenario)
+
+
+COMMANDS = ["/clear", "  /compact now", "/exit\nand more", "@/etc/passwd what is that?", "/help", "!ls", "#note"]
+
+
+def test_a_text_that_looks_like_a_command_arrives_as_text(made: World) -> None:
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), new_id(), resume=False)
+        for number, words in enumerate(COMMANDS, 1):
+            turn = await say(session, words)
+            assert turns_seen(turn) == number
+            assert words.strip() in turn.text
+        if made.model is not None:
+            assert "root:" not in made.model.requests[-1].text
+        await session.close()
+
+    run(made, scenario)
+
+
+def test_a_fork_goes_its_own_way_and_leaves_the_original_untouched(made: World) -> None:
+    async def scenario() -> None:
+        agent, name, copy = made.agent(), new_id(), new_id()
+        original = await agent.open(made.spec(), name, resume=False)
+        await say(original, "one")
+        fork = await agent.open(made.spec(), copy, resume=False, fork_of=name)
+        turn = await say(fork, "on the fork")
+        assert (turns_seen(turn), turn.session_id) == (2, copy)
+        assert turns_seen(await say(original, "two")) == 2
+        await fork.close()
+        await original.close()
+        again = await agent.open(made.spec(), copy, resume=True)
+        assert turns_seen(await say(again, "three")) == 3
+        await again.close()
+
+    run(made, scenario)
+
+
+def test_an_agents_error_is_told_as_one(made: World) -> None:
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), new_id(), resume=False)
+        turn = await say(session, "fail")
+        assert turn.is_error
+        assert "told to fail" in turn.text
+        assert not (await say(session, "again")).is_error
+        await session.close()
+
+    run(made, scenario)
+
+
+def test_closing_in_mid_turn_leaves_no_process(made: World) -> None:
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), new_id(), resume=False)
+        life = Life()
+        turn = asyncio.create_task(session.send("sleep 600", life))
+        await life.seen()
+        assert session.pid is not None
+        members = family(session.pid)
+        await session.close()
+        with pytest.raises(AgentDied):
+            await turn
+        assert gone(members)
+        assert not list((made.place / "data" / "locks").iterdir())
+
+    run(made, scenario)
+
+
+def test_nothing_of_an_agent_outlives_a_parent_that_was_killed(made: World) -> None:
+    words = ["one", f"run {LINGERING}" if made.kind == "claude" else "sleep 600"]
+    name = new_id()
+    parent = parent_of(made, name, words)
+    expected = 4 if made.kind == "claude" else 2  # guard, agent, the tool's shell and its command
+    assert eventually(lambda: len(family(parent.agent_pid)) >= expected)
+    members = family(parent.agent_pid)
+    parent.kill()
+    assert eventually(lambda: gone(members), 10.0)
+
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), name, resume=True)
+        assert turns_seen(await say(session, "again")) >= 2
+        await session.close()
+
+    run(made, scenario)
+
+
+PLACES = {"strange": "a.b/.c/_d_e/f  g/größe-日本-é", "long": "/".join(["d" * 60] * 4)}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_project_may_be_called_anything(made: World, name: str) -> None:
+    async def scenario() -> None:
+        project = made.place / "p" / PLACES[name]
+        await _twice(made, project)
+
+    run(made, scenario)
+
+
+def test_a_project_may_be_a_symbolic_link(made: World) -> None:
+    async def scenario() -> None:
+        real = made.place / "real"
+        real.mkdir()
+        link = made.place / "link"
+        link.symlink_to(real)
+        await _twice(made, link)
+
+    run(made, scenario)
+
+
+async def _twice(made: World, project: Path) -> None:
+    agent, name = made.agent(), new_id()
+    for number, resume in ((1, False), (2, True)):
+        session = await agent.open(made.spec(project=project), name, resume=resume)
+        assert turns_seen(await say(session, "here")) == number
+        await session.close()

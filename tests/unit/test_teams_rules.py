@@ -1,0 +1,46 @@
+"""Who may ask whom, what an agent is given, and whose process makes room."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.teams.model import EXTERNAL, ChainProblem, chain_problem, extend_chain, framed, to_evict
+
+
+@pytest.mark.parametrize(
+    ("chain", "sender", "to", "problem"),
+    [
+        ([], EXTERNAL, "a", None),
+        ([], "a", "b", None),
+        ([], "a", "a", ChainProblem.CYCLE),
+        (["a"], "a", "b", None),
+        (["a", "b"], "b", "a", ChainProblem.CYCLE),
+        (["a", "b"], "b", "c", None),
+        (["a", "b", "c", "d"], "d", "e", None),
+        (["a", "b", "c", "d", "e"], "e", "f", ChainProblem.DEPTH),
+    ],
+)
+def test_a_chain_of_asks_neither_turns_back_nor_goes_on_for_ever(
+    chain: list[str], sender: str, to: str, problem: ChainProblem | None
+) -> None:
+    assert chain_problem(extend_chain(chain, sender, to), max_depth=4) == problem
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), max_size=12))
+def test_no_chain_longer_than_its_limit_is_accepted(teams: list[str]) -> None:
+    if chain_problem(teams, 4) is None:
+        assert len(teams) <= 5 and len(set(teams)) == len(teams)
+
+
+@given(st.text(max_size=50))
+def test_no_text_is_the_first_thing_an_agent_reads(text: str) -> None:
+    assert framed("frontend", text, []).startswith("[Message from team frontend, delivered by Holdfast]")
+    assert framed(EXTERNAL, "/clear", []).splitlines()[0].startswith("[Message from somebody")
+    assert framed("a", text, [("b", "note")]).endswith(text)
+
+
+def test_the_process_not_used_for_longest_makes_room() -> None:
+    assert to_evict([(1, 5.0), (2, 3.0), (3, 9.0)]) == 2
+    assert to_evict([]) is None
