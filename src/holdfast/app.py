@@ -63,6 +63,8 @@ class App:
             "pause": self._pause,
             "unpause": self._unpause,
             "teams-stats": self._team_figures,
+            "teams-found": self._found_sessions,
+            "teams-adopt": self._adopt_session,
             "permissions": self._permissions,
             "permit": self._permit,
             "key-create": self._create_key,
@@ -103,6 +105,14 @@ class App:
 
     async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.teams.figures()
+
+    async def _found_sessions(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        return {"sessions": await self.teams.found()}
+
+    async def _adopt_session(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        return await self.teams.adopt(args["team"], args["session"], args.get("from"), args.get("thread"))
 
     async def _permissions(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"requests": await self.teams.runner.permissions.open()}

@@ -158,6 +158,7 @@ class Daemon:
         self._supervisor.every("flush", FLUSH_SECONDS, app.connections.flush, first=FLUSH_SECONDS)
         self._supervisor.every("connections", REST_SECONDS, app.connections.sweep, first=REST_SECONDS)
         self._supervisor.start("teams", app.teams.runner.run)
+        self._supervisor.start("teams: discovery", app.teams.discover)
         self._supervisor.every("teams: leases", RENEW_S, app.teams.runner.renew, first=RENEW_S)
         self._supervisor.every("teams: processes", TEAM_SECONDS, app.teams.runner.look_after)
         self._supervisor.every("teams: teams.json", TEAM_SECONDS, app.teams.refresh)

@@ -186,24 +186,29 @@ class Parent:
         self.process.wait()
 
 
-def parent_of(made: World, session_id: str, words: list[str], *, resume: bool = False) -> Parent:
-    """Start a parent that says these words to an agent; it has had answers to all but the last one."""
+def parent_of(made: World, session_id: str, words: list[str]) -> Parent:
+    """A parent that says these words to an agent; it has had answers to all but the last one."""
+    process = starting_parent(made, session_id, words)
+    assert process.stdout is not None
+    return Parent(process, int(process.stdout.readline()))
+
+
+def starting_parent(made: World, session_id: str, words: list[str]) -> subprocess.Popen[str]:
+    """A parent that has only just begun to start its agent."""
     task = {"kind": made.kind, "place": str(made.place), "env": made.env, "id": session_id, "words": words}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.agents.agent_world", json.dumps({**task, "resume": resume})],
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.agents.agent_world", json.dumps(task)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": "src"},
     )
-    assert process.stdout is not None
-    return Parent(process, int(process.stdout.readline()))
 
 
 async def _hold(task: dict[str, Any]) -> None:
     made = World(task["kind"], Path(task["place"]), task["env"])
     spec = made.spec(skip_permissions=True)
-    session = await made.agent().open(spec, task["id"], resume=task["resume"])
+    session = await made.agent().open(spec, task["id"], resume=False)
     *before, last = task["words"]
     for words in before:
         await say(session, words)

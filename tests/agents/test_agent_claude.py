@@ -69,20 +69,21 @@ def test_what_a_turn_costs_is_counted_once_also_after_a_resume(made: World) -> N
     run(made, scenario)
 
 
-@pytest.mark.parametrize("decision", [True, False, None])
-def test_a_tool_that_no_rule_allows_waits_for_permission(made: World, decision: bool | None) -> None:
-    asked: list[tuple[str, dict[str, Any]]] = []
+def test_a_tool_that_no_rule_allows_waits_for_permission(made: World) -> None:
+    decisions = {"touch yes": True, "touch no": False, "touch undecided": None}
+    asked: list[tuple[str, str]] = []
 
     async def permission(tool: str, arguments: dict[str, Any]) -> bool | None:
-        asked.append((tool, arguments))
-        return decision
+        asked.append((tool, arguments["command"]))
+        return decisions[arguments["command"]]
 
     async def scenario() -> None:
         session = await made.agent().open(made.spec(permission=permission), new_id(), resume=False)
-        await say(session, "run touch marked")
-        assert [(tool, arguments["command"]) for tool, arguments in asked] == [("Bash", "touch marked")]
-        assert (made.project / "marked").exists() is (decision is True)
+        for command in decisions:
+            await say(session, f"run {command}")
         await session.close()
+        assert asked == [("Bash", command) for command in decisions]
+        assert [path.name for path in made.project.iterdir()] == ["yes"]
 
     run(made, scenario)
 

@@ -22,6 +22,7 @@ from tests.agents.agent_world import (
     parent_of,
     quiet,
     say,
+    starting_parent,
     turns_seen,
     world,
 )
@@ -281,6 +282,23 @@ def test_nothing_of_an_agent_outlives_a_parent_that_was_killed(made: World) -> N
     async def scenario() -> None:
         session = await made.agent().open(made.spec(), name, resume=True)
         assert turns_seen(await say(session, "again")) >= 2
+        await session.close()
+
+    run(made, scenario)
+
+
+def test_a_parent_that_was_killed_while_its_agent_started_leaves_nothing(made: World) -> None:
+    name = new_id()
+    with starting_parent(made, name, ["one"]) as parent:
+        process = psutil.Process(parent.pid)
+        assert eventually(lambda: bool(process.children()))
+        members = process.children(recursive=True)
+        parent.kill()
+    assert eventually(lambda: gone(members), 10.0)
+
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), name, resume=False)
+        assert turns_seen(await say(session, "one")) == 1
         await session.close()
 
     run(made, scenario)

@@ -73,8 +73,11 @@ def test_it_goes_on_without_its_file_its_configuration_and_at_another_place(
         (made.config / ".credentials.json").write_text('{"claudeAiOauth": {"accessToken": "secret"}}')
         assert await turn_in(made, here, name, resume=False) == 1
         the_file(made, name).unlink()
-        assert await turn_in(made, here, name) == 2
+        session = await made.agent().open(here, name, resume=True)
+        assert turns_seen(await say(session, "go on")) == 2
         assert the_file(made, name).exists()
+        assert list(temporary.iterdir()) == [], "the agent was moved to a configuration directory of its own"
+        await session.close()
         shutil.rmtree(made.config)
         assert await turn_in(made, here, name) == 3
 
@@ -95,7 +98,7 @@ def test_it_goes_on_without_its_file_its_configuration_and_at_another_place(
     assert list(made.place.rglob(".credentials.json")) == []
 
 
-@pytest.mark.parametrize("name", ["größe 日本 😀.x_y", "decomposed e\u0301", "/".join(["😀é" * 10 + "d" * 40] * 4)])
+@pytest.mark.parametrize("name", ["größe 日本 😀.x_y/decomposed e\u0301", "/".join(["😀é" * 10 + "d" * 40] * 4)])
 def test_files_are_restored_where_claude_code_itself_keeps_them(made: World, name: str) -> None:
     async def scenario() -> None:
         spec, session = made.spec(project=made.place / name), new_id()

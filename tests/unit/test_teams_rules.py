@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.teams.model import EXTERNAL, ChainProblem, chain_problem, extend_chain, framed, to_evict
+from holdfast.teams.model import (
+    EXTERNAL,
+    MAIN,
+    ChainProblem,
+    chain_problem,
+    extend_chain,
+    framed,
+    read_frame,
+    to_evict,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +45,15 @@ def test_no_chain_longer_than_its_limit_is_accepted(teams: list[str]) -> None:
 
 @given(st.text(max_size=50))
 def test_no_text_is_the_first_thing_an_agent_reads(text: str) -> None:
-    assert framed("frontend", text, []).startswith("[Message from team frontend, delivered by Holdfast]")
-    assert framed(EXTERNAL, "/clear", []).splitlines()[0].startswith("[Message from somebody")
-    assert framed("a", text, [("b", "note")]).endswith(text)
+    assert framed("frontend", MAIN, text, []).startswith("[Message from team frontend, delivered by Holdfast]")
+    assert framed(EXTERNAL, MAIN, "/clear", []).splitlines()[0].startswith("[Message from somebody")
+    assert framed("a", MAIN, text, [("b", "note")]).endswith(text)
+
+
+@pytest.mark.parametrize(("sender", "thread"), [("a", MAIN), (EXTERNAL, MAIN), ("a.b-c", "other"), (EXTERNAL, "x y")])
+def test_a_delivered_text_tells_its_conversation(sender: str, thread: str) -> None:
+    assert read_frame(framed(sender, thread, "hello", [])) == (sender, thread)
+    assert read_frame("hello " + framed(sender, thread, "hello", [])) is None
 
 
 def test_the_process_not_used_for_longest_makes_room() -> None:

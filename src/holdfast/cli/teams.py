@@ -38,6 +38,18 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_home(add)
     add.set_defaults(run=run_add)
 
+    found = verbs.add_parser("found", help="sessions on disk in the teams' projects that could be adopted")
+    add_home(found)
+    found.set_defaults(run=run_found)
+
+    adopt = verbs.add_parser("adopt", help="make a session on disk the conversation of a pair")
+    adopt.add_argument("team", metavar="TEAM", help="whose agent it is")
+    adopt.add_argument("session", metavar="SESSION", help="the session's id")
+    adopt.add_argument("--from", dest="sender", metavar="TEAM", help="who asks in it (default: somebody outside)")
+    adopt.add_argument("--thread", metavar="NAME", help="as which thread (default: main)")
+    add_home(adopt)
+    adopt.set_defaults(run=run_adopt)
+
     stats = verbs.add_parser("stats", help="messages, lifetimes, the most active pairs, tokens and cost")
     stats.add_argument("--json", action="store_true", help="print them as JSON")
     add_home(stats)
@@ -56,6 +68,26 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     check = verbs.add_parser("check", help="show every fault with its repair (exit status 1 if one keeps a team away)")
     add_home(check)
     check.set_defaults(run=run_check)
+
+
+def run_found(options: argparse.Namespace) -> int:
+    """List sessions that could be adopted."""
+    sessions = ask_or_do(settings_of(options), "teams-found", {}, show_progress)["sessions"]
+    for session in sessions:
+        print(
+            f"{session['team'][:20]:20} {session['sessionId']}  {session['modifiedAt'][:16]}  {session['title'][:60]}"
+        )
+    if not sessions:
+        print("No session on disk is free to be adopted.")
+    return 0
+
+
+def run_adopt(options: argparse.Namespace) -> int:
+    """Adopt a session."""
+    args = {"team": options.team, "session": options.session, "from": options.sender, "thread": options.thread}
+    made = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
+    print(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} goes on in session {made['sessionId']}.")
+    return 0
 
 
 def run_stats(options: argparse.Namespace) -> int:

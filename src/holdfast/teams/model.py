@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -56,6 +57,10 @@ class Conversation:
     message_count: int
     compacted_count: int
     note: str | None
+    fork_of: str | None
+    """The session whose copy this one begins as."""
+    summary: str | None
+    """What the conversation was about before it was begun afresh."""
     lease_by: str | None
     lease_until: int | None
     agent_pid: int | None
@@ -124,10 +129,25 @@ def to_evict(idle: Sequence[tuple[int, float]]) -> int | None:
     return min(idle, key=lambda entry: entry[1])[0] if idle else None
 
 
-def framed(sender: str, text: str, notices: Sequence[tuple[str, str]]) -> str:
+_FRAME = re.compile(
+    r"\[Message from (?:team (?P<team>[A-Za-z0-9._-]{1,64})|somebody outside the teams)"
+    r"(?: in thread (?P<thread>[^\]\n]{1,64}))?, delivered by Holdfast\]"
+)
+
+
+def read_frame(text: str) -> tuple[str, str] | None:
+    """The sender and the thread of a text that Holdfast delivered; this is how a lost conversation is linked again."""
+    match = _FRAME.match(text)
+    return (match["team"] or EXTERNAL, match["thread"] or MAIN) if match else None
+
+
+def framed(sender: str, thread: str, text: str, notices: Sequence[tuple[str, str]], summary: str | None = None) -> str:
     """The text as the agent gets it: with its sender's name, and so that it can never be a command."""
     who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
-    parts = [f"[Message from {who}, delivered by Holdfast]"]
+    where = "" if thread == MAIN else f" in thread {thread}"
+    parts = [f"[Message from {who}{where}, delivered by Holdfast]"]
+    if summary:
+        parts.append(f"[What this conversation was about so far: {summary}]")
     parts += [f"[Notice from {f'team {name}' if name else 'outside'}: {note}]" for name, note in notices]
     return "\n".join([*parts, "", text])
 

@@ -35,6 +35,7 @@ class Pool:
     def __init__(self, closed: Callable[[int], Awaitable[None]]) -> None:
         self._slots: dict[int, Slot] = {}
         self._opening = 0
+        self._turns: dict[int, asyncio.Lock] = {}
         self._closed = closed
         self._changing = asyncio.Lock()
 
@@ -55,11 +56,25 @@ class Pool:
             slot.parked = parked
 
     async def take(self, conversation: Conversation, limit: int, open_session: Open) -> Slot:
-        """The conversation's process, warm or newly opened; idle ones of others make room."""
+        """The conversation's process, warm or newly opened; idle ones of others make room.
+
+        Whoever has it has it alone, until it is given back or discarded.
+        """
+        turn = self._turns.setdefault(conversation.id, asyncio.Lock())
+        await turn.acquire()
+        try:
+            slot = await self._warm_or_opened(conversation, limit, open_session)
+        except BaseException:
+            turn.release()
+            raise
+        slot.busy, slot.used_at = True, time.monotonic()
+        return slot
+
+    async def _warm_or_opened(self, conversation: Conversation, limit: int, open_session: Open) -> Slot:
         async with self._changing:
             slot = self._slots.get(conversation.id)
             if slot is not None and slot.session.alive:
-                slot.busy, slot.used_at = True, time.monotonic()
+                slot.busy = True
                 return slot
             if slot is not None:
                 await self._drop(slot)
@@ -78,13 +93,20 @@ class Pool:
         return slot
 
     def give_back(self, slot: Slot) -> None:
-        """The ask is done; the process stays warm."""
-        slot.busy, slot.parked, slot.used_at = False, False, time.monotonic()
+        """The work is done; the process stays warm."""
+        slot.used_at = time.monotonic()
+        self._release(slot)
 
     async def discard(self, slot: Slot) -> None:
         """The process is of no use any more."""
         async with self._changing:
             await self._drop(slot)
+        self._release(slot)
+
+    def _release(self, slot: Slot) -> None:
+        if slot.busy:
+            slot.busy = slot.parked = False
+            self._turns[slot.conversation_id].release()
 
     async def close_idle(self, idle_seconds: float) -> None:
         """End processes that had nothing to do for a while, and forget those that died."""

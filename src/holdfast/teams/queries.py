@@ -91,6 +91,51 @@ def set_session(tx: Tx, conversation_id: int, session_id: str, *, begun: bool, n
     )
 
 
+def adopt(tx: Tx, from_team: str, to_team: str, thread: str, session_id: str) -> Conversation:
+    """Make a session that lies on disk the conversation of this pair and thread."""
+    made = begin(tx, from_team, to_team, thread)
+    tx.run(
+        "UPDATE conversations SET session_id = :session, begun = 1, fork_of = NULL, summary = NULL WHERE id = :id",
+        session=session_id,
+        id=made.id,
+    )
+    tx.emit("teams.adopted", str(made.id), {"session": session_id})
+    return conversation(tx, made.id) or made
+
+
+def known_sessions(tx: Tx, to_team: str) -> set[str]:
+    """The sessions that a team's conversations are in."""
+    return {row["session_id"] for row in tx.all("SELECT session_id FROM conversations WHERE to_team = :t", t=to_team)}
+
+
+def copy_of(tx: Tx, original: Conversation, thread: str) -> Conversation:
+    """A new thread that begins as a copy of another conversation."""
+    made = begin(tx, original.from_team, original.to_team, thread)
+    tx.run("UPDATE conversations SET fork_of = :origin WHERE id = :id", origin=original.session_id, id=made.id)
+    return conversation(tx, made.id) or made
+
+
+def begin_afresh(tx: Tx, conversation_id: int, session_id: str, summary: str) -> None:
+    """The conversation goes on in a new session that is told what the old one was about."""
+    tx.run(
+        "UPDATE conversations SET session_id = :session, begun = 0, summary = :summary, status = 'active',"
+        " compacted_count = message_count, fork_of = NULL WHERE id = :id",
+        session=session_id,
+        summary=summary,
+        id=conversation_id,
+    )
+
+
+def busiest(tx: Tx, limit: int) -> list[Conversation]:
+    """The conversations with the most messages."""
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations WHERE begun = 1 AND status = 'active'"
+        " ORDER BY message_count DESC, id LIMIT :limit",
+        limit=limit,
+    )
+    return [found for row in rows if (found := _conversation(row))]
+
+
 def mark_begun(tx: Tx, conversation_id: int, pid: int | None) -> None:
     """The agent has this conversation's session, in this process."""
     tx.run("UPDATE conversations SET begun = 1, agent_pid = :pid WHERE id = :id", pid=pid, id=conversation_id)

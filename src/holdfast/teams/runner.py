@@ -10,15 +10,16 @@ import signal
 import time
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from holdfast.errors import HoldfastError, StoreError
 from holdfast.store import Store, Tx
 from holdfast.teams import queries
-from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, Turn
-from holdfast.teams.agents.errors import AgentDied, SessionInUse, SessionMissing
+from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, Compaction, FoundSession, Turn
+from holdfast.teams.agents.errors import AgentDied, CompactionFailed, SessionInUse, SessionMissing
 from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent, SessionCreationError
-from holdfast.teams.model import ATTEMPTS, Ask, AskStatus, Conversation, ConversationStatus, framed
+from holdfast.teams.model import ATTEMPTS, Ask, AskStatus, Conversation, ConversationStatus, framed, read_frame
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.pool import Pool, Slot
 from holdfast.teams.roster import Roster
@@ -27,6 +28,11 @@ from holdfast.teams.team import Team
 DAY_MS = 24 * 3_600_000
 GONE_SECONDS = 5.0
 LOOK_SECONDS = 10.0
+NEARLY_FULL = 0.85
+SUMMARISE = (
+    "Summarise this conversation for whoever continues it: what was asked, what was answered and decided, what is open."
+    " Answer with the summary alone."
+)
 LOST = "The earlier conversation could not be found any more; this is a fresh one."
 
 logger = logging.getLogger(__name__)
@@ -122,7 +128,12 @@ class Runner:
         slot, _ = await self._slot(team, conversation)
         try:
             done = await slot.session.compact()
-        finally:
+        except CompactionFailed:
+            done = await self._sum_up(conversation, slot)
+        except BaseException:
+            await self.pool.discard(slot)
+            raise
+        else:
             self.pool.give_back(slot)
 
         def write(tx: Tx) -> None:
@@ -131,6 +142,48 @@ class Runner:
 
         await self._store.write(write)
         return done.pre_tokens, done.post_tokens
+
+    async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
+        """Where compaction fails the agent itself says what mattered, and the conversation goes on in a new session."""
+        try:
+            turn = await self._turn(slot.session, SUMMARISE)
+            if turn.is_error or not turn.text.strip():
+                raise AgentFailed("The conversation could be neither compacted nor summed up.")
+            session_id = str(uuid.uuid4())
+            await self._store.write(
+                lambda tx: queries.begin_afresh(tx, conversation.id, session_id, turn.text[:20_000])
+            )
+            return Compaction(turn.context_tokens, None)
+        finally:
+            await self.pool.discard(slot)
+
+    async def warm_up(self) -> None:
+        """Open the processes of the most used conversations; no model is asked."""
+        for conversation in await self._store.read(lambda tx: queries.busiest(tx, self._roster.settings.warm_up)):
+            team = self._roster.teams.get(conversation.to_team)
+            if team is not None and self._can_run(team) and self._has_room:
+                slot, _ = await self._slot(team, conversation)
+                self.pool.give_back(slot)
+
+    async def found(self, team: Team) -> list[FoundSession]:
+        """The project's sessions on this machine that no conversation is in."""
+        if not self._can_run(team):
+            return []
+        known = await self._store.read(lambda tx: queries.known_sessions(tx, team.name))
+        spec = AgentSpec(project=team.project, env={**self._env, **team.env})
+        return [
+            session for session in await self._agents[team.agent].list_sessions(spec) if session.session_id not in known
+        ]
+
+    async def relink(self) -> int:
+        """Conversations that the store has lost are linked again from what the transcripts say."""
+        linked = 0
+        for team in list(self._roster.teams.values()):
+            for session in await self.found(team):
+                frame = read_frame(session.first_prompt or "")
+                if frame is not None:
+                    linked += await self._store.write(partial(_relink, team.name, *frame, session.session_id))
+        return linked
 
     async def cancel(self, ask: Ask) -> None:
         """Interrupt the turn of an ask that was cancelled."""
@@ -217,6 +270,9 @@ class Runner:
                 # A first turn that never came to its end may have left nothing, and then nothing was lost.
                 note = LOST if conversation.message_count else None
                 return await self._begin(agent, spec, conversation, str(uuid.uuid4()), note), note
+        if conversation.fork_of is not None:
+            session = await agent.open(spec, conversation.session_id, resume=False, fork_of=conversation.fork_of)
+            return session, None
         return await self._begin(agent, spec, conversation, conversation.session_id, None), None
 
     async def _begin(
@@ -262,7 +318,8 @@ class Runner:
             queries.mark_shown(tx, [notice["id"] for notice in notices])
             return [(notice["from_team"], notice["text"]) for notice in notices]
 
-        return framed(conversation.from_team, ask.text, await self._store.write(write))
+        summary = None if conversation.begun else conversation.summary
+        return framed(conversation.from_team, conversation.thread, ask.text, await self._store.write(write), summary)
 
     async def _turn(self, session: AgentSession, text: str) -> Turn:
         """One turn; given up when the agent shows no sign of life for too long."""
@@ -299,6 +356,9 @@ class Runner:
     # -- outcomes -----------------------------------------------------------------------------------------------------
 
     async def _answered(self, ask: Ask, token: str, turn: Turn, note: str | None) -> None:
+        full = bool(
+            turn.context_tokens and turn.context_window and turn.context_tokens > NEARLY_FULL * turn.context_window
+        )
         values: dict[str, Any] = {
             "answer": turn.text,
             "note": " ".join(filter(None, (ask.note, note))) or None,
@@ -311,6 +371,8 @@ class Runner:
         def write(tx: Tx) -> None:
             if queries.finish(tx, ask, token, AskStatus.ANSWERED, **values):
                 queries.used(tx, ask.conversation_id, 2)
+                if full:
+                    queries.set_status(tx, ask.conversation_id, ConversationStatus.COMPACT_PENDING)
 
         await self._store.write(write)
 
@@ -352,6 +414,14 @@ def _is_running(pid: int) -> bool:
     except (ProcessLookupError, PermissionError):
         return False
     return True
+
+
+def _relink(to_team: str, sender: str, thread: str, session_id: str, tx: Tx) -> int:
+    """Link a session to its pair, unless the pair has a conversation of its own already."""
+    if queries.between(tx, sender, to_team, thread) is not None:
+        return 0
+    queries.adopt(tx, sender, to_team, thread, session_id)
+    return 1
 
 
 def _again(tx: Tx, ask: Ask, why: str) -> None:

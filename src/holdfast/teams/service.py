@@ -68,6 +68,13 @@ class Teams:
         self.runner.use(self.roster)
         await self.runner.start()
 
+    async def discover(self) -> None:
+        """After the start, without holding it up: link what the store lost, and warm up what is used most."""
+        linked = await self.runner.relink()
+        if linked:
+            logger.warning("%d conversations were linked again from their transcripts", linked)
+        await self.runner.warm_up()
+
     # -- asking -------------------------------------------------------------------------------------------------------
 
     async def ask(
@@ -258,6 +265,51 @@ class Teams:
             raise Conflict("The conversation has not begun.")
         before, after = await self.runner.compact(conversation)
         return view({"status": "compacted", "tokensBefore": before, "tokensAfter": after})
+
+    async def fork(
+        self, from_team: str | None, to_team: str, thread: str | None, new_thread: str | None
+    ) -> dict[str, Any]:
+        """A copy of a conversation as a thread of its own; the original stays as it is."""
+        original = await self._existing(from_team, to_team, thread)
+        if not original.begun:
+            raise Conflict("The conversation has not begun.")
+        name = _thread(new_thread or f"fork-{original.id}-{original.message_count}")
+        if await self._store.read(lambda tx: queries.between(tx, original.from_team, to_team, name)) is not None:
+            raise Conflict(f"There is a thread {name} already.", recovery="Name another with newThreadId.")
+        made = await self._store.write(lambda tx: queries.copy_of(tx, original, name))
+        return {
+            "conversation": _conversation_view(made),
+            "terminal": f"claude --resume {original.session_id} --fork-session",
+        }
+
+    async def found(self) -> list[dict[str, Any]]:
+        """Sessions on disk that could be adopted."""
+        return [
+            view(
+                {
+                    "team": team.name,
+                    "sessionId": session.session_id,
+                    "title": session.title,
+                    "modifiedAt": iso(session.modified_at),
+                }
+            )
+            for team in self.roster.teams.values()
+            for session in await self.runner.found(team)
+        ]
+
+    async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> dict[str, Any]:
+        """Make a session that lies on disk the conversation of a pair."""
+        self._known(to_team, "team")
+        if from_team is not None:
+            self._known(from_team, "fromTeam")
+        if session_id not in {session.session_id for session in await self.runner.found(self.roster.teams[to_team])}:
+            raise NotFound(f"There is no free session {session_id[:64]} in {to_team}'s project.")
+        name = _thread(thread)
+        sender = from_team or EXTERNAL
+        if await self._store.read(lambda tx: queries.between(tx, sender, to_team, name)) is not None:
+            raise Conflict("That pair has a conversation already.", recovery="Name another thread.")
+        made = await self._store.write(lambda tx: queries.adopt(tx, sender, to_team, name, session_id))
+        return {"conversation": _conversation_view(made)}
 
     async def reset(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
         """The next ask begins a fresh session; the old one stays where it is."""

@@ -54,11 +54,12 @@ class StatusParams(Params):
 class SessionParams(Params):
     """What `teams_session` takes."""
 
-    operation: Literal["result", "wait", "cancel", "history", "compact", "archive", "restore", "reset", "list"]
+    operation: Literal["result", "wait", "cancel", "history", "compact", "fork", "archive", "restore", "reset", "list"]
     askId: str | None = None
     team: str | None = None
     fromTeam: str | None = None
     threadId: str | None = None
+    newThreadId: str | None = None
     timeout: int | None = None
     limit: int | None = None
 
@@ -199,6 +200,8 @@ def _session(teams: Teams) -> Tool:
                 return await teams.history(params.fromTeam, *_where(params), _limit(params.limit))
             case "compact":
                 return await teams.compact(params.fromTeam, *_where(params))
+            case "fork":
+                return await teams.fork(params.fromTeam, *_where(params), params.newThreadId)
             case "archive" | "restore":
                 return await teams.archive(params.fromTeam, *_where(params), restore=params.operation == "restore")
             case "reset":
@@ -208,8 +211,8 @@ def _session(teams: Teams) -> Tool:
         name="teams_session",
         title="[Teams] Answers and conversations",
         description=(
-            "result, wait or cancel an ask by askId; list conversations; history, compact, archive, restore or reset"
-            " the one with team (fromTeam, threadId). Thought sessions are the tool session."
+            "result, wait or cancel an ask by askId; list conversations; history, compact, fork, archive, restore or"
+            " reset the one with team (fromTeam, threadId). Thought sessions are the tool session."
         ),
         params=SessionParams,
         output={**OUTPUT, "conversations": {"type": "array"}, "conversation": {"type": "object"}},

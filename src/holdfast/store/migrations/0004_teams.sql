@@ -12,6 +12,8 @@ CREATE TABLE conversations (
     message_count BIGINT NOT NULL,
     compacted_count BIGINT NOT NULL,
     note TEXT,
+    fork_of TEXT,
+    summary TEXT,
     lease_by TEXT,
     lease_until BIGINT,
     agent_pid BIGINT,
