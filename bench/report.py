@@ -32,9 +32,15 @@ class Effort:
     """Starts of the daemon with each store."""
     http_calls: int = 50
     """Thoughts of each HTTP client."""
+    pairs: int = 7
+    """New pairs of teams."""
+    turns: int = 60
+    """Turns of a warm agent."""
 
 
-QUICK = Effort(starts=3, calls=30, edge=30, length=2_000, sessions=200, loads=10, daemon_starts=2, http_calls=3)
+QUICK = Effort(
+    starts=3, calls=30, edge=30, length=2_000, sessions=200, loads=10, daemon_starts=2, http_calls=3, pairs=2, turns=5
+)
 """Enough to see that the benchmarks work; the numbers say nothing."""
 
 

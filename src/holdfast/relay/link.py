@@ -194,6 +194,8 @@ class Link:
         self._look_again(now)
 
     def _start_daemon(self, now: float) -> None:
+        if "HOLDFAST_MANAGED" in os.environ:
+            return  # whatever a managed agent starts ends with it: its relay waits for a daemon that others start
         pause = SPAWN_EVERY if self._session.impatient else min(IDLE_SPAWN, SPAWN_EVERY * 2**self._spawns)
         if self._spawned_at is not None and now < self._spawned_at + pause:
             return
