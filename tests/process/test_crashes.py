@@ -68,7 +68,7 @@ def _while_killing(
     threads = [threading.Thread(target=guarded, args=(step,)) for step in work]
     for thread in threads:
         thread.start()
-    chance = random.Random(20)  # noqa: S311 - any moment will do
+    chance = random.Random(20)
     try:
         for kill in range(kills):
             target = total * kill // kills + chance.randrange(max(1, total // kills))

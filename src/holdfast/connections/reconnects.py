@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections import Counter
 
@@ -26,6 +27,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.store import Store, Tx
 
 MINUTE_MS = 60_000
+SLOWED_S = 0.5
 
 
 class Reconnects:
@@ -71,7 +73,7 @@ class Reconnects:
         """Whether a token sent along with a call is good; it is not used up. Says also whether to offer a new one."""
         wait = self._limits.wait(session_id, attempt)
         if wait is not None:
-            return self._limited(session_id, attempt, wait)
+            return await self._limited(session_id, attempt, wait)
 
         def read(tx: Tx) -> tuple[Connection, bool] | Reason:
             claims = tokens.read(text, session_id, self._ring, tx.now())
@@ -97,7 +99,7 @@ class Reconnects:
         """Take up a connection; the token is used up and a new one is returned. `caller` is who it belongs to now."""
         wait = self._limits.wait(session_id, attempt)
         if wait is not None:
-            return self._limited(session_id, attempt, wait)
+            return await self._limited(session_id, attempt, wait)
 
         def write(tx: Tx) -> Reconnected | Reason:
             claims = tokens.read(text, session_id, self._ring, tx.now())
@@ -161,9 +163,11 @@ class Reconnects:
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
-    def _limited(self, session_id: str, attempt: Attempt, wait: int) -> Refused:
+    async def _limited(self, session_id: str, attempt: Attempt, wait: int) -> Refused:
+        """Refused without a look at the token, and slowly: a flood over one connection must not keep us busy."""
         if len(self._refused) < 1000:
             self._refused[session_id[:64], attempt] += 1
+        await asyncio.sleep(SLOWED_S)
         return Refused(Reason.RATE_LIMITED, wait)
 
     async def _refuse(self, action: str, session_id: str, attempt: Attempt, reason: Reason) -> Refused:

@@ -255,7 +255,8 @@ class Runner:
             return session
 
         slot = await self.pool.take(conversation, self._roster.settings.max_processes, open_session)
-        await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
+        if not conversation.begun or conversation.agent_pid != slot.session.pid:
+            await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
         return slot, notes[0] if notes else conversation.note
 
     async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
@@ -319,7 +320,9 @@ class Runner:
             return [(notice["from_team"], notice["text"]) for notice in notices]
 
         summary = None if conversation.begun else conversation.summary
-        return framed(conversation.from_team, conversation.thread, ask.text, await self._store.write(write), summary)
+        unseen = await self._store.read(lambda tx: queries.unseen_notices(tx, ask.to_team, limit=1))
+        notices = await self._store.write(write) if unseen else []
+        return framed(conversation.from_team, conversation.thread, ask.text, notices, summary)
 
     async def _turn(self, session: AgentSession, text: str) -> Turn:
         """One turn; given up when the agent shows no sign of life for too long."""

@@ -108,6 +108,8 @@ class ClaudeAgent:
     async def _start(self, spec: AgentSpec, session_id: str, start: dict[str, str], spent: float) -> ClaudeSession:
         from holdfast.teams.agents.claude_session import ClaudeSession
 
+        # The SDK would start the program once more only to ask its version; the session asks it after connecting.
+        os.environ.setdefault("CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK", "1")
         program = self._program(spec.env)
         if program is None:
             raise AgentUnavailable("There is no `claude` on PATH.", recovery="Install Claude Code.")
