@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/holdfast
 USERBIN := $(HOME)/.local/bin
 TESTS ?= tests
+EXTRAS ?= postgres
 
 .PHONY: python-is-new-enough help serve test check format bench install uninstall clean
 
@@ -23,7 +24,7 @@ python-is-new-enough:
 
 $(VENV)/serve.stamp: pyproject.toml | python-is-new-enough
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[postgres]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml $(VENV)/serve.stamp
@@ -52,7 +53,7 @@ bench: $(VENV)/dev.stamp
 
 install: | python-is-new-enough
 	@test -x $(DATA)/venv/bin/python || $(PYTHON) -m venv $(DATA)/venv
-	$(DATA)/venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade '.[postgres]'
+	$(DATA)/venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade '.[$(EXTRAS)]'
 	@mkdir -p $(USERBIN)
 	@ln -sf $(DATA)/venv/bin/holdfast $(USERBIN)/holdfast
 	@echo "Installed: $(USERBIN)/holdfast ($$($(USERBIN)/holdfast --version))"

@@ -140,8 +140,8 @@ class Daemon:
             since = await app.store.read(events.head)
             async for batch in events.follow(app.store, since):
                 await wire.announce(batch)
-                if any(event.kind.startswith("teams.") for event in batch):
-                    app.teams.runner.wake()
+                if app.store.engine == "postgres" and any(event.kind == "teams.asked" for event in batch):
+                    app.teams.runner.wake()  # somebody may have asked through another daemon
                 await asyncio.sleep(ANNOUNCE_SECONDS)
 
         async def check() -> None:

@@ -22,6 +22,17 @@ def world(tmp_path: Path) -> Iterator[World]:
             made.holdfast.close()
 
 
+def test_an_archived_conversations_files_are_deleted_on_request_only(world: World) -> None:
+    with world.caller() as caller:
+        session = _ask(caller, "backend", "one")["conversation"]["sessionId"]
+        caller.call("teams_session", operation="archive", team="backend")
+        assert list((world.config / "projects").rglob(f"{session}.jsonl"))
+        assert _turns(_ask(caller, "backend", "two")) == 2
+        caller.call("teams_session", operation="archive", team="backend", deleteFiles=True)
+        assert not list((world.config / "projects").rglob(f"{session}.jsonl"))
+        assert _turns(_ask(caller, "backend", "afresh")) == 1
+
+
 def test_a_fork_goes_its_own_way(world: World) -> None:
     with world.caller() as caller:
         _ask(caller, "backend", "one", fromTeam="frontend")

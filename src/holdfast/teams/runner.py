@@ -175,6 +175,15 @@ class Runner:
             session for session in await self._agents[team.agent].list_sessions(spec) if session.session_id not in known
         ]
 
+    async def delete(self, conversation: Conversation) -> None:
+        """Delete what the agent keeps of a conversation, on disk and in the store; the next ask begins afresh."""
+        team = self._roster.teams[conversation.to_team]
+        for slot in self.pool.slots:
+            if slot.conversation_id == conversation.id:
+                await self.pool.discard(slot)
+        await self._agents[team.agent].delete_transcript(self._spec(team, conversation), conversation.session_id)
+        await self._move(conversation, str(uuid.uuid4()), None)
+
     async def relink(self) -> int:
         """Conversations that the store has lost are linked again from what the transcripts say."""
         linked = 0
@@ -285,7 +294,10 @@ class Runner:
                 session = await agent.open(spec, tried, resume=False)
             except (SessionInUse, AgentDied) as error:
                 if attempt == 2:
-                    raise SessionCreationError(f"The agent could not begin a session: {error}") from error
+                    raise SessionCreationError(
+                        f"The agent could not begin a session: {error}",
+                        recovery="Ask again with a threadId of your own for a temporary conversation.",
+                    ) from error
                 tried = str(uuid.uuid4())
                 continue
             if tried != conversation.session_id:

@@ -125,8 +125,11 @@ class Teams:
                     return found
                 if progress is not None and now - told >= PROGRESS_SECONDS:
                     told = now
-                    await progress(now, await self._said(found))
+                    await progress(now, _said(found, await self._place(found)))
                 await news.wait(min(POLL_SECONDS, deadline - now))
+
+    async def _place(self, ask: Ask) -> int:
+        return await self._store.read(lambda tx: queries.place(tx, ask.row_id))
 
     def resume(self, managed: str | None) -> None:
         """A managed agent has its answer and goes on."""
@@ -164,30 +167,31 @@ class Teams:
 
     async def reply(self, found: Ask) -> dict[str, Any]:
         """An ask as it is told to an agent."""
-        conversation = await self._store.read(lambda tx: queries.conversation(tx, found.conversation_id))
         status = AskStatus(found.status)
         waiting = status is AskStatus.WAITING
+
+        def read(tx: Tx) -> tuple[Conversation | None, int | None]:
+            return (
+                queries.conversation(tx, found.conversation_id),
+                queries.place(tx, found.row_id) if waiting else None,
+            )
+
+        conversation, place = await self._store.read(read)
         return view(
             {
                 "status": status.value if status.done else "pending",
                 "askId": found.id,
                 "response": found.answer,
                 "error": found.error_code,
-                "message": found.error or (None if status.done else await self._said(found)),
+                "message": found.error or (None if status.done else _said(found, place)),
                 "note": found.note,
-                "place": await self._store.read(lambda tx: queries.place(tx, found.row_id)) if waiting else None,
+                "place": place,
                 "duration": found.duration_ms,
                 "tokens": view({"input": found.input_tokens, "output": found.output_tokens}) or None,
                 "costUsd": None if found.cost_microusd is None else found.cost_microusd / 1_000_000,
                 "conversation": _conversation_view(conversation) if conversation else None,
             }
         )
-
-    async def _said(self, found: Ask) -> str:
-        if found.status == AskStatus.RUNNING.value:
-            return f"{found.to_team} is working on it; the answer will wait under askId {found.id}."
-        place = await self._store.read(lambda tx: queries.place(tx, found.row_id))
-        return f"Waiting at place {place}; the answer will wait under askId {found.id}."
 
     async def status(self, team: str | None) -> dict[str, Any]:
         """Teams with their processes and queues."""
@@ -248,10 +252,14 @@ class Teams:
         }
 
     async def archive(
-        self, from_team: str | None, to_team: str, thread: str | None, *, restore: bool
+        self, from_team: str | None, to_team: str, thread: str | None, *, restore: bool, delete_files: bool = False
     ) -> dict[str, Any]:
-        """Put a conversation away, or take it up again."""
+        """Put a conversation away, or take it up again; its files are deleted only on request."""
         conversation = await self._existing(from_team, to_team, thread)
+        if delete_files:
+            if await self._store.read(lambda tx: queries.running_in(tx, conversation.id)) is not None:
+                raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
+            await self.runner.delete(conversation)
         status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
         await self._store.write(lambda tx: queries.set_status(tx, conversation.id, status))
         return {"conversation": _conversation_view(await self._existing(from_team, to_team, thread))}
@@ -355,6 +363,12 @@ class Teams:
         if found is None:
             raise NotFound("There is no such conversation.", recovery='teams_session {operation: "list"} lists them.')
         return found
+
+
+def _said(found: Ask, place: int | None) -> str:
+    if found.status == AskStatus.RUNNING.value:
+        return f"{found.to_team} is working on it; the answer will wait under askId {found.id}."
+    return f"Waiting at place {place}; the answer will wait under askId {found.id}."
 
 
 def _thread(thread: str | None) -> str:

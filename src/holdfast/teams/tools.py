@@ -60,6 +60,7 @@ class SessionParams(Params):
     fromTeam: str | None = None
     threadId: str | None = None
     newThreadId: str | None = None
+    deleteFiles: bool | None = None
     timeout: int | None = None
     limit: int | None = None
 
@@ -203,7 +204,14 @@ def _session(teams: Teams) -> Tool:
             case "fork":
                 return await teams.fork(params.fromTeam, *_where(params), params.newThreadId)
             case "archive" | "restore":
-                return await teams.archive(params.fromTeam, *_where(params), restore=params.operation == "restore")
+                if params.deleteFiles and params.operation == "restore":
+                    raise BadInput("deleteFiles", "goes with archive alone")
+                return await teams.archive(
+                    params.fromTeam,
+                    *_where(params),
+                    restore=params.operation == "restore",
+                    delete_files=bool(params.deleteFiles),
+                )
             case "reset":
                 return await teams.reset(params.fromTeam, *_where(params))
 

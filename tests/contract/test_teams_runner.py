@@ -1,0 +1,202 @@
+"""The runner and its pool on a tiny real agent: order, fairness, room, leases and failures, on both engines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.contract.conftest import Place
+
+from holdfast.caller import Caller, Era, Transport
+from holdfast.store import Store
+from holdfast.teams.agents.echo import EchoAgent
+from holdfast.teams.errors import AskCycle, UnknownTeam
+from holdfast.teams.model import LEASE_MS, Ask
+from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.runner import Runner
+from holdfast.teams.service import Teams
+
+pytestmark = pytest.mark.anyio
+
+CALLER = Caller(Transport.RELAY, Era.LEGACY, "agent:asker")
+PATIENCE_MS = 60_000
+
+
+class World:
+    """One daemon's teams."""
+
+    def __init__(self, place: Place, store: Store, name: str, **settings: Any) -> None:
+        home = place.home / name
+        home.mkdir(exist_ok=True)
+        teams = {}
+        for team in ("a", "b", "c"):
+            (place.home / team).mkdir(exist_ok=True)
+            teams[team] = {"project": str(place.home / team), "agent": "echo"}
+        (home / "teams.json").write_text(json.dumps({"settings": settings, "teams": teams}))
+        self.store = store
+        agent = EchoAgent(place.home, place.home / "transcripts")
+        self.runner = Runner(store, name, {"echo": agent}, {})
+        self.teams = Teams(store, RosterFile(home), self.runner)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        await self.teams.start()
+        self._task = asyncio.create_task(self.runner.run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.runner.stop()
+
+    async def ask(self, to: str, text: str, **more: Any) -> Ask:
+        return await self.teams.ask(CALLER, to, text, **more)
+
+    async def answer(self, ask: Ask) -> Ask:
+        return await self.teams.wait(ask.id, PATIENCE_MS)
+
+
+@asynccontextmanager
+async def _world(place: Place, name: str = "one", **settings: Any) -> AsyncIterator[World]:
+    store = place.open()
+    world = World(place, store, name, **settings)
+    await world.start()
+    try:
+        yield world
+    finally:
+        await world.stop()
+        await store.close()
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError("it never came true")
+        await asyncio.sleep(0.01)
+
+
+async def test_asks_of_one_conversation_are_answered_in_order(place: Place) -> None:
+    async with _world(place) as world:
+        asks = [await world.ask("a", f"n{n}") for n in range(10)]
+        answers = [await world.answer(ask) for ask in asks]
+        assert [answer.status for answer in answers] == ["answered"] * 10
+        assert [answer.answer.split(":")[0] for answer in answers if answer.answer] == [
+            f"echo {n}" for n in range(1, 11)
+        ]
+        assert len({answer.conversation_id for answer in answers}) == 1
+
+
+async def test_a_long_queue_does_not_hold_up_other_conversations(place: Place) -> None:
+    async with _world(place, maxProcesses=1) as world:
+        many = [await world.ask("a", "sleep 0.05", thread="long") for _ in range(10)]
+        late = await world.answer(await world.ask("b", "quick"))
+        first = await world.teams.find(many[0].id)
+        last = await world.answer(many[-1])
+        assert late.finished_at is not None and last.finished_at is not None and first.finished_at is not None
+        assert first.finished_at <= late.finished_at < last.finished_at
+
+
+async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: Place) -> None:
+    async with _world(place, maxProcesses=2) as world:
+        most = 0
+
+        async def watch() -> None:
+            nonlocal most
+            while True:
+                most = max(most, len(world.runner.pool.slots))
+                await asyncio.sleep(0.005)
+
+        watching = asyncio.create_task(watch())
+        asks = [await world.ask("abc"[n % 3], "sleep 0.05", thread=f"t{n}") for n in range(12)]
+        answers = [await world.answer(ask) for ask in asks]
+        watching.cancel()
+        assert {answer.status for answer in answers} == {"answered"}
+        assert {answer.attempts for answer in answers} == {1}
+        assert 1 <= most <= 2
+
+
+async def test_idle_processes_end_and_the_conversation_goes_on(place: Place) -> None:
+    async with _world(place, idleTimeout=1000) as world:
+        await world.answer(await world.ask("a", "one"))
+        assert len(world.runner.pool.slots) == 1
+        await asyncio.sleep(1.1)
+        await world.runner.look_after()
+        assert world.runner.pool.slots == []
+        again = await world.answer(await world.ask("a", "two"))
+        assert again.answer is not None and again.answer.startswith("echo 2")
+
+
+async def test_an_agent_that_dies_twice_is_a_typed_failure(place: Place) -> None:
+    async with _world(place) as world:
+        await world.answer(await world.ask("a", "fine"))
+        lost = await world.answer(await world.ask("a", "die"))
+        assert (lost.status, lost.error_code, lost.attempts) == ("failed", "E_AGENT_DIED", 2)
+        failed = await world.answer(await world.ask("a", "fail"))
+        assert (failed.status, failed.error_code) == ("failed", "E_AGENT_ERROR")
+        assert (await world.answer(await world.ask("a", "fine again"))).status == "answered"
+
+
+async def test_a_dead_daemons_asks_are_taken_over_when_its_leases_end(place: Place) -> None:
+    store = place.open()
+    dead = World(place, store, "dead")
+    await dead.teams.start()
+    ask = await dead.ask("a", "left behind")
+    claimed = await dead.runner._claim()
+    assert claimed is not None and claimed[0].id == ask.id
+    alive = World(place, store, "alive")
+    await alive.start()
+    try:
+        await alive.runner.renew()
+        assert (await alive.teams.find(ask.id)).status == "running", "the lease still holds"
+        place.shift += LEASE_MS + 1
+        await alive.runner.renew()
+        done = await alive.answer(ask)
+        assert (done.status, done.attempts) == ("answered", 2)
+        assert done.note is not None and "asked again" in done.note
+    finally:
+        await alive.stop()
+        await store.close()
+
+
+async def test_two_daemons_share_the_work_and_answer_each_ask_once(postgres_place: Place) -> None:
+    place = postgres_place
+    stores = [place.open(), place.open()]
+    worlds = [World(place, store, name, maxProcesses=2) for store, name in zip(stores, ("one", "two"), strict=True)]
+    for world in worlds:
+        await world.start()
+    try:
+        asks = [await worlds[n % 2].ask("abc"[n % 3], "hello", thread=f"t{n % 5}") for n in range(30)]
+        worlds[1].runner.wake()
+        answers = [await worlds[0].answer(ask) for ask in asks]
+        assert {answer.status for answer in answers} == {"answered"}
+        assert {answer.attempts for answer in answers} == {1}
+    finally:
+        for world in worlds:
+            await world.stop()
+        for store in stores:
+            await store.close()
+
+
+async def test_what_cannot_be_asked_is_refused_by_name(place: Place) -> None:
+    async with _world(place) as world:
+        with pytest.raises(UnknownTeam):
+            await world.ask("nobody", "x")
+        with pytest.raises(AskCycle):
+            await world.ask("a", "x", from_team="a")
+
+
+async def test_a_cancelled_ask_is_never_run(place: Place) -> None:
+    async with _world(place, maxProcesses=1) as world:
+        busy = await world.ask("a", "sleep 0.5")
+        waiting = await world.ask("b", "never")
+        cancelled = await world.teams.cancel(waiting.id)
+        assert cancelled.status == "cancelled"
+        assert (await world.answer(busy)).status == "answered"
+        await _until(lambda: not world.runner._running)
+        assert (await world.teams.find(waiting.id)).attempts == 0
