@@ -14,7 +14,10 @@ from tests.contract.conftest import Place
 
 from holdfast.caller import Caller, Era, Transport
 from holdfast.store import Store
-from holdfast.teams.agents.echo import EchoAgent
+from holdfast.teams import queries
+from holdfast.teams.agents import Compaction
+from holdfast.teams.agents.echo import EchoAgent, EchoSession
+from holdfast.teams.agents.errors import CompactionFailed
 from holdfast.teams.errors import AskCycle, UnknownTeam
 from holdfast.teams.model import LEASE_MS, Ask
 from holdfast.teams.roster_file import RosterFile
@@ -200,3 +203,45 @@ async def test_a_cancelled_ask_is_never_run(place: Place) -> None:
         assert (await world.answer(busy)).status == "answered"
         await _until(lambda: not world.runner._running)
         assert (await world.teams.find(waiting.id)).attempts == 0
+
+
+async def test_a_conversation_that_cannot_be_compacted_is_summed_up_and_goes_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unwilling(session: EchoSession) -> Compaction:
+        raise CompactionFailed("there is nothing to compact")
+
+    monkeypatch.setattr(EchoSession, "compact", unwilling)
+    async with _world(place, compactAfterMessages=2) as world:
+        first = await world.answer(await world.ask("a", "the word is lighthouse"))
+        await _until(lambda: not world.runner._running)
+        await world.runner.maintain()
+        second = await world.answer(await world.ask("a", "what was the word?"))
+        assert first.conversation_id == second.conversation_id
+        assert second.answer is not None and second.answer.startswith("echo 1"), "it is a new session"
+        assert "What this conversation was about so far" in second.answer
+        third = await world.answer(await world.ask("a", "and now?"))
+        assert third.answer is not None and "was about so far" not in third.answer.partition(":")[2]
+
+
+async def test_a_grown_conversation_is_compacted_while_nobody_uses_it(place: Place) -> None:
+    async with _world(place, compactAfterMessages=2) as world:
+        ask = await world.answer(await world.ask("a", "one"))
+        await _until(lambda: not world.runner._running)
+        await world.runner.maintain()
+        conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
+        assert conversation is not None
+        assert (conversation.compacted_count, conversation.status) == (2, "active")
+        again = await world.answer(await world.ask("a", "two"))
+        assert again.status == "answered"
+
+
+async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(place: Place) -> None:
+    async with _world(place, archiveAfterDays=1) as world:
+        ask = await world.answer(await world.ask("a", "one"))
+        place.shift += 2 * 24 * 3_600_000
+        await world.runner.maintain()
+        conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
+        assert conversation is not None and conversation.status == "archived"
+        again = await world.answer(await world.ask("a", "two"))
+        assert again.answer is not None and again.answer.startswith("echo 2")
