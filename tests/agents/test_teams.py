@@ -165,7 +165,9 @@ def test_twenty_first_asks_at_once_are_one_conversation_in_order(world: World) -
         replies = [caller.answer(request)["result"]["structuredContent"] for request in ids]
         assert {reply["status"] for reply in replies} == {"answered"}
         assert len({reply["conversation"]["sessionId"] for reply in replies}) == 1
-        assert [_turns(reply) for reply in replies] == list(range(1, 21))
+        turns = {reply["askId"]: _turns(reply) for reply in replies}
+        history = caller.call("teams_session", operation="history", team="backend", fromTeam="frontend")
+        assert [turns[ask["askId"]] for ask in reversed(history["asks"])] == list(range(1, 21))
 
 
 def test_more_pairs_than_processes_are_all_answered_and_none_is_left(world: World) -> None:
