@@ -56,7 +56,9 @@ def _private_runtime() -> Iterator[None]:
     """Where its lock file goes is decided when it is imported; by default all users of a machine share one."""
     before = os.environ.get("XDG_RUNTIME_DIR")
     private = Path(tempfile.gettempdir()) / f"holdfast-pg-locks-{os.getuid()}"
-    (private / "python_PostgresServer").mkdir(mode=0o755, parents=True, exist_ok=True)
+    private.mkdir(mode=0o700, exist_ok=True)
+    private.chmod(0o700)
+    (private / "python_PostgresServer").mkdir(exist_ok=True)
     os.environ["XDG_RUNTIME_DIR"] = str(private)
     try:
         yield

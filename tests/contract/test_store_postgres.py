@@ -44,7 +44,8 @@ def test_a_closure_is_run_again_after_a_deadlock(postgres_place: Place) -> None:
             tx.emit("changed", first)
 
         await asyncio.gather(store.write(lambda tx: change(tx, "a", "b")), store.write(lambda tx: change(tx, "b", "a")))
-        assert len(runs) == 3
+        # The one that is run again may be faster than the one that waited, and then they meet once more.
+        assert len(runs) >= 3
         rows = await store.read(lambda tx: tx.all("SELECT project_key FROM projects"))
         assert [sorted(row["project_key"]) for row in rows] == [["a", "b"], ["a", "b"]]
         assert await store.read(events.head) == 2
