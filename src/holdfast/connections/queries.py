@@ -245,6 +245,21 @@ def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> dict[st
     return holders
 
 
+def is_held(tx: Tx, session_id: str, but: str) -> bool:
+    """Whether a live caller other than `but` was given this session; one that joined it by name does not count."""
+    # In two steps: nearly always nobody else was ever in the session, and every thought asks.
+    others = tx.all(
+        "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but",
+        session=session_id,
+        but=but,
+    )
+    attached = {row["attached_by"] for row in others} - {None}
+    return any(
+        tx.one("SELECT id FROM daemons WHERE id = :id AND lease_until > :now", id=daemon, now=tx.now())
+        for daemon in attached
+    )
+
+
 def _first(tx: Tx, sql: str, **params: Any) -> Connection | None:
     row = tx.one(sql, **params)
     return _connection(row) if row else None

@@ -163,8 +163,7 @@ class Connections:
         """Whether another live caller was given this one's session while it was away."""
         if connection.reasoning_session is None or connection.joined:
             return False
-        holders = queries.live_holders(tx, [connection.reasoning_session], connection.id)
-        return any(not holder.joined for holder in holders.values())
+        return queries.is_held(tx, connection.reasoning_session, connection.id)
 
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> dict[str, Connection]:
         """Of these sessions, those that another live caller reasons in."""
