@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import BadInput
 from holdfast.reasoning.search import match_expression, names_match, snippet, words_of
-from holdfast.reasoning.wording import age, counted, first_line, iso, one_line
+from holdfast.reasoning.wording import age, counted, first_line, one_line
+from holdfast.times import iso
 
 LAW = settings(deadline=None, derandomize=True)
 """The same cases in every run, however slow the machine is."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from holdfast.caller import Caller
 from holdfast.connections import audit, queries, token_queries, usage
 from holdfast.connections.model import SEEN_EVERY_MS, Connection, Issued
 from holdfast.connections.reconnects import Reconnects
+from holdfast.processes import is_running
 from holdfast.store import Clock, Row, Store, Tx
 
 AT_ONCE = 200
@@ -32,7 +32,7 @@ class Connections:
         """Take over from an earlier life of this daemon: a caller whose relay still runs is coming back."""
         await self.reconnects.start()
         known = await self._store.read(lambda tx: queries.attached(tx, self._daemon))
-        gone = [identity for identity, pid in known if pid is None or not _is_running(pid)]
+        gone = [identity for identity, pid in known if pid is None or not is_running(pid)]
         await self._store.write(lambda tx: queries.renew_lease(tx, self._daemon))
         await self._detach_all(gone)
 
@@ -182,13 +182,3 @@ class Connections:
     async def audited(self, connection_id: str | None, before: int | None, limit: int) -> list[Row]:
         """Lines of the audit, the newest first."""
         return await self._store.read(lambda tx: audit.read(tx, connection_id, before, limit))
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's process has the number by now
-        return False
-    return True

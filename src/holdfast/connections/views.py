@@ -8,8 +8,9 @@ from typing import Any
 from holdfast.connections.model import Connection, Issued, State
 from holdfast.connections.model import Reconnected as Done
 from holdfast.store import Row
+from holdfast.times import iso
 from holdfast.wire.rest import Told
-from holdfast.wire.rest_fields import SESSION_ID, iso
+from holdfast.wire.rest_fields import SESSION_ID
 
 CURSOR = r"^[0-9]{1,18}\." + SESSION_ID.removeprefix("^")
 

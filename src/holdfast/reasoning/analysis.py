@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from holdfast.reasoning.wording import iso
+from holdfast.times import iso
 
 PAUSE_MS = 10 * 60 * 1000
 """A longer silence than this is a break, not slow thinking."""

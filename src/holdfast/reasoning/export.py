@@ -13,7 +13,8 @@ from typing import Any
 
 from holdfast.reasoning.model import Branch, Session, Thought
 from holdfast.reasoning.views import branch_view, session_view, thought_view
-from holdfast.reasoning.wording import counted, iso, one_line
+from holdfast.reasoning.wording import counted, one_line
+from holdfast.times import iso
 
 LABEL = 60
 

@@ -27,9 +27,10 @@ from holdfast.reasoning.model import (
 from holdfast.reasoning.placing import Placing
 from holdfast.reasoning.retention import Retention
 from holdfast.reasoning.views import present, session_view, summary
-from holdfast.reasoning.wording import first_line, iso
+from holdfast.reasoning.wording import first_line
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once
+from holdfast.times import iso
 
 TITLE_FROM_THOUGHT = 80
 CONTEXT_DEFAULT, CONTEXT_LIMIT = 10, 100

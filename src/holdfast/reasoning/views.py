@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.reasoning.model import Branch, Session, Thought
-from holdfast.reasoning.wording import age, counted, iso, one_line
+from holdfast.reasoning.wording import age, counted, one_line
 from holdfast.store import Row
+from holdfast.times import iso
 
 REPLY_BYTES = 240 * 1024
 """How much a reply carries in entries, so that the whole of it stays under 256 KiB."""

@@ -1,16 +1,8 @@
-"""How times, ages, counts and first lines are written for people and agents."""
+"""How ages, counts and first lines are written for people and agents."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 _UNITS = (("day", 86_400_000), ("h", 3_600_000), ("min", 60_000))
-
-
-def iso(ms: int) -> str:
-    """A time as ISO 8601 in UTC with milliseconds."""
-    seconds, rest = divmod(ms, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03}Z"
 
 
 def age(ms: int) -> str:

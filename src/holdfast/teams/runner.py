@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.errors import HoldfastError, StoreError
+from holdfast.processes import is_running
 from holdfast.store import Store, Tx
 from holdfast.teams import queries
 from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, Compaction, FoundSession, Turn
@@ -416,19 +417,11 @@ class Runner:
 async def _gone(pid: int) -> None:
     """Two processes must never write one session: wait until the one of an earlier life has ended, or end it."""
     deadline = time.monotonic() + GONE_SECONDS
-    while _is_running(pid):
+    while is_running(pid):
         if time.monotonic() > deadline:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
         await asyncio.sleep(0.05)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
 
 
 def _relink(to_team: str, sender: str, thread: str, session_id: str, tx: Tx) -> int:

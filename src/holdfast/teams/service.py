@@ -34,6 +34,7 @@ from holdfast.teams.roster import Roster
 from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.runner import Runner
 from holdfast.teams.stats import figures
+from holdfast.times import iso
 
 POLL_SECONDS = 2.0
 PROGRESS_SECONDS = 5.0
@@ -399,10 +400,3 @@ def _conversation_view(conversation: Conversation) -> dict[str, Any]:
             "lastUsedAt": iso(conversation.last_used_at),
         }
     )
-
-
-def iso(ms: int) -> str:
-    """A time as people and programs outside read it."""
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

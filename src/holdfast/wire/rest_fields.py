@@ -15,11 +15,6 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def iso(ms: int) -> str:
-    """A stored time as clients are told it: ISO 8601, UTC."""
-    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _whole_number(text: Any) -> Any:
     if not isinstance(text, str) or not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise ValueError("be a whole number")
