@@ -32,9 +32,9 @@ class Effort:
     """Starts of the daemon with each store."""
     http_calls: int = 50
     """Thoughts of each HTTP client."""
-    pairs: int = 7
+    pairs: int = 11
     """New pairs of teams."""
-    turns: int = 60
+    turns: int = 150
     """Turns of a warm agent."""
 
 

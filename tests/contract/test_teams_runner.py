@@ -13,6 +13,7 @@ import pytest
 from tests.contract.conftest import Place
 
 from holdfast.caller import Caller, Era, Transport
+from holdfast.errors import BadInput
 from holdfast.store import Store
 from holdfast.teams import queries
 from holdfast.teams.agents import Compaction
@@ -58,10 +59,10 @@ class World:
         await self.runner.stop()
 
     async def ask(self, to: str, text: str, **more: Any) -> Ask:
-        return await self.teams.ask(CALLER, to, text, **more)
+        return await self.teams.find(await self.teams.ask(CALLER, to, text, **more))
 
     async def answer(self, ask: Ask) -> Ask:
-        return await self.teams.wait(ask.id, PATIENCE_MS)
+        return (await self.teams.wait(ask.id, PATIENCE_MS)).ask
 
 
 @asynccontextmanager
@@ -151,7 +152,7 @@ async def test_a_dead_daemons_asks_are_taken_over_when_its_leases_end(place: Pla
     await dead.teams.start()
     ask = await dead.ask("a", "left behind")
     claimed = await dead.runner._claim()
-    assert claimed is not None and claimed[0].id == ask.id
+    assert [one.ask.id for one in claimed] == [ask.id]
     alive = World(place, store, "alive")
     await alive.start()
     try:
@@ -165,6 +166,20 @@ async def test_a_dead_daemons_asks_are_taken_over_when_its_leases_end(place: Pla
     finally:
         await alive.stop()
         await store.close()
+
+
+async def test_a_temporary_conversation_is_put_away_when_it_is_answered(place: Place) -> None:
+    async with _world(place) as world:
+        first = await world.answer(await world.ask("a", "hello"))
+        once = await world.answer(await world.ask("a", "just this", temporary=True))
+        assert once.status == "answered" and once.conversation_id != first.conversation_id
+        await _until(lambda: not world.runner._running)
+        statuses = {one["threadId"]: one["status"] for one in await world.teams.conversations("a", None, 10)}
+        (thread,) = statuses.keys() - {"main"}
+        assert (statuses["main"], statuses[thread]) == ("active", "archived")
+        assert [slot.conversation_id for slot in world.runner.pool.slots] == [first.conversation_id]
+        with pytest.raises(BadInput, match="threadId"):
+            await world.ask("a", "x", temporary=True, thread="mine")
 
 
 async def test_two_daemons_share_the_work_and_answer_each_ask_once(postgres_place: Place) -> None:
@@ -186,6 +201,17 @@ async def test_two_daemons_share_the_work_and_answer_each_ask_once(postgres_plac
             await store.close()
 
 
+async def test_a_runner_that_is_stopped_while_work_arrives_stops(place: Place) -> None:
+    async with _world(place) as world:
+        first = await world.answer(await world.ask("a", "hello"))
+        assert first.status == "answered" and world._task is not None
+        await _until(lambda: not world.runner._running)
+        world.runner.wake()
+        world._task.cancel()
+        done, _ = await asyncio.wait([world._task], timeout=5)
+        assert done, "it took the cancellation for nothing"
+
+
 async def test_what_cannot_be_asked_is_refused_by_name(place: Place) -> None:
     async with _world(place) as world:
         with pytest.raises(UnknownTeam):
@@ -199,7 +225,7 @@ async def test_a_cancelled_ask_is_never_run(place: Place) -> None:
         busy = await world.ask("a", "sleep 0.5")
         waiting = await world.ask("b", "never")
         cancelled = await world.teams.cancel(waiting.id)
-        assert cancelled.status == "cancelled"
+        assert cancelled.ask.status == "cancelled"
         assert (await world.answer(busy)).status == "answered"
         await _until(lambda: not world.runner._running)
         assert (await world.teams.find(waiting.id)).attempts == 0

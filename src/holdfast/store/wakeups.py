@@ -36,7 +36,9 @@ class Wakeups:
     async def wait(self, seconds: float) -> None:
         """Until something was committed, or the time is up."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), max(0.0, seconds))
+            # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
+            async with asyncio.timeout(max(0.0, seconds)):
+                await self._woken.wait()
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # that loop has ended: nobody waits any more

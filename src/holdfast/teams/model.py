@@ -11,6 +11,8 @@ from typing import Any
 
 EXTERNAL = ""
 """The sender of somebody who is no team."""
+TEMPORARY = "temporary-"
+"""How the threads of conversations begin that are put away when they are answered."""
 MAIN = "main"
 LEASE_MS = 30_000
 RENEW_S = 10.0
@@ -141,11 +143,21 @@ def read_frame(text: str) -> tuple[str, str] | None:
     return (match["team"] or EXTERNAL, match["thread"] or MAIN) if match else None
 
 
-def framed(sender: str, thread: str, text: str, notices: Sequence[tuple[str, str]], summary: str | None = None) -> str:
+def framed(
+    sender: str,
+    thread: str,
+    text: str,
+    notices: Sequence[tuple[str, str]],
+    summary: str | None = None,
+    *,
+    lost: bool = False,
+) -> str:
     """The text as the agent gets it: with its sender's name, and so that it can never be a command."""
     who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
     where = "" if thread == MAIN else f" in thread {thread}"
     parts = [f"[Message from {who}{where}, delivered by Holdfast]"]
+    if lost:
+        parts.append("[Your earlier conversation with them could not be found any more; they were told so.]")
     if summary:
         parts.append(f"[What this conversation was about so far: {summary}]")
     parts += [f"[Notice from {f'team {name}' if name else 'outside'}: {note}]" for name, note in notices]

@@ -9,7 +9,9 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,12 +20,22 @@ from holdfast.processes import is_running
 from holdfast.store import Store, Tx
 from holdfast.teams import queries
 from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, Compaction, FoundSession, Turn
-from holdfast.teams.agents.errors import AgentDied, CompactionFailed, SessionInUse, SessionMissing
+from holdfast.teams.agents.errors import AgentDied, AgentNotReady, CompactionFailed, SessionInUse, SessionMissing
 from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent, SessionCreationError
-from holdfast.teams.model import ATTEMPTS, Ask, AskStatus, Conversation, ConversationStatus, framed, read_frame
+from holdfast.teams.model import (
+    ATTEMPTS,
+    TEMPORARY,
+    Ask,
+    AskStatus,
+    Conversation,
+    ConversationStatus,
+    framed,
+    read_frame,
+)
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.pool import Pool, Slot
 from holdfast.teams.roster import Roster
+from holdfast.teams.seen import Seen, look
 from holdfast.teams.team import Team
 
 DAY_MS = 24 * 3_600_000
@@ -39,6 +51,17 @@ LOST = "The earlier conversation could not be found any more; this is a fresh on
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An ask that this runner alone may work on."""
+
+    ask: Ask
+    token: str
+    conversation: Conversation
+    notices: list[tuple[str, str]]
+    """What others left for the team, by sender; shown with this turn."""
+
+
 class Runner:
     """Runs the asks of the teams whose project is on this machine."""
 
@@ -50,6 +73,9 @@ class Runner:
         self._roster = Roster()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._conversations: dict[str, int] = {}
+        self._outcomes: dict[str, asyncio.Future[Seen | None]] = {}
+        self._promised = 0
+        self._serving = False
         self._wake = asyncio.Event()
         self.pool = Pool(self._let_go)
         self.permissions = Permissions(store)
@@ -76,25 +102,53 @@ class Runner:
 
     async def run(self) -> None:
         """Claim and run asks, for ever."""
+        self._serving = True
         while True:
             self._wake.clear()
-            while self._roster.teams and self._has_room:
-                claimed = await self._claim()
-                if claimed is None:
-                    break
-                ask, token, conversation = claimed
-                task = asyncio.get_running_loop().create_task(self._work(ask, token, conversation))
-                self._running[ask.id] = task
-                self._conversations[ask.id] = conversation.id
-            try:
-                await asyncio.wait_for(self._wake.wait(), LOOK_SECONDS)
-            except TimeoutError:
-                continue
+            for claimed in await self._claim():
+                self.begin(claimed)
+            with contextlib.suppress(TimeoutError):
+                # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._wake.wait()
 
     @property
-    def _has_room(self) -> bool:
-        """Whether another ask may be run; one whose agent waits for an ask of its own takes no place."""
-        return len(self._running) - self.pool.parked < self._roster.settings.max_processes
+    def _room(self) -> int:
+        """How many more asks may be run; one whose agent waits for an ask of its own takes no place."""
+        return max(0, self._roster.settings.max_processes + self.pool.parked - len(self._running))
+
+    @contextmanager
+    def place_for(self, to_team: str) -> Iterator[bool]:
+        """Whether an ask of this team may be claimed by who stores it; the place is kept until it has begun."""
+        free = self._serving and self._room > self._promised and self._can_run(self._roster.teams[to_team])
+        self._promised += free
+        try:
+            yield free
+        finally:
+            self._promised -= free
+
+    def claim(self, tx: Tx, ask: Ask) -> Claimed | None:
+        """Claim an ask in the transaction that stores it, if it is the next to be run."""
+        return self._take(tx, [ask.to_team], list(self._conversations.values()), only=ask.id)
+
+    def begin(self, claimed: Claimed) -> None:
+        """Work on a claimed ask."""
+        loop = asyncio.get_running_loop()
+        self._outcomes[claimed.ask.id] = loop.create_future()
+        self._running[claimed.ask.id] = loop.create_task(self._work(claimed))
+        self._conversations[claimed.ask.id] = claimed.conversation.id
+
+    def works_on(self, ask_id: str) -> bool:
+        """Whether this runner is at work on an ask."""
+        return ask_id in self._outcomes
+
+    async def outcome(self, ask_id: str, seconds: float) -> Seen | None:
+        """How an ask that this runner works on ended, as it was stored; None when it has not, or is not known here."""
+        future = self._outcomes.get(ask_id)
+        if future is None:
+            return None
+        await asyncio.wait([future], timeout=max(0.0, seconds))
+        return future.result() if future.done() else None
 
     async def renew(self) -> None:
         """Keep what is being run, and take up what dead runners left."""
@@ -108,6 +162,7 @@ class Runner:
 
     async def stop(self) -> None:
         """Stop working; asks under way wait for the next daemon."""
+        self._serving = False
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -118,7 +173,7 @@ class Runner:
         settings = self._roster.settings
         for conversation in await self._store.read(lambda tx: queries.grown(tx, settings.compact_after_messages)):
             team = self._roster.teams.get(conversation.to_team)
-            if team is not None and self._can_run(team) and self._has_room:
+            if team is not None and self._can_run(team) and self._room:
                 await self.compact(conversation)
         await self._store.write(lambda tx: queries.archive_unused(tx, tx.now() - settings.archive_after_days * DAY_MS))
 
@@ -162,7 +217,7 @@ class Runner:
         """Open the processes of the most used conversations; no model is asked."""
         for conversation in await self._store.read(lambda tx: queries.busiest(tx, self._roster.settings.warm_up)):
             team = self._roster.teams.get(conversation.to_team)
-            if team is not None and self._can_run(team) and self._has_room:
+            if team is not None and self._can_run(team) and self._room:
                 slot, _ = await self._slot(team, conversation)
                 self.pool.give_back(slot)
 
@@ -204,37 +259,56 @@ class Runner:
 
     # -- one ask ------------------------------------------------------------------------------------------------------
 
-    async def _claim(self) -> tuple[Ask, str, Conversation] | None:
+    async def _claim(self) -> list[Claimed]:
+        """As many asks as there is room for, each of a conversation of its own."""
+        room = max(0, self._room - self._promised)
         teams = [name for name, team in self._roster.teams.items() if self._can_run(team)]
-        token = uuid.uuid4().hex
+        if not room or not teams:
+            return []
         busy = list(self._conversations.values())
+        self._promised += room
 
-        def write(tx: Tx) -> tuple[Ask, str, Conversation] | None:
-            tx.lock("teams:claim")
-            found = queries.next_waiting(tx, self._name, teams, busy)
-            if found is None:
-                return None
-            conversation = queries.conversation(tx, found.conversation_id)
-            if conversation is None:
-                return None
-            queries.claim(tx, found, self._name, token)
-            return found, token, conversation
+        def write(tx: Tx) -> list[Claimed]:
+            claimed: list[Claimed] = []
+            while len(claimed) < room:
+                taken = self._take(tx, teams, [*busy, *(one.conversation.id for one in claimed)])
+                if taken is None:
+                    break
+                claimed.append(taken)
+            return claimed
 
-        return await self._store.write(write)
+        try:
+            return await self._store.write(write)
+        finally:
+            self._promised -= room
+
+    def _take(self, tx: Tx, teams: list[str], busy: list[int], only: str | None = None) -> Claimed | None:
+        tx.lock("teams:claim")
+        found = queries.next_waiting(tx, self._name, teams, busy)
+        conversation = queries.conversation(tx, found.conversation_id) if found else None
+        if found is None or conversation is None or only not in (None, found.id):
+            return None
+        token = uuid.uuid4().hex
+        queries.claim(tx, found, self._name, token)
+        notices = queries.unseen_notices(tx, found.to_team)
+        queries.mark_shown(tx, [notice["id"] for notice in notices])
+        return Claimed(found, token, conversation, [(notice["from_team"], notice["text"]) for notice in notices])
 
     def _can_run(self, team: Team) -> bool:
         return team.agent in self._agents and team.machine in (None, self._name) and team.project.is_dir()
 
-    async def _work(self, ask: Ask, token: str, conversation: Conversation) -> None:
+    async def _work(self, claimed: Claimed) -> None:
+        ask, token, conversation = claimed.ask, claimed.token, claimed.conversation
+        temporary = conversation.thread.startswith(TEMPORARY)
         slot: Slot | None = None
         try:
             team = self._roster.teams[ask.to_team]
             await self._check_budget(team)
             slot, note = await self._slot(team, conversation)
-            turn = await self._turn(slot.session, await self._text(ask, conversation))
+            turn = await self._turn(slot.session, _text(claimed, note))
             if turn.is_error:
                 raise AgentFailed(turn.text or turn.subtype or "The agent reported an error.")
-            await self._answered(ask, token, turn, note)
+            await self._answered(ask, token, turn, note, temporary=temporary)
         except AgentDied as error:
             await self._died(ask, str(error))
         except asyncio.CancelledError:
@@ -247,9 +321,10 @@ class Runner:
                 slot = None
         finally:
             self._running.pop(ask.id, None)
+            self._tell(ask, None)
             self._conversations.pop(ask.id, None)
             if slot is not None:
-                if slot.session.alive:
+                if slot.session.alive and not temporary:
                     self.pool.give_back(slot)
                 else:
                     await self.pool.discard(slot)
@@ -275,12 +350,13 @@ class Runner:
         if conversation.lease_by == self._name and conversation.agent_pid is not None:
             await _gone(conversation.agent_pid)
         if conversation.begun:
-            try:
-                return await agent.open(spec, conversation.session_id, resume=True), None
-            except SessionMissing:
-                # A first turn that never came to its end may have left nothing, and then nothing was lost.
-                note = LOST if conversation.message_count else None
-                return await self._begin(agent, spec, conversation, str(uuid.uuid4()), note), note
+            # Opening restores the file from the mirror; a file that vanished since is restored by a second try.
+            for _ in range(2):
+                with contextlib.suppress(SessionMissing):
+                    return await agent.open(spec, conversation.session_id, resume=True), None
+            # A first turn that never came to its end may have left nothing, and then nothing was lost.
+            note = LOST if conversation.message_count else None
+            return await self._begin(agent, spec, conversation, str(uuid.uuid4()), note), note
         if conversation.fork_of is not None:
             session = await agent.open(spec, conversation.session_id, resume=False, fork_of=conversation.fork_of)
             return session, None
@@ -293,11 +369,11 @@ class Runner:
         for attempt in (1, 2):
             try:
                 session = await agent.open(spec, tried, resume=False)
-            except (SessionInUse, AgentDied) as error:
+            except (SessionInUse, AgentNotReady) as error:
                 if attempt == 2:
                     raise SessionCreationError(
                         f"The agent could not begin a session: {error}",
-                        recovery="Ask again with a threadId of your own for a temporary conversation.",
+                        recovery="Ask again, or with temporary true for a conversation of its own.",
                     ) from error
                 tried = str(uuid.uuid4())
                 continue
@@ -325,17 +401,6 @@ class Runner:
             disallowed_tools=team.disallowed_tools,
             permission=permitted,
         )
-
-    async def _text(self, ask: Ask, conversation: Conversation) -> str:
-        def write(tx: Tx) -> list[tuple[str, str]]:
-            notices = queries.unseen_notices(tx, ask.to_team)
-            queries.mark_shown(tx, [notice["id"] for notice in notices])
-            return [(notice["from_team"], notice["text"]) for notice in notices]
-
-        summary = None if conversation.begun else conversation.summary
-        unseen = await self._store.read(lambda tx: queries.unseen_notices(tx, ask.to_team, limit=1))
-        notices = await self._store.write(write) if unseen else []
-        return framed(conversation.from_team, conversation.thread, ask.text, notices, summary)
 
     async def _turn(self, session: AgentSession, text: str) -> Turn:
         """One turn; given up when the agent shows no sign of life for too long."""
@@ -371,7 +436,7 @@ class Runner:
 
     # -- outcomes -----------------------------------------------------------------------------------------------------
 
-    async def _answered(self, ask: Ask, token: str, turn: Turn, note: str | None) -> None:
+    async def _answered(self, ask: Ask, token: str, turn: Turn, note: str | None, *, temporary: bool) -> None:
         full = bool(
             turn.context_tokens and turn.context_window and turn.context_tokens > NEARLY_FULL * turn.context_window
         )
@@ -384,13 +449,22 @@ class Runner:
             "output_tokens": turn.output_tokens,
         }
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> Seen | None:
             if queries.finish(tx, ask, token, AskStatus.ANSWERED, **values):
                 queries.used(tx, ask.conversation_id, 2)
                 if full:
                     queries.set_status(tx, ask.conversation_id, ConversationStatus.COMPACT_PENDING)
+                if temporary:
+                    queries.set_status(tx, ask.conversation_id, ConversationStatus.ARCHIVED)
+            return look(tx, ask.id)
 
-        await self._store.write(write)
+        self._tell(ask, await self._store.write(write))
+
+    def _tell(self, ask: Ask, seen: Seen | None) -> None:
+        """Who waits here for the ask learns how it ended without another look at the store."""
+        future = self._outcomes.pop(ask.id, None)
+        if future is not None and not future.done():
+            future.set_result(seen)
 
     async def _failed(self, ask: Ask, token: str, code: str, message: str) -> None:
         try:
@@ -412,6 +486,14 @@ class Runner:
 
     async def _let_go(self, conversation_id: int) -> None:
         await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
+
+
+def _text(claimed: Claimed, note: str | None) -> str:
+    conversation = claimed.conversation
+    summary = None if conversation.begun else conversation.summary
+    return framed(
+        conversation.from_team, conversation.thread, claimed.ask.text, claimed.notices, summary, lost=note == LOST
+    )
 
 
 async def _gone(pid: int) -> None:

@@ -21,6 +21,7 @@ from holdfast.teams.model import (
     EXTERNAL,
     MAIN,
     MAX_TEXT,
+    TEMPORARY,
     Ask,
     AskStatus,
     ChainProblem,
@@ -32,7 +33,8 @@ from holdfast.teams.model import (
 )
 from holdfast.teams.roster import Roster
 from holdfast.teams.roster_file import RosterFile
-from holdfast.teams.runner import Runner
+from holdfast.teams.runner import Claimed, Runner
+from holdfast.teams.seen import Seen, conversation_view, look, said
 from holdfast.teams.stats import figures
 from holdfast.times import iso
 
@@ -86,51 +88,63 @@ class Teams:
         *,
         from_team: str | None = None,
         thread: str | None = None,
+        temporary: bool = False,
         key: CallKey | None = None,
         managed: str | None = None,
-    ) -> Ask:
-        """Store an ask; the answer will wait under its id."""
+    ) -> str:
+        """Store an ask; the answer will wait under the id that is returned."""
         self._known(to_team, "team")
         if not text.strip():
             raise BadInput("question", "must not be blank")
         if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT or "\0" in text:
             raise BadInput("question", "must be at most 1 MiB of text without NUL bytes")
+        if temporary and thread is not None:
+            raise BadInput("temporary", "does not go with threadId: a temporary conversation has a thread of its own")
         sender = self._sender(caller, from_team, managed)
+        claimed: list[Claimed] = []
 
         def write(tx: Tx) -> dict[str, Any]:
+            claimed.clear()
             parent = queries.running_in(tx, int(managed)) if managed and managed.isdigit() else None
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
             _refuse(chain_problem(chain, self.roster.settings.max_depth), chain)
-            conversation = queries.begin(tx, sender, to_team, _thread(thread))
+            name = f"{TEMPORARY}{tx.new_id()}" if temporary else _thread(thread)
+            conversation = queries.begin(tx, sender, to_team, name)
             if conversation.status == ConversationStatus.ARCHIVED.value:
                 queries.set_status(tx, conversation.id, ConversationStatus.ACTIVE)
             made = queries.add_ask(tx, conversation.id, to_team, text, json.dumps(chain), parent.id if parent else None)
+            taken = self.runner.claim(tx, made) if free else None
+            if taken is not None:
+                claimed.append(taken)
             return {"id": made.id}
 
-        stored = await self._store.write(once(key, write))
-        self.runner.wake()
-        found = await self.find(stored["id"])
+        with self.runner.place_for(to_team) as free:
+            stored = await self._store.write(once(key, write))
+            for one in claimed:
+                self.runner.begin(one)
         if managed and managed.isdigit():
             self.runner.pool.park(int(managed), parked=True)
-        return found
+        if not claimed:
+            self.runner.wake()
+        return str(stored["id"])
 
-    async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> Ask:
+    async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> Seen:
         """The ask when it is done, or as it is when the time is up. Giving up loses nothing."""
-        deadline, told = time.monotonic() + timeout_ms / 1000, time.monotonic()
+        began = told = time.monotonic()
+        deadline = began + timeout_ms / 1000
         with Wakeups(self._store) as news:
             while True:
                 news.clear()
-                found = await self.find(ask_id)
+                patience = min(POLL_SECONDS, deadline - time.monotonic())
+                seen = await self.runner.outcome(ask_id, patience) or await self.look(ask_id)
                 now = time.monotonic()
-                if AskStatus(found.status).done or now >= deadline:
-                    return found
+                if AskStatus(seen.ask.status).done or now >= deadline:
+                    return seen
                 if progress is not None and now - told >= PROGRESS_SECONDS:
                     told = now
-                    await progress(now, _said(found, await self._place(found)))
-                await news.wait(min(POLL_SECONDS, deadline - now))
-
-    async def _place(self, ask: Ask) -> int:
-        return await self._store.read(lambda tx: queries.place(tx, ask.row_id))
+                    await progress(now - began, said(seen.ask, seen.place))
+                if not self.runner.works_on(ask_id):
+                    await news.wait(min(POLL_SECONDS, deadline - now))
 
     def resume(self, managed: str | None) -> None:
         """A managed agent has its answer and goes on."""
@@ -139,18 +153,23 @@ class Teams:
 
     async def find(self, ask_id: str) -> Ask:
         """The ask with this id."""
-        found = await self._store.read(lambda tx: queries.ask(tx, ask_id))
-        if found is None:
-            raise NotFound(f"There is no ask {ask_id[:64]}.", recovery='teams_session {operation: "list"} lists them.')
-        return found
+        return (await self.look(ask_id)).ask
 
-    async def cancel(self, ask_id: str) -> Ask:
+    async def look(self, ask_id: str) -> Seen:
+        """The ask with this id, and what belongs to it."""
+
+        seen = await self._store.read(lambda tx: look(tx, ask_id))
+        if seen is None:
+            raise NotFound(f"There is no ask {ask_id[:64]}.", recovery='teams_session {operation: "list"} lists them.')
+        return seen
+
+    async def cancel(self, ask_id: str) -> Seen:
         """Cancel an ask that is not done; a turn under way is interrupted."""
         found = await self.find(ask_id)
         changed = await self._store.write(lambda tx: queries.finish(tx, found, None, AskStatus.CANCELLED))
         if changed and found.status == AskStatus.RUNNING.value:
             await self.runner.cancel(found)
-        return await self.find(ask_id)
+        return await self.look(ask_id)
 
     async def notify(
         self, caller: Caller, to_team: str, text: str, *, from_team: str | None, ttl_days: int, managed: str | None
@@ -165,34 +184,6 @@ class Teams:
         return await self._store.write(lambda tx: queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS))
 
     # -- looking ------------------------------------------------------------------------------------------------------
-
-    async def reply(self, found: Ask) -> dict[str, Any]:
-        """An ask as it is told to an agent."""
-        status = AskStatus(found.status)
-        waiting = status is AskStatus.WAITING
-
-        def read(tx: Tx) -> tuple[Conversation | None, int | None]:
-            return (
-                queries.conversation(tx, found.conversation_id),
-                queries.place(tx, found.row_id) if waiting else None,
-            )
-
-        conversation, place = await self._store.read(read)
-        return view(
-            {
-                "status": status.value if status.done else "pending",
-                "askId": found.id,
-                "response": found.answer,
-                "error": found.error_code,
-                "message": found.error or (None if status.done else _said(found, place)),
-                "note": found.note,
-                "place": place,
-                "duration": found.duration_ms,
-                "tokens": view({"input": found.input_tokens, "output": found.output_tokens}) or None,
-                "costUsd": None if found.cost_microusd is None else found.cost_microusd / 1_000_000,
-                "conversation": _conversation_view(conversation) if conversation else None,
-            }
-        )
 
     async def status(self, team: str | None) -> dict[str, Any]:
         """Teams with their processes and queues."""
@@ -230,14 +221,14 @@ class Teams:
     async def conversations(self, team: str | None, status: str | None, limit: int) -> list[dict[str, Any]]:
         """Conversations, the last used first."""
         found = await self._store.read(lambda tx: queries.conversations(tx, team, status, limit))
-        return [_conversation_view(conversation) for conversation in found]
+        return [conversation_view(conversation) for conversation in found]
 
     async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> dict[str, Any]:
         """What was asked and answered in a conversation, the newest first."""
         conversation = await self._existing(from_team, to_team, thread)
         asks = await self._store.read(lambda tx: queries.asks_of(tx, conversation.id, None, limit))
         return {
-            "conversation": _conversation_view(conversation),
+            "conversation": conversation_view(conversation),
             "asks": [
                 view(
                     {
@@ -263,7 +254,7 @@ class Teams:
             await self.runner.delete(conversation)
         status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
         await self._store.write(lambda tx: queries.set_status(tx, conversation.id, status))
-        return {"conversation": _conversation_view(await self._existing(from_team, to_team, thread))}
+        return {"conversation": conversation_view(await self._existing(from_team, to_team, thread))}
 
     async def compact(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
         """Make a conversation shorter now."""
@@ -287,7 +278,7 @@ class Teams:
             raise Conflict(f"There is a thread {name} already.", recovery="Name another with newThreadId.")
         made = await self._store.write(lambda tx: queries.copy_of(tx, original, name))
         return {
-            "conversation": _conversation_view(made),
+            "conversation": conversation_view(made),
             "terminal": f"claude --resume {original.session_id} --fork-session",
         }
 
@@ -318,7 +309,7 @@ class Teams:
         if await self._store.read(lambda tx: queries.between(tx, sender, to_team, name)) is not None:
             raise Conflict("That pair has a conversation already.", recovery="Name another thread.")
         made = await self._store.write(lambda tx: queries.adopt(tx, sender, to_team, name, session_id))
-        return {"conversation": _conversation_view(made)}
+        return {"conversation": conversation_view(made)}
 
     async def reset(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
         """The next ask begins a fresh session; the old one stays where it is."""
@@ -335,7 +326,7 @@ class Teams:
         for slot in self.runner.pool.slots:
             if slot.conversation_id == conversation.id and not slot.busy:
                 await self.runner.pool.discard(slot)
-        return {"conversation": _conversation_view(await self._existing(from_team, to_team, thread))}
+        return {"conversation": conversation_view(await self._existing(from_team, to_team, thread))}
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
@@ -366,12 +357,6 @@ class Teams:
         return found
 
 
-def _said(found: Ask, place: int | None) -> str:
-    if found.status == AskStatus.RUNNING.value:
-        return f"{found.to_team} is working on it; the answer will wait under askId {found.id}."
-    return f"Waiting at place {place}; the answer will wait under askId {found.id}."
-
-
 def _thread(thread: str | None) -> str:
     if thread is not None and not 0 < len(thread) <= 64:
         raise BadInput("threadId", "must be 1 to 64 characters")
@@ -384,19 +369,3 @@ def _refuse(problem: ChainProblem | None, chain: list[str]) -> None:
         raise AskCycle(f"{way}: {chain[-1]} is waiting for this very answer.", recovery="Answer with what you know.")
     if problem is ChainProblem.DEPTH:
         raise AskTooDeep(f"{way}: asks may not go deeper.", recovery="Answer with what you know.")
-
-
-def _conversation_view(conversation: Conversation) -> dict[str, Any]:
-    return view(
-        {
-            "id": conversation.id,
-            "fromTeam": conversation.from_team or None,
-            "toTeam": conversation.to_team,
-            "threadId": conversation.thread,
-            "sessionId": conversation.session_id,
-            "messageCount": conversation.message_count,
-            "status": conversation.status,
-            "createdAt": iso(conversation.created_at),
-            "lastUsedAt": iso(conversation.last_used_at),
-        }
-    )

@@ -23,6 +23,7 @@ class AskParams(Params):
     fromTeam: str | None = None
     timeout: int | None = None
     threadId: str | None = None
+    temporary: bool | None = None
 
 
 class SendParams(Params):
@@ -34,6 +35,7 @@ class SendParams(Params):
     waitForResponse: bool | None = None
     timeout: int | None = None
     threadId: str | None = None
+    temporary: bool | None = None
 
 
 class NotifyParams(Params):
@@ -72,39 +74,29 @@ def offer(teams: Teams) -> Offer:
 
 
 async def _asked(
-    teams: Teams,
-    call: Call,
-    to_team: str,
-    text: str,
-    *,
-    from_team: str | None,
-    thread: str | None,
-    limit: int,
-    wait: bool,
+    teams: Teams, call: Call, params: AskParams | SendParams, to_team: str, text: str, *, wait: bool
 ) -> dict[str, Any]:
-    found = await teams.ask(
-        call.caller, to_team, text, from_team=from_team, thread=thread, key=call.key, managed=call.managed
+    limit = _timeout(params.timeout) if wait else 0
+    ask_id = await teams.ask(
+        call.caller,
+        to_team,
+        text,
+        from_team=params.fromTeam,
+        thread=params.threadId,
+        temporary=bool(params.temporary),
+        key=call.key,
+        managed=call.managed,
     )
     try:
-        if wait:
-            found = await teams.wait(found.id, limit, call.progress)
+        seen = await teams.wait(ask_id, limit, call.progress)
     finally:
         teams.resume(call.managed)
-    return await teams.reply(found)
+    return seen.reply()
 
 
 def _ask(teams: Teams) -> Tool:
     async def handle(call: Call, params: AskParams) -> dict[str, Any]:
-        return await _asked(
-            teams,
-            call,
-            params.team,
-            params.question,
-            from_team=params.fromTeam,
-            thread=params.threadId,
-            limit=_timeout(params.timeout),
-            wait=True,
-        )
+        return await _asked(teams, call, params, params.team, params.question, wait=True)
 
     return Tool(
         name="teams_ask",
@@ -112,7 +104,7 @@ def _ask(teams: Teams) -> Tool:
         description=(
             "Ask another team's agent and wait for its answer (timeout in ms, default 30000). The conversation goes on"
             " where it was. Not answered in time: status pending, and the answer waits under askId (teams_session)."
-            " To tell without waiting use teams_notify."
+            " temporary: a conversation of its own, put away when answered. To tell without waiting use teams_notify."
         ),
         params=AskParams,
         output=OUTPUT,
@@ -123,16 +115,8 @@ def _ask(teams: Teams) -> Tool:
 
 def _send(teams: Teams) -> Tool:
     async def handle(call: Call, params: SendParams) -> dict[str, Any]:
-        return await _asked(
-            teams,
-            call,
-            params.toTeam,
-            params.message,
-            from_team=params.fromTeam,
-            thread=params.threadId,
-            limit=_timeout(params.timeout),
-            wait=params.waitForResponse is not False,
-        )
+        wait = params.waitForResponse is not False
+        return await _asked(teams, call, params, params.toTeam, params.message, wait=wait)
 
     return Tool(
         name="teams_send_message",
@@ -189,12 +173,12 @@ def _session(teams: Teams) -> Tool:
     async def handle(call: Call, params: SessionParams) -> dict[str, Any]:
         match params.operation:
             case "result":
-                return await teams.reply(await teams.find(_given("askId", params.askId)))
+                return (await teams.look(_given("askId", params.askId))).reply()
             case "wait":
-                found = await teams.wait(_given("askId", params.askId), _timeout(params.timeout), call.progress)
-                return await teams.reply(found)
+                seen = await teams.wait(_given("askId", params.askId), _timeout(params.timeout), call.progress)
+                return seen.reply()
             case "cancel":
-                return await teams.reply(await teams.cancel(_given("askId", params.askId)))
+                return (await teams.cancel(_given("askId", params.askId))).reply()
             case "list":
                 return {"conversations": await teams.conversations(params.team, None, _limit(params.limit))}
             case "history":

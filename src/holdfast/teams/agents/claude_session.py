@@ -34,6 +34,7 @@ from holdfast.teams.agents.errors import (
     AgentBusy,
     AgentDied,
     AgentError,
+    AgentNotReady,
     AgentUnavailable,
     CompactionFailed,
     MirrorFailed,
@@ -320,4 +321,4 @@ def _refusal(session_id: str, words: str) -> Exception:
         return SessionInUse(f"Session {session_id} is in use: {words}")
     if "No conversation found" in words:
         return SessionMissing(f"Claude Code does not know session {session_id}: {words}")
-    return AgentUnavailable(f"Claude Code did not start: {words}")
+    return AgentNotReady(f"Claude Code did not start: {words}")

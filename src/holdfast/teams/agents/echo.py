@@ -20,7 +20,13 @@ from holdfast.teams.agents import (
     Turn,
     echo_process,
 )
-from holdfast.teams.agents.errors import AgentBusy, AgentDied, AgentUnavailable, SessionInUse, SessionMissing
+from holdfast.teams.agents.errors import (
+    AgentBusy,
+    AgentDied,
+    AgentNotReady,
+    SessionInUse,
+    SessionMissing,
+)
 from holdfast.teams.agents.guard import Grip, SessionLocks, canonical_session_id, guarded
 
 PROGRAM = str(Path(echo_process.__file__).resolve())
@@ -207,4 +213,4 @@ def _refusal(session_id: str, words: str) -> Exception:
         return SessionInUse(f"Session {session_id} is in use: {words}")
     if "No conversation found" in words:
         return SessionMissing(words)
-    return AgentUnavailable(f"The echo agent did not start: {words}")
+    return AgentNotReady(f"The echo agent did not start: {words}")

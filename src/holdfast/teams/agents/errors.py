@@ -12,9 +12,13 @@ class AgentError(HoldfastError):
 
 
 class AgentUnavailable(AgentError):
-    """The agent cannot run here: not installed, too old, or it ended before it was ready."""
+    """The agent cannot run here: it is not installed, or too old."""
 
     code = "E_AGENT_UNAVAILABLE"
+
+
+class AgentNotReady(AgentUnavailable):
+    """The agent's process ended before it was ready; another start may do better."""
 
 
 class SessionInUse(AgentError):
