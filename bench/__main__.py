@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import flood, http, memory, scale, startup, teams, thoughts, tracking
+from bench import flood, hooks, http, memory, scale, startup, teams, thoughts, tracking
 from bench.peers import PeerMissing
 from bench.report import QUICK, Effort, Progress, Row, machine, table
 
@@ -27,6 +27,7 @@ SECTIONS: dict[str, Callable[[Effort, Progress], list[Row]]] = {
     "tracking": tracking.measure,
     "flood": flood.measure,
     "teams": teams.measure,
+    "hooks": hooks.measure,
 }
 
 

@@ -15,6 +15,11 @@ from holdfast.connections.service import Connections
 from holdfast.connections.signing import FileShelf, SharedShelf, SigningRing
 from holdfast.errors import BadInput, StoreCorrupt
 from holdfast.project import Root, RootSource, locate
+from holdfast.protocol.checks.gates import Checks
+from holdfast.protocol.hooks.answers import ProtocolHooks
+from holdfast.protocol.serena.client import Serena
+from holdfast.protocol.serena.mirror import Mirror, foreign_state
+from holdfast.protocol.service import Protocols
 from holdfast.reasoning.checks import chain_check
 from holdfast.reasoning.service import Reasoning
 from holdfast.secrets_file import read_or_make
@@ -48,6 +53,10 @@ class App:
     reasoning: Reasoning
     keys: Keys
     teams: Teams
+    protocols: Protocols
+    protocol_hooks: ProtocolHooks
+    serena: Serena
+    mirror: Mirror
 
     @property
     def busy(self) -> bool:
@@ -67,6 +76,10 @@ class App:
             "teams-adopt": self._adopt_session,
             "permissions": self._permissions,
             "permit": self._permit,
+            "trust": self._trust,
+            "untrust": self._untrust,
+            "trusted": self._trusted,
+            "protocol-validate": self._validate_protocol,
             "key-create": self._create_key,
             "key-list": self._list_keys,
             "key-revoke": self._revoke_key,
@@ -81,6 +94,7 @@ class App:
         """The regular clean-up: archive what is old, drop what is past keeping."""
         await self.reasoning.sweep()
         await self.connections.forget_old()
+        await self.protocols.sweep()
 
     async def _backup(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         report = await backup(self.store, Path(args["file"]), progress, replace=bool(args.get("replace")))
@@ -120,6 +134,22 @@ class App:
     async def _permit(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         decided = await self.teams.runner.permissions.decide(args["id"], bool(args["allowed"]))
         return {"id": decided["id"], "team": decided["team"], "tool": decided["tool"]}
+
+    async def _trust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root = _project(args.get("root"))
+        await self.protocols.trust(root.uri, str(args["digest"]))
+        return {"root": root.uri, "trusted": True}
+
+    async def _untrust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root = _project(args.get("root"))
+        return {"root": root.uri, "was_trusted": await self.protocols.untrust(root.uri)}
+
+    async def _trusted(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root = _project(args.get("root"))
+        return {"root": root.uri, "digest": await self.protocols.trusted(root.uri)}
+
+    async def _validate_protocol(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return await self.protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
 
     async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"name": args["name"], "key": await self.keys.create(args["name"], Scope(args["scope"]))}
@@ -172,7 +202,21 @@ def build(store: Store, settings: Settings, daemon: str) -> App:
     keys = Keys(store, read_or_make(settings.key_file))
     agents = {"claude": ClaudeAgent(settings.home, TranscriptStore(store))}
     runner = Runner(store, daemon, agents, {"HOLDFAST_HOME": str(settings.home)})
-    return App(store, settings, connections, reasoning, keys, Teams(store, RosterFile(settings.home), runner))
+    teams = Teams(store, RosterFile(settings.home), runner)
+    serena = Serena(settings.home)
+    protocols = Protocols(store, Checks(serena.probe), foreign_state)
+    return App(
+        store,
+        settings,
+        connections,
+        reasoning,
+        keys,
+        teams,
+        protocols,
+        ProtocolHooks(protocols),
+        serena,
+        Mirror(store, protocols, serena),
+    )
 
 
 def clock_of(settings: Settings) -> Clock:
@@ -206,6 +250,7 @@ async def open_app_store(
 def build_wire(app: App, links: Links) -> Wire:
     """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
     from holdfast.connections import tools as connection_tools
+    from holdfast.protocol import tools as protocol_tools
     from holdfast.reasoning import tools as reasoning_tools
     from holdfast.teams import tools as team_tools
     from holdfast.wire.catalog import Catalog
@@ -215,6 +260,7 @@ def build_wire(app: App, links: Links) -> Wire:
         reasoning_tools.offer(app.reasoning),
         connection_tools.offer(app.connections),
         team_tools.offer(app.teams),
+        protocol_tools.offer(app.protocols),
     ]
     return Wire(Catalog(offers), app.connections, links)
 
@@ -222,6 +268,11 @@ def build_wire(app: App, links: Links) -> Wire:
 def build_rest(app: App) -> list[RestRoute]:
     """The REST side of every capability that has one."""
     from holdfast.connections import routes as connection_routes
+    from holdfast.protocol import routes as protocol_routes
     from holdfast.teams import routes as team_routes
 
-    return [*connection_routes.routes(app.connections), *team_routes.routes(app.teams)]
+    return [
+        *connection_routes.routes(app.connections),
+        *team_routes.routes(app.teams),
+        *protocol_routes.routes(app.protocols),
+    ]

@@ -225,6 +225,14 @@ class Client:
         """Messages, lifetimes, the most active pairs, tokens and cost."""
         return self._ask("GET", "/api/teams/stats")
 
+    def protocol_runs(self, *, limit: int | None = None, project: str | None = None) -> dict[str, Any]:
+        """Working sessions, the newest first; those of one project directory."""
+        return self._ask("GET", "/api/protocol/runs", {"limit": limit, "project": project})
+
+    def validate_protocol(self, project: str, *, pre_commit: bool = False) -> dict[str, Any]:
+        """Check every gate of a worktree's session."""
+        return self._ask("POST", "/api/protocol/validate", body={"project": project, "pre_commit": pre_commit})
+
     def _ask(
         self,
         method: str,

@@ -40,6 +40,7 @@ SWEEP_SECONDS = 3600.0
 INDEX_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
 TEAM_SECONDS = 2.0
+MIRROR_SECONDS = 2.0
 REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
 ANNOUNCE_SECONDS = 0.05
@@ -111,6 +112,7 @@ class Daemon:
         finally:
             await self._supervisor.close()
             await app.teams.runner.stop()
+            await app.serena.close()
             if self.web is not None:
                 await self.web.stop()
             await door.close()
@@ -163,6 +165,7 @@ class Daemon:
         self._supervisor.every("teams: processes", TEAM_SECONDS, app.teams.runner.look_after)
         self._supervisor.every("teams: teams.json", TEAM_SECONDS, app.teams.refresh)
         self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.maintain, first=120.0)
+        self._supervisor.every("protocol: mirror", MIRROR_SECONDS, app.mirror.step, first=MIRROR_SECONDS)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
@@ -267,7 +270,7 @@ class Daemon:
                 return
         if self._app is None:
             return
-        hooks = Hooks(self._links, self._app.connections)
+        hooks = Hooks(self._links, self._app.connections, [self._app.protocol_hooks.handle])
         reply = await hooks.handle(str(first.get("event", "")), str(first.get("pid", "")), bytes(payload))
         writer.write(reply.encode())
         await writer.drain()
@@ -275,7 +278,7 @@ class Daemon:
     async def _command(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name, args = first.get("name"), first.get("args") or {}
         if name == "status":
-            return await _say(writer, {"ok": True, "result": self.status()})
+            return await _say(writer, {"ok": True, "result": {**self.status(), "mirrors": await self._mirrors()}})
         if name == "stop":
             await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
             return self.stop(str(args.get("why") or "it was asked to"))
@@ -293,6 +296,12 @@ class Daemon:
         except HoldfastError as error:
             return await _say(writer, {"ok": False, "code": error.code, "message": str(error)})
         return await _say(writer, {"ok": True, "result": result})
+
+    async def _mirrors(self) -> list[dict[str, Any]]:
+        """The worktrees whose memories are behind, or had to go to second best."""
+        if self._app is None:
+            return []
+        return [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
 
     def status(self) -> dict[str, Any]:
         """What `holdfast status` shows."""

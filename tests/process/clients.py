@@ -36,6 +36,7 @@ class Way:
         cwd: str = "/",
         env: dict[str, str] | None = None,
         roots: Sequence[str] | None = None,
+        headers: dict[str, str] | None = None,
         updated: Callable[[str], None] = lambda uri: None,
     ) -> AsyncIterator[Session]:
         """A new client, which knows nothing of earlier ones; `updated` is told of changed resources (legacy era)."""
@@ -56,7 +57,9 @@ class Way:
                 )
             else:
                 http = await stack.enter_async_context(
-                    httpx2.AsyncClient(headers={"Authorization": f"Bearer {holdfast.key()}"}, timeout=60)
+                    httpx2.AsyncClient(
+                        headers={"Authorization": f"Bearer {holdfast.key()}", **(headers or {})}, timeout=60
+                    )
                 )
                 transport = streamable_http_client(f"{holdfast.address()}/mcp", http_client=http)
             client = Client(

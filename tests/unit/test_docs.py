@@ -17,6 +17,8 @@ from holdfast.connections.model import Reason, State
 from holdfast.connections.routes import routes
 from holdfast.connections.tools import offer as offer_connections
 from holdfast.connections.views import Session
+from holdfast.protocol.routes import routes as protocol_routes
+from holdfast.protocol.tools import offer as offer_protocol
 from holdfast.reasoning.tools import offer as offer_reasoning
 from holdfast.teams.routes import routes as team_routes
 from holdfast.teams.tools import offer as offer_teams
@@ -24,7 +26,7 @@ from holdfast.wire.catalog import INSTRUCTIONS
 from holdfast.wire.http import OPEN_ROUTES, rest_table
 from holdfast.wire.rest import RestRoute
 
-OFFERS = (offer_reasoning, offer_connections, offer_teams)
+OFFERS = (offer_reasoning, offer_connections, offer_teams, offer_protocol)
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
 
@@ -34,7 +36,7 @@ def _text(name: str) -> str:
 
 
 def test_every_tool_parameter_and_operation_is_documented() -> None:
-    text = _text("tools.md") + _text("teams.md")
+    text = _text("tools.md") + _text("teams.md") + _text("protocol-tools.md")
     for tool in [tool for offer in OFFERS for tool in offer(cast("Any", _Anything())).tools]:
         assert f"## `{tool.name}`" in text
         for name, field in tool.params.model_fields.items():
@@ -78,7 +80,7 @@ def test_every_command_is_documented(command: str) -> None:
     assert f"`holdfast {command}" in _text("commands.md")
 
 
-ROUTES = rest_table([*routes(cast("Any", None)), *team_routes(cast("Any", None))])
+ROUTES = rest_table([*routes(cast("Any", None)), *team_routes(cast("Any", None)), *protocol_routes(cast("Any", None))])
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)

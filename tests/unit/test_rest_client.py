@@ -21,6 +21,7 @@ from holdfast.client import Client, RestError
 from holdfast.connections import views
 from holdfast.connections.routes import routes
 from holdfast.errors import BadInput, NoDaemon
+from holdfast.protocol.routes import routes as protocol_routes
 from holdfast.teams.routes import routes as team_routes
 from holdfast.wire.http import rest_table
 
@@ -28,7 +29,10 @@ from holdfast.wire.http import rest_table
 def test_the_client_has_one_method_for_each_route() -> None:
     methods = {name for name, _ in inspect.getmembers(Client, inspect.isfunction) if not name.startswith("_")}
     assert methods == {
-        route.name for route in rest_table([*routes(cast("Any", None)), *team_routes(cast("Any", None))])
+        route.name
+        for route in rest_table(
+            [*routes(cast("Any", None)), *team_routes(cast("Any", None)), *protocol_routes(cast("Any", None))]
+        )
     }
 
 

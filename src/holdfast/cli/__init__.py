@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Every command with its options."""
-    from holdfast.cli import audit, daemon, keys, permissions, records, serve, teams
+    from holdfast.cli import audit, daemon, keys, permissions, protocol, records, serve, teams, trust
 
     parser = argparse.ArgumentParser(
         prog="holdfast",
@@ -65,6 +65,8 @@ def build_parser() -> argparse.ArgumentParser:
     records.add_to(commands)
     teams.add_to(commands)
     permissions.add_to(commands)
+    protocol.add_to(commands)
+    trust.add_to(commands)
     return parser
 
 

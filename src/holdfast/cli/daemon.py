@@ -63,6 +63,8 @@ def show_status(options: argparse.Namespace) -> int:
     for loop in status["loops"]:
         if loop["last_error"]:
             print(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
+    for mirror in status["mirrors"]:
+        print(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
     for notice in status["notices"]:
         print(f"notice    {notice}")
     return 0

@@ -30,6 +30,8 @@ from holdfast.wire.schema import parse
 from holdfast.wire.tools import Call, Tool
 
 RELAY_KEY = "holdfast/key"
+LISTED_AT_ONCE = 50
+"""How many resources of several families make a page; most clients read one."""
 TOOL_USE_ID = "claudecode/toolUseId"
 CONNECTION = "holdfast/connection"
 
@@ -185,21 +187,21 @@ class Wire:
         position, _, cursor = (params.cursor if params and params.cursor else "0:").partition(":")
         if not position.isdigit() or int(position) >= max(len(listing), 1):
             raise MCPError(types.INVALID_PARAMS, "cursor: is not one that resources/list gave out")
+        at = int(position)
         found: list[types.Resource] = []
-        if not listing:
-            return types.ListResourcesResult(resources=found)
-        family = listing[int(position)]
-        assert family.list is not None  # noqa: S101 - chosen above
-        page = await _plain(family.list(caller, cursor or None))
-        found = [
-            types.Resource(uri=uri, name=name, description=text, mime_type="text/markdown")
-            for uri, name, text in page.items
-        ]
         following: str | None = None
-        if page.next_cursor is not None:
-            following = f"{position}:{page.next_cursor}"
-        elif int(position) + 1 < len(listing):
-            following = f"{int(position) + 1}:"
+        while at < len(listing):
+            family = listing[at]
+            assert family.list is not None  # noqa: S101 - chosen above
+            page = await _plain(family.list(caller, cursor or None))
+            found += [
+                types.Resource(uri=uri, name=name, description=text, mime_type="text/markdown")
+                for uri, name, text in page.items
+            ]
+            at, cursor = (at, page.next_cursor) if page.next_cursor is not None else (at + 1, "")
+            if page.next_cursor is not None or (len(found) >= LISTED_AT_ONCE and at < len(listing)):
+                following = f"{at}:{cursor}"
+                break
         return types.ListResourcesResult(resources=found, next_cursor=following)
 
     async def _list_templates(
@@ -214,6 +216,7 @@ class Wire:
                     mime_type="text/markdown",
                 )
                 for resource in self.catalog.resources
+                if "{" in resource.template
             ]
         )
 

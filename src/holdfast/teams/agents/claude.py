@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import BadInput
+from holdfast.guard import launcher
 from holdfast.teams.agents import AgentSpec, FoundSession
 from holdfast.teams.agents.elsewhere import opened_by
 from holdfast.teams.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
-from holdfast.teams.agents.guard import SessionLocks, canonical_session_id, launcher
 from holdfast.teams.agents.mirror import level
 from holdfast.teams.agents.project_key import project_key
+from holdfast.teams.agents.session_locks import SessionLocks, canonical_session_id
 from holdfast.teams.agents.transcript_files import TranscriptFiles
 from holdfast.teams.agents.transcripts import TranscriptStore
 

@@ -29,6 +29,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import SessionStore
 
+from holdfast.guard import END_SECONDS, Grip
 from holdfast.teams.agents import AgentEvent, Compaction, OnEvent, Permission, Turn
 from holdfast.teams.agents.errors import (
     AgentBusy,
@@ -42,7 +43,6 @@ from holdfast.teams.agents.errors import (
     SessionInUse,
     SessionMissing,
 )
-from holdfast.teams.agents.guard import END_SECONDS, Grip
 from holdfast.teams.agents.mirror import Mirror
 from holdfast.teams.agents.transcripts import TranscriptStore
 

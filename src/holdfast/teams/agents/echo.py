@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInput
+from holdfast.guard import Grip, guarded
 from holdfast.teams.agents import (
     AgentEvent,
     AgentSpec,
@@ -27,7 +28,7 @@ from holdfast.teams.agents.errors import (
     SessionInUse,
     SessionMissing,
 )
-from holdfast.teams.agents.guard import Grip, SessionLocks, canonical_session_id, guarded
+from holdfast.teams.agents.session_locks import SessionLocks, canonical_session_id
 
 PROGRAM = str(Path(echo_process.__file__).resolve())
 READY_SECONDS = 30.0

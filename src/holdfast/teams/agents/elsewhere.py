@@ -6,7 +6,7 @@ import os
 from itertools import pairwise
 from pathlib import Path
 
-from holdfast.teams.agents import guard_process
+from holdfast import guard_process
 
 GUARD = Path(guard_process.__file__).name
 OPTIONS = ("--resume", "-r", "--session-id")

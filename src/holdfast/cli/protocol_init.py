@@ -1,0 +1,141 @@
+"""`holdfast protocol init`: a project's protocol.toml, and the hooks that see its agents keep to it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from holdfast import claude_settings, git_hook
+from holdfast.cli.common import add_home, settings_of
+from holdfast.config import Settings, read_settings
+from holdfast.errors import BadInput, Conflict, HoldfastError
+from holdfast.git_place import keep_out_of_git
+from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
+from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
+from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
+from holdfast.protocol.worktree import worktree_of
+
+TEMPLATE = """\
+# How agents work in this project. `holdfast protocol show` prints what this file makes of it.
+
+# agents: the protocol of a project with .agents/; simple: context read, checks pass, committed;
+# document: the project's own SESSION-PROTOCOL.md.
+protocol = "{protocol}"
+{document}
+# off, warn (say what is missing) or enforce (deny a commit that is too early).
+enforcement = "{enforcement}"
+
+# Who starts a session: the agent, or the hook with the first prompt as its objective.
+start = "agent"
+
+# What verifies a gate. Commands run without a shell, and only after `holdfast trust`.
+# [gates.QUALITY_CHECKS]
+# command = ["make", "check"]
+# timeout = 300
+"""
+DOCUMENT_LINE = '# document = ".agents/SESSION-PROTOCOL.md"\n'
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    init = verbs.add_parser("init", help="write .holdfast/protocol.toml and install this project's hooks")
+    init.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: here)")
+    init.add_argument("--protocol", choices=NAMES, help="default: agents where .agents/ is, else simple")
+    init.add_argument("--enforcement", choices=[one.value for one in Enforcement], help="default: warn")
+    init.add_argument("--no-hooks", action="store_true", help="leave the agent's settings alone")
+    init.add_argument("--git-hook", action="store_true", help="also install a git pre-commit hook that asks the gates")
+    init.add_argument("--remove", action="store_true", help="take the hooks out again; protocol.toml stays")
+    init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
+    add_home(init)
+    init.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Set a project up, or take its hooks out."""
+    worktree = worktree_of(Path(options.directory).expanduser())
+    if worktree is None:
+        raise BadInput("DIR", f"{options.directory} is not a directory")
+    if options.remove:
+        return _remove(worktree.path, options)
+    written = _write_settings(worktree.path, options)
+    if not options.no_hooks:
+        hooks = claude_settings.PURPOSES["protocol"]
+        _apply(claude_settings.installed(worktree.path, hooks, home=_other_home(settings_of(options))), options)
+        if worktree.is_git and not options.dry_run:
+            # The hooks' command is this machine's own; untracked, it would keep the tree from ever being clean.
+            keep_out_of_git(worktree.path, claude_settings.LOCAL)
+    if options.git_hook:
+        _install_git_hook(worktree.path, options)
+    if written and not options.dry_run:
+        print("`holdfast protocol show` prints the gates; after adding a command, `holdfast trust` lets it run.")
+    faults = () if options.dry_run else read_project(worktree.path).faults
+    for fault in faults:
+        print(fault)
+    return 1 if faults else 0
+
+
+def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:
+    """Write protocol.toml where there is none; whether it was written."""
+    try:
+        there = read_inside(worktree, SETTINGS, MAX_BYTES) is not None
+        path = real_path(worktree, SETTINGS)
+    except UnreadableInside as refused:
+        raise Conflict(str(refused), recovery="Move it away and run the command again.") from refused
+    if there:
+        if options.protocol or options.enforcement:
+            raise Conflict(
+                f"{SETTINGS} is there already and was left as it is.",
+                recovery="Edit it, or leave out --protocol and --enforcement.",
+            )
+        print(f"{SETTINGS} is there already.")
+        return False
+    protocol = options.protocol or read_project(worktree).protocol.name
+    text = TEMPLATE.format(
+        protocol=protocol,
+        document=DOCUMENT_LINE if protocol == "document" else "",
+        enforcement=options.enforcement or Enforcement.WARN.value,
+    )
+    print(f"{'Would write' if options.dry_run else 'Writing'} {path}:\n")
+    print("\n".join(f"    {line}".rstrip() for line in text.splitlines()) + "\n")
+    if not options.dry_run:
+        _create(path, text)
+    return True
+
+
+def _create(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        # Exclusively: a file that came meanwhile is somebody's, and a link is not followed.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "w") as file:
+            file.write(text)
+    except OSError as failure:
+        raise HoldfastError(f"{path} cannot be written: {failure.strerror}.") from failure
+
+
+def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
+    if not change.needed:
+        print(f"The hooks in {change.path} are as they should be.")
+        return
+    print(f"{'Would change' if options.dry_run else 'Changing'} {change.path}:\n\n{change.diff()}")
+    if not options.dry_run:
+        change.write()
+
+
+def _install_git_hook(worktree: Path, options: argparse.Namespace) -> None:
+    if options.dry_run:
+        print(f"Would write {git_hook.hook_path(worktree)}:\n\n{git_hook.script()}")
+    else:
+        print(f"The git hook is {git_hook.install(worktree)}.")
+
+
+def _remove(worktree: Path, options: argparse.Namespace) -> int:
+    _apply(claude_settings.removed(worktree, claude_settings.PURPOSES["protocol"]), options)
+    if not options.dry_run and (worktree / ".git").exists() and git_hook.remove(worktree):
+        print("The git hook is removed.")
+    return 0
+
+
+def _other_home(settings: Settings) -> str | None:
+    """The data directory, where a hook would not find it by itself."""
+    return None if settings.home == read_settings({}).home else str(settings.home)

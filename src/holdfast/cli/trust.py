@@ -1,0 +1,83 @@
+"""`holdfast trust`: the owner's word that a project's commands may be run, for exactly this content."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+
+from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.control import ask_or_do
+from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
+from holdfast.errors import Conflict, HoldfastError
+from holdfast.protocol.project.settings import ProjectProtocol, read_project
+from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
+from holdfast.teams.fields import shown
+
+WHOLE = 300_000
+"""Longer than anything that can be asked about: what is trusted is shown in full."""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    trust = commands.add_parser(
+        "trust",
+        help="let the commands of a project's protocol run, until they are changed",
+        description="Show what a project's protocol would run, and let it. A change of its content asks again.",
+    )
+    add_directory(trust)
+    trust.add_argument("--revoke", action="store_true", help="trust the project no longer")
+    trust.add_argument("--yes", action="store_true", help="do not ask")
+    add_home(trust)
+    trust.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Trust a project as it is now, or no longer."""
+    worktree = worktree_at(options)
+    place = shown(str(worktree.path), WHOLE)
+    if options.revoke:
+        was = ask_or_do(settings_of(options), "untrust", {"root": worktree.root}, show_progress)["was_trusted"]
+        print(f"{place} is {'no longer trusted' if was else 'not trusted anyway'}.")
+        return 0
+    project = read_project(worktree.path)
+    if project.faults:
+        raise Conflict(
+            f"{place} cannot be trusted: {shown(str(project.faults[0]), 400)}",
+            recovery="`holdfast protocol check` shows every fault.",
+        )
+    programs = runnable(project)
+    if not programs:
+        print(f"{place} would run nothing: there is nothing to trust.")
+        return 0
+    if is_trusted(options, worktree, project):
+        print(f"{place} is trusted already.")
+        return 0
+    print(f"Once trusted, {place} may have this run in your name:\n")
+    for program in programs:
+        print(f"  {shown(program, WHOLE)}")
+    print("\nThat includes whatever those programs run. A change of these settings asks again.")
+    if not options.yes and not _agreed():
+        print("It is not trusted.")
+        return 1
+    # What was shown is what is trusted: a file that changed since has another digest.
+    ask_or_do(settings_of(options), "trust", {"root": worktree.root, "digest": project.digest}, show_progress)
+    print(f"{place} is trusted. `holdfast trust --revoke` takes that back.")
+    return 0
+
+
+def runnable(project: ProjectProtocol) -> list[str]:
+    """Everything of a project that trust would let run, one line each."""
+    programs = [shlex.join(argv) for argv in project.commands]
+    for name, entry in project.executable.serena.items():
+        programs.append(f"the MCP server {name} of {MCP_SERVERS}: {json.dumps(entry, ensure_ascii=False)}")
+    if project.executable.serena_project is not None:
+        programs.append(f"serena, if you have it, with what {SERENA_PROJECT} says")
+    return programs
+
+
+def _agreed() -> bool:
+    if not sys.stdin.isatty():
+        raise HoldfastError("Nobody is there to be asked.", recovery="Say so with --yes.")
+    return input("Trust it? Type yes: ").strip().lower() == "yes"

@@ -1,0 +1,1 @@
+"""Protocol: phases whose gates the server verifies itself."""

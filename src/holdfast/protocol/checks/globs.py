@@ -1,0 +1,76 @@
+"""Finds the paths of a worktree that a pattern names, without leaving it."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import os
+import re
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from holdfast.protocol.inside import UnreadableInside, real_path
+
+MOST_VISITED = 200_000
+_MAGIC = re.compile(r"[*?]")
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a text stands for many paths."""
+    return _MAGIC.search(text) is not None
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern names a path: `*` and `?` stay in one directory, `**` stands for any number of them."""
+    names = path.split("/")
+    # Which beginnings of the path the pattern has matched so far. Going on from all of them at once costs the same for
+    # every pattern; a regular expression could be made to take for ever by a project that nobody trusts yet.
+    reached = {0}
+    parts = pattern.split("/")
+    for part in parts:
+        if part == "**":
+            reached = set(range(min(reached), len(names)))
+        else:
+            fits = _compiled(part).fullmatch
+            reached = {here + 1 for here in reached if here < len(names) and fits(names[here])}
+        if not reached:
+            return False
+    return len(names) in reached or parts[-1] == "**"
+
+
+def find(worktree: Path, pattern: str) -> list[str]:
+    """The files and links a pattern names, or the one path it is. Raises UnreadableInside."""
+    if not is_pattern(pattern):
+        return [pattern] if os.path.lexists(real_path(worktree, pattern)) else []
+    start = _before_magic(pattern)
+    folder = real_path(worktree, start)
+    found: list[str] = []
+    visited = 0
+    for here, folders, files in os.walk(folder, onerror=_unlistable):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        within = PurePosixPath(start, os.path.relpath(here, folder))
+        visited += len(files) + len(folders)
+        if visited > MOST_VISITED:
+            raise UnreadableInside(f"{start} holds more than {MOST_VISITED} files; name a narrower pattern.")
+        found += [path for name in sorted(files) if matches(pattern, path := str(within / name))]
+    return found
+
+
+def _before_magic(pattern: str) -> str:
+    fixed: list[str] = []
+    for part in PurePosixPath(pattern).parts[:-1]:
+        if is_pattern(part):
+            break
+        fixed.append(part)
+    return str(PurePosixPath(*fixed))
+
+
+@lru_cache(maxsize=256)
+def _compiled(part: str) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(part.replace("[", "[[]")))
+
+
+def _unlistable(failure: OSError) -> None:
+    if failure.errno in (errno.ENOENT, errno.ENOTDIR):
+        return
+    raise UnreadableInside(f"{failure.filename} cannot be listed: {failure.strerror}.") from failure

@@ -1,0 +1,111 @@
+"""The review of a run: a report that is bound to it, or a change that needs none."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import posixpath
+import re
+from dataclasses import dataclass
+
+from holdfast.protocol.checks.files import MOST_TEXT
+from holdfast.protocol.checks.findings import Finding, failed, named, passed, skipped
+from holdfast.protocol.checks.globs import find
+from holdfast.protocol.checks.repository import more_than_docs_since
+from holdfast.protocol.git.state import Git, GitFault
+from holdfast.protocol.inside import UnreadableInside, read_inside
+from holdfast.protocol.model import Check, says_something
+from holdfast.protocol.runs import EvidenceKind, Scene
+
+DOCS_ONLY = "docs-only"
+
+_FRONT_MATTER = re.compile(
+    r"\A\ufeff?---[ \t]*\r?\n(?P<head>.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+)
+_SESSION = re.compile(r"^session(?:[_-]?id)?[ \t]*:(?P<id>[^\n]*)$", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a report says of itself."""
+
+    sessions: frozenset[str]
+    """The runs its front matter names."""
+    text: str
+    """What is written below the front matter, without headings and comments."""
+
+
+def read_report(content: str) -> Report:
+    """A report's front matter and text."""
+    found = _FRONT_MATTER.match(content)
+    if found is None:
+        return Report(frozenset(), _written(content))
+    sessions = frozenset(_value(line["id"]) for line in _SESSION.finditer(found["head"]))
+    return Report(sessions, _written(content[found.end() :]))
+
+
+async def report(check: Check, scene: Scene) -> Finding:
+    """A report of this run is there; or the change is documentation only."""
+    if scene.skip_qa and await _no_docs(scene) is None:
+        return skipped(DOCS_ONLY)
+    refused: list[str] = []
+    recorded = {posixpath.normpath(one.subject) for one in scene.evidence if one.kind == EvidenceKind.REPORT}
+    changed: list[str] | None = None
+    for path in await asyncio.to_thread(_candidates, check, scene):
+        content = await asyncio.to_thread(_read, scene, path)
+        if isinstance(content, UnreadableInside):
+            refused.append(str(content).rstrip("."))
+            continue
+        found = read_report(content)
+        if found.sessions and found.sessions != {scene.run.id}:
+            if path in recorded:
+                refused.append(f"{path} belongs to {named(sorted(found.sessions))}")
+        elif not says_something(found.text):
+            refused.append(f"{path} is empty")
+        elif found.sessions:
+            return passed(_seen(path, content))
+        elif path in recorded:
+            if changed is None:
+                changed = await Git(scene.worktree).changed_since(scene.run.starting_commit)
+            if path in changed:
+                return passed(_seen(path, content))
+            refused.append(f"{path} was there before the session began")
+    why = await _no_docs(scene)
+    if why is None:
+        return skipped(DOCS_ONLY)
+    wanted = f"no report {' or '.join(check.paths)} has `session: {scene.run.id}` in its front matter"
+    return failed("; ".join([wanted, *([named(refused)] if refused else []), f"a report is needed: {why}"]))
+
+
+async def _no_docs(scene: Scene) -> str | None:
+    try:
+        return await more_than_docs_since(scene)
+    except (GitFault, UnreadableInside) as failure:
+        return str(failure).rstrip(".")
+
+
+def _candidates(check: Check, scene: Scene) -> list[str]:
+    return sorted({path for pattern in check.paths for path in find(scene.worktree, pattern)})
+
+
+def _read(scene: Scene, path: str) -> str | UnreadableInside:
+    try:
+        content = read_inside(scene.worktree, path, MOST_TEXT)
+    except UnreadableInside as failure:
+        return failure
+    return (content or b"").decode("utf-8", "replace")
+
+
+def _written(body: str) -> str:
+    outside, *comments = body.split("<!--")
+    shown = outside + "".join(comment.partition("-->")[2] for comment in comments)
+    return "\n".join(line for line in shown.splitlines() if not line.lstrip().startswith("#")).strip()
+
+
+def _value(text: str) -> str:
+    plain = re.sub(r"(?:^|\s)#.*$", "", text).strip()
+    return plain[1:-1] if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'" else plain
+
+
+def _seen(path: str, content: str) -> str:
+    return f"{path} {hashlib.sha256(content.encode()).hexdigest()[:12]}"

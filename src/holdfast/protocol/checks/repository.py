@@ -1,0 +1,130 @@
+"""Checks that ask git: where the worktree stands, what was changed, what is committed."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from pathlib import Path
+
+from holdfast.protocol.builtin import SESSIONS
+from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, more_than_docs
+from holdfast.protocol.checks.files import session_log
+from holdfast.protocol.checks.findings import Finding, failed, named, passed
+from holdfast.protocol.checks.globs import matches
+from holdfast.protocol.git.state import Git
+from holdfast.protocol.inside import read_inside
+from holdfast.protocol.model import Check, CheckKind, Status
+from holdfast.protocol.runs import Scene
+
+MOST_MARKDOWN = 1024 * 1024
+MOST_DOCUMENTS = 500
+CLOCKS_APART_MS = 5 * 60 * 1000
+"""How far the clock of the store and that of the committer may be apart."""
+
+
+async def git_state(scene: Scene) -> Finding:
+    """Branch and starting commit are known."""
+    git = Git(scene.worktree)
+    state = await git.state()
+    if state.problem:
+        return failed(state.problem.rstrip("."))
+    start = scene.run.starting_commit
+    if start is not None and not await git.exists(start):
+        return failed(f"the starting commit {start[:12]} is not in this repository")
+    where = f"branch {state.branch}" if state.branch else "detached HEAD"
+    at = f"at {state.head[:12]}" if state.head else "before its first commit"
+    return passed(f"{where} {at}, " + (f"{len(state.dirty)} uncommitted" if state.dirty else "clean"))
+
+
+async def docs_changed(check: Check, scene: Scene) -> Finding:
+    """Each of the paths was changed since the run began."""
+    changed = await Git(scene.worktree).changed_since(scene.run.starting_commit)
+    seen: list[str] = []
+    missing: list[str] = []
+    for pattern in check.paths:
+        if pattern.startswith(f"{SESSIONS}/"):
+            # A log is named for its run: the one of another run says nothing about this one.
+            log = await asyncio.to_thread(session_log, Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)), scene)
+            (seen if log.status is Status.PASS else missing).append(log.said)
+            continue
+        named_by = [path for path in changed if matches(pattern, path)]
+        found = await asyncio.to_thread(_first_file, scene.worktree, named_by)
+        if found is None:
+            missing.append(f"{pattern} was not changed since the session began")
+        else:
+            seen.append(f"{found} was changed")
+    return failed("; ".join(missing)) if missing else passed(", ".join(seen))
+
+
+async def committed(scene: Scene) -> Finding:
+    """HEAD moved since the run began, and the tree is clean."""
+    git = Git(scene.worktree)
+    state = await git.state()
+    if state.problem:
+        return failed(state.problem.rstrip("."))
+    if state.head is None:
+        return failed("there is no commit yet")
+    wrong = await _not_moved(git, state.head, scene)
+    if state.dirty:
+        wrong.append(f"not committed: {named(state.dirty)}")
+    return failed("; ".join(wrong)) if wrong else passed(f"commit {state.head[:12]}, tree clean")
+
+
+async def more_than_docs_since(scene: Scene) -> str | None:
+    """Why the change of a run is more than documentation; None where it is nothing else."""
+    git = Git(scene.worktree)
+    start = scene.run.starting_commit
+    changed = await git.changed_since(start)
+    other = next((path for path in changed if not is_markdown(path)), None)
+    other = other or await asyncio.to_thread(_first_special, scene.worktree, changed)
+    if other is not None:
+        return f"{other} is not a markdown file"
+    if len(changed) > MOST_DOCUMENTS:
+        return f"{len(changed)} files were changed, more than the {MOST_DOCUMENTS} that are compared"
+    changes: list[ChangedFile] = []
+    for path in changed:
+        before = None if start is None else await git.show(start, path)
+        after = await asyncio.to_thread(read_inside, scene.worktree, path, MOST_MARKDOWN)
+        if len(before or b"") > MOST_MARKDOWN:
+            return f"{path} is longer than {MOST_MARKDOWN} bytes"
+        changes.append(ChangedFile(path, _text(before), _text(after)))
+    return await asyncio.to_thread(more_than_docs, changes)
+
+
+async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
+    given = scene.run.starting_commit
+    if given is None:
+        return []
+    start = await git.resolve(given)
+    if start is None:
+        return [f"the starting commit {given[:12]} is not in this repository"]
+    if await git.is_ancestor(head, start):
+        return [f"HEAD is at {head[:12]}, with no commit since the session began"]
+    if await git.is_ancestor(start, head):
+        return []
+    # An amended or rebased commit does not have the start behind it. An old one that was merely checked out neither.
+    made_at = await git.committed_at(head)
+    if made_at + CLOCKS_APART_MS < scene.run.started_at:
+        return [f"HEAD is at {head[:12]}, which was committed before the session began"]
+    return []
+
+
+def _text(content: bytes | None) -> str | None:
+    # Different bytes must stay different, valid text or not.
+    return None if content is None else content.decode("utf-8", "surrogateescape")
+
+
+def _first_file(worktree: Path, paths: list[str]) -> str | None:
+    return next((path for path in paths if _mode(worktree / path) == stat.S_IFREG), None)
+
+
+def _first_special(worktree: Path, paths: list[str]) -> str | None:
+    """The first path that is neither a regular file nor deleted."""
+    return next((path for path in paths if _mode(worktree / path) not in (stat.S_IFREG, None)), None)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return None

@@ -1,0 +1,58 @@
+"""A protocol as text and back: a run keeps the one it began with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+
+from holdfast.protocol.model import (
+    Check,
+    CheckKind,
+    ChecklistItem,
+    Gate,
+    Level,
+    Part,
+    Protocol,
+    Transition,
+)
+
+
+def dumps(protocol: Protocol) -> str:
+    """The protocol as JSON, always the same for the same protocol."""
+    return json.dumps(asdict(protocol), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+@lru_cache(maxsize=64)
+def loads(text: str) -> Protocol:
+    """The protocol that `dumps` wrote."""
+    data = json.loads(text)
+    return Protocol(
+        data["name"],
+        tuple(Transition(step["source"], step["target"], _gate(step["gate"])) for step in data["transitions"]),
+        tuple(
+            ChecklistItem(Part(item["part"]), Level(item["level"]), item["step"], item["gate"], item["evidence"])
+            for item in data["checklist"]
+        ),
+    )
+
+
+def _gate(data: dict[str, Any]) -> Gate:
+    return Gate(
+        name=data["name"],
+        level=Level(data["level"]),
+        blocking=data["blocking"],
+        checks=tuple(
+            Check(
+                CheckKind(check["kind"]),
+                tuple(check["paths"]),
+                tuple(check["names"]),
+                tuple(check["argv"]),
+                check["timeout_s"],
+            )
+            for check in data["checks"]
+        ),
+        recovery=tuple(data["recovery"]),
+        title=data["title"],
+    )

@@ -1,0 +1,1 @@
+"""Git, asked so that nothing a repository brings is executed."""

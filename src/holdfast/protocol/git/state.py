@@ -1,0 +1,197 @@
+"""What git knows of a worktree: where it stands, and what was changed since a run began."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.protocol.git.guarded import TIMEOUT_S, GitFault, GuardedGit
+from holdfast.protocol.inside import TooLarge, UnreadableInside, read_inside
+
+__all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState"]
+
+OWN_FILES = (
+    ".serena/memories/session-current-state.md",
+    ".serena/memories/session-history.md",
+    ".serena/memories/session-violations-log.md",
+    ".agents/sessions/.session-state.json",
+    ".holdfast/",
+)
+"""What Holdfast itself keeps in a worktree: never a change that an agent made."""
+
+EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
+"""What is written about the work and not the work itself: it may change after the work was verified."""
+
+MOST_HASHED = 64 * 1024 * 1024
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_REFUSED = frozenset({1})
+_NOT_THERE = frozenset({1, 128})
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
+"""How many fields of a line of `git status --porcelain=v2` come before the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """Where a worktree stands."""
+
+    branch: str | None = None
+    """None while HEAD is detached."""
+    head: str | None = None
+    """The full id; None before the first commit."""
+    dirty: tuple[str, ...] = ()
+    """What is not committed, apart from our own files."""
+    problem: str = ""
+    """Why nothing is known: no repository, no git."""
+
+
+class Git:
+    """Git for one look at one worktree; nothing the repository brings is executed. Raises GitFault."""
+
+    def __init__(self, worktree: Path, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._git = GuardedGit(worktree, timeout_s=timeout_s)
+        self._worktree = self._git.worktree
+
+    async def state(self) -> GitState:
+        """Branch, head and what is uncommitted. Never raises: what went wrong is in `problem`."""
+        try:
+            answer = await self._git.ask(
+                *("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z"),
+                *("--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
+            )
+        except GitFault as fault:
+            return GitState(problem=str(fault))
+        return _state(_words(answer.output))
+
+    async def resolve(self, commit: str) -> str | None:
+        """The full id of a commit given by at least seven digits of it; None where there is no such commit."""
+        name = commit.strip().lower()
+        if not _COMMIT.fullmatch(name):
+            return None
+        found = await self._parse(name)
+        # A branch may be called like the beginning of an id; what it points to is not what was named.
+        return found if found is not None and found.startswith(name) else None
+
+    async def exists(self, commit: str) -> bool:
+        """Whether there is such a commit in this repository."""
+        return await self.resolve(commit) is not None
+
+    async def changed_since(self, commit: str | None) -> list[str]:
+        """Every path that differs from a commit (None: from nothing), committed or not, apart from our own files."""
+        since = await self._tree(commit)
+        changed = await self._git.ask(
+            *("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"),
+            *("--ignore-submodules=dirty", "--no-relative", since, "--"),
+        )
+        untracked = await self._git.ask("ls-files", "--others", "--exclude-standard", "-z")
+        paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
+        return sorted(path for path in paths if not _under(OWN_FILES, path))
+
+    async def show(self, commit: str, path: str) -> bytes | None:
+        """The content of a file as a commit has it; None where it has no such regular file."""
+        listed = await self._git.ask("ls-tree", "-z", await self._known(commit), "--", path)
+        for entry in _words(listed.output):
+            meta, _, name = entry.partition("\t")
+            mode, _, blob = meta.split(" ", 2)
+            if name == path and mode.startswith("100"):
+                return (await self._git.ask("cat-file", "blob", blob)).output
+        return None
+
+    async def is_ancestor(self, older: str, newer: str) -> bool:
+        """Whether one commit came before another (or is it)."""
+        old, new = await self._known(older), await self._known(newer)
+        answer = await self._git.ask("merge-base", "--is-ancestor", old, new, refusals=_REFUSED)
+        return answer.exit_code == 0
+
+    async def committed_at(self, commit: str) -> int:
+        """When a commit was made, in milliseconds."""
+        content = (await self._git.ask("cat-file", "commit", await self._known(commit))).output
+        found = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
+        if found is None:
+            raise GitFault(f"The commit {commit} has no date.")
+        return int(found[1]) * 1000
+
+    async def fingerprint(self, commit: str | None) -> str:
+        """A hash of all work since a commit: the same before and after committing it, another after any edit."""
+        digest = hashlib.sha256()
+        for path in await self.changed_since(commit):
+            if not _under(EVIDENCE, path):
+                content = await asyncio.to_thread(_content, self._worktree, path)
+                if content is None:
+                    content = await self._nested(path)
+                for part in (os.fsencode(path), content.encode("utf-8", "surrogateescape")):
+                    digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.hexdigest()
+
+    async def _nested(self, path: str) -> str:
+        state = await Git(self._worktree / path).state()
+        return f"repository {state.head} {state.problem}"
+
+    async def _known(self, commit: str) -> str:
+        full = await self.resolve(commit)
+        if full is None:
+            raise GitFault(f"The commit {commit[:64]} is not in this repository.")
+        return full
+
+    async def _parse(self, name: str) -> str | None:
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        answer = await self._git.ask(*asked, refusals=_NOT_THERE)
+        if answer.exit_code == 128:
+            await self._git.ask("rev-parse", "--git-dir")  # raises where the repository is at fault, not the name
+        return os.fsdecode(answer.output).strip() if answer.exit_code == 0 else None
+
+    async def _tree(self, commit: str | None) -> str:
+        if commit is not None:
+            return await self._known(commit)
+        empty = await self._git.ask("hash-object", "-t", "tree", os.devnull)
+        return os.fsdecode(empty.output).strip()
+
+
+def _state(words: list[str]) -> GitState:
+    branch: str | None = None
+    head: str | None = None
+    dirty: set[str] = set()
+    for word in words:
+        kind, _, rest = word.partition(" ")
+        if kind == "#" and rest.startswith("branch.oid "):
+            oid = rest.removeprefix("branch.oid ")
+            head = None if oid == "(initial)" else oid
+        elif kind == "#" and rest.startswith("branch.head "):
+            name = rest.removeprefix("branch.head ")
+            branch = None if name == "(detached)" else name
+        elif kind == "?":
+            dirty.add(rest.rstrip("/"))
+        elif kind in _FIELDS_BEFORE_PATH:
+            dirty.add(word.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
+    return GitState(branch, head, tuple(sorted(path for path in dirty if not _under(OWN_FILES, path))))
+
+
+def _words(output: bytes) -> list[str]:
+    return [os.fsdecode(word) for word in output.split(b"\0") if word]
+
+
+def _under(places: tuple[str, ...], path: str) -> bool:
+    return any(path == place or (place.endswith("/") and f"{path}/".startswith(place)) for place in places)
+
+
+def _content(worktree: Path, path: str) -> str | None:
+    """What a path holds, in one word; None for a directory, which is a repository of its own."""
+    try:
+        found = (worktree / path).lstat()
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        if stat.S_ISLNK(found.st_mode):
+            return f"link {hashlib.sha256(os.fsencode((worktree / path).readlink())).hexdigest()}"
+        content = read_inside(worktree, path, MOST_HASHED)
+        runs = "program" if found.st_mode & stat.S_IXUSR else "file"
+        return f"{runs} {hashlib.sha256(content or b'').hexdigest()}"
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent"
+    except TooLarge:
+        return f"large {found.st_size} {found.st_mtime_ns}"
+    except (OSError, UnreadableInside) as failure:
+        return f"unreadable {failure}"

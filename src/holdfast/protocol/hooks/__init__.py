@@ -1,0 +1,1 @@
+"""What an agent's hooks show, and what they are answered."""

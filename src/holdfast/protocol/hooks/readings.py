@@ -1,0 +1,86 @@
+"""Which files of a worktree a tool's payload shows to have been read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from holdfast.protocol.inside import UnreadableInside, read_inside
+
+LARGEST = 16 * 1024 * 1024
+ENOUGH_LINES = 200
+"""A long file is read in pieces; a beginning of this length counts as read, a line picked out of it does not."""
+MEMORIES = ".serena/memories"
+
+_SERENA_READS = re.compile(r"mcp__\w*serena\w*__read_memory", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file that was read, and what was in it."""
+
+    path: str
+    """Within the worktree."""
+    sha256: str
+
+
+def readings(tool: str, arguments: Mapping[str, Any], response: object, worktree: Path) -> list[Reading]:
+    """The files that a successful call of a tool has read; a link is both itself and what it leads to."""
+    if tool == "Read":
+        path = arguments.get("file_path")
+        names = _names(path, worktree) if is_path(path) and _from_the_beginning(response) else []
+    elif _SERENA_READS.fullmatch(tool):
+        memory = arguments.get("memory_name", arguments.get("memory_file_name"))
+        names = [f"{MEMORIES}/{memory.removesuffix('.md')}.md"] if isinstance(memory, str) else []
+    else:
+        return []
+    return [reading for name in names if (reading := _reading(worktree, name))]
+
+
+def is_path(text: object) -> TypeGuard[str]:
+    """Whether a text from outside can be an absolute path at all."""
+    try:
+        return isinstance(text, str) and text.startswith("/") and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _from_the_beginning(response: object) -> bool:
+    file = response.get("file") if isinstance(response, dict) else None
+    if not isinstance(file, dict):
+        return False
+    shown, first, total = (file.get(name) for name in ("numLines", "startLine", "totalLines"))
+    if not (isinstance(shown, int) and isinstance(first, int) and isinstance(total, int)):
+        return True  # not read by lines: it was shown as a whole
+    return first <= 1 and shown >= min(total, ENOUGH_LINES)
+
+
+def _names(path: str, worktree: Path) -> list[str]:
+    """What a path is called within the worktree: as it was named, and where it really is."""
+    return list(dict.fromkeys([*_as_named(Path(os.path.normpath(path)), worktree), *_as_found(path, worktree)]))
+
+
+def _as_named(path: Path, worktree: Path) -> Iterator[str]:
+    for folder in path.parents:
+        if os.path.realpath(folder) == str(worktree):
+            yield path.relative_to(folder).as_posix()
+            return
+
+
+def _as_found(path: str, worktree: Path) -> Iterator[str]:
+    real = Path(os.path.realpath(path))
+    if real.is_relative_to(worktree):
+        yield real.relative_to(worktree).as_posix()
+
+
+def _reading(worktree: Path, name: str) -> Reading | None:
+    try:
+        content = read_inside(worktree, name, LARGEST)
+    except UnreadableInside:
+        return None
+    return None if content is None else Reading(name, hashlib.sha256(content).hexdigest())

@@ -1,0 +1,273 @@
+"""A run as the three memories that agents and other tools read: markdown out, and a foreign state's markdown in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
+from holdfast.protocol.runs import GateResult, RunStatus, RunView
+
+CURRENT_STATE = "session-current-state"
+HISTORY = "session-history"
+VIOLATIONS_LOG = "session-violations-log"
+
+NONE_RECORDED = "(none recorded)"
+LARGEST = 100_000
+"""Characters of one memory; Serena refuses more than 150,000."""
+LATEST = 10
+"""Sessions in the history."""
+MAX_LINE = 2_000
+MAX_CELL = 300
+MAX_DECISIONS = 20
+MAX_VIOLATIONS = 50
+TABLE_SPACE = 25_000
+"""Characters of one table; what does not fit is counted in its last row."""
+SHORT_COMMIT = 7
+
+STATUS_WORDS = {Status.PASS: "COMPLETE", Status.FAIL: "FAILED", Status.SKIPPED: "SKIPPED"}
+PENDING = "PENDING"
+_OPENS_BLOCK = re.compile(r"^(\d{0,9})([#>~<\[=]|```|[-+*_.)](?=[\s*_-]|$))")
+OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED"}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedState:
+    """What a state memory tells of a session, whoever wrote it."""
+
+    session_id: str
+    objective: str | None = None
+    branch: str | None = None
+    starting_commit: str | None = None
+    phase: str | None = None
+    completed: dict[str, str] = field(default_factory=dict)
+    """The gates it calls complete, each with its evidence."""
+
+
+def current_state(view: RunView) -> str:
+    """The active session: metadata, what its gates said, both checklists."""
+    run = view.run
+    lines = [
+        "# Session State",
+        "",
+        "## Metadata",
+        "",
+        _entry("Session ID", run.id),
+        _entry("Objective", run.objective),
+        _entry("Branch", run.branch),
+        _entry("Starting Commit", short(run.starting_commit)),
+        _entry("Started At", timestamp(run.started_at)),
+        _entry("Current Phase", run.phase),
+        "",
+        "## Phase Status",
+        "",
+        *_table(("Phase", "Status", "Evidence"), _phase_rows(view)),
+        "",
+        *_checklists(view),
+    ]
+    return _text(lines)
+
+
+def checklist(view: RunView) -> str:
+    """What the session asks for, and what is done."""
+    return _text(["# Session Checklist", "", *_checklists(view)])
+
+
+def history(views: Sequence[RunView]) -> str:
+    """The last ten sessions that ended, the newest first."""
+    ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
+    head = ["# Session History", "", f"## Recent Sessions (Last {LATEST})", ""]
+    return _sections(head, [_ended(view) for view in ended])
+
+
+def violations_log(views: Sequence[RunView]) -> str:
+    """What was done against the protocol, session by session; the active one is listed even when it is clean."""
+    head = [
+        "# Session Violations Log",
+        "",
+        "## Purpose",
+        "",
+        "Audit trail of protocol violations for retrospective analysis and skill extraction.",
+        "",
+        "## Violations",
+        "",
+    ]
+    told = [view for view in views if view.violations or view.run.status == RunStatus.ACTIVE]
+    return _sections(head, [_violated(view) for view in told])
+
+
+def timestamp(ms: int) -> str:
+    """A time as the memories have it: ISO 8601 in UTC, to the second."""
+    return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def short(commit: str | None) -> str | None:
+    """A commit id as people read it."""
+    return commit[:SHORT_COMMIT] if commit else None
+
+
+def decisions_of(view: RunView) -> list[str]:
+    """The key decisions of a run that ended."""
+    return [str(decision) for decision in json.loads(view.run.decisions or "[]") if str(decision).strip()]
+
+
+def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
+    """Whether a line of the checklist is done, and by what evidence. A gate vouches for it, or nobody does."""
+    result = view.gates.get(item.gate) if item.gate else None
+    if result is None or not Status(result.status).met:
+        return False, ""
+    return True, _told(result)
+
+
+def _phase_rows(view: RunView) -> Iterable[tuple[str, ...]]:
+    # The end's gates are listed once they were checked: before, they would hide how the start went.
+    for gate in view.protocol.gates:
+        result = view.gates.get(gate.name)
+        if result is not None:
+            yield gate.name, STATUS_WORDS[Status(result.status)], result.evidence
+        elif view.protocol.part_of(gate.name) is Part.START:
+            yield gate.name, PENDING, ""
+
+
+def _checklists(view: RunView) -> list[str]:
+    lines: list[str] = []
+    for part in Part:
+        rows = (_checklist_row(item, view) for item in view.protocol.checklist if item.part is part)
+        lines += [f"## Checklist ({part.value.title()})", "", *_table(("Req", "Step", "Status", "Evidence"), rows), ""]
+    return lines
+
+
+def _checklist_row(item: ChecklistItem, view: RunView) -> tuple[str, ...]:
+    done, evidence = checklist_state(item, view)
+    return item.level.value, item.step, "[x]" if done else "[ ]", evidence
+
+
+def _told(result: GateResult) -> str:
+    skipped = result.status == Status.SKIPPED and not result.evidence.startswith("SKIPPED")
+    return f"SKIPPED: {result.evidence}" if skipped else result.evidence
+
+
+def _ended(view: RunView) -> list[str]:
+    run = view.run
+    decisions = decisions_of(view)[:MAX_DECISIONS]
+    return [
+        f"### {_line(run.id)}",
+        "",
+        _entry("Objective", run.objective),
+        _entry("Outcome", OUTCOMES.get(RunStatus(run.status), run.status.upper())),
+        _entry("Commit SHA", short(run.end_commit)),
+        *(["- **Key Decisions**:"] if decisions else [_entry("Key Decisions", None)]),
+        *(f"  - {_item(decision)}" for decision in decisions),
+        _entry("Next Session Notes", run.notes),
+        "",
+    ]
+
+
+def _violated(view: RunView) -> list[str]:
+    rows = [
+        (timestamp(one.at)[11:19], one.phase, one.requirement, one.severity, one.recovery or "")
+        for one in view.violations[-MAX_VIOLATIONS:]
+    ]
+    header = ("Timestamp", "Phase", "Requirement", "Severity", "Recovery")
+    return [f"### {_line(view.run.id)}", "", *_table(header, rows or [(NONE_RECORDED, "", "", "", "")]), ""]
+
+
+def _entry(name: str, value: str | None) -> str:
+    return f"- **{name}**: {_line(value or '') or NONE_RECORDED}"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [_row(header), "|" + "|".join("-" * (len(title) + 2) for title in header) + "|"]
+    space, left_out = TABLE_SPACE, 0
+    for row in rows:
+        line = _row(tuple(_cell(text) for text in row))
+        space -= len(line)
+        if space > 0:
+            lines.append(line)
+        else:
+            left_out += 1
+    if left_out:
+        lines.append(_row((f"({left_out} more)", *("" for _ in header[1:]))))
+    return lines
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells)
+
+
+def _cell(text: str) -> str:
+    """A text that stays in its cell: the pipe ends one even between backticks, so it is escaped everywhere."""
+    return _line(text, MAX_CELL).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _item(text: str) -> str:
+    """A text as a bullet's own: what would open a block at the start of a line is escaped."""
+    return _OPENS_BLOCK.sub(r"\1\\\2", _line(text, MAX_CELL) or NONE_RECORDED, count=1)
+
+
+def _line(text: str, most: int = MAX_LINE) -> str:
+    """A text in one line, so that nothing in it can start a heading, a bullet or a row of its own."""
+    flat = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * most]).split())
+    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+
+
+def _sections(head: list[str], sections: Sequence[list[str]]) -> str:
+    """The newest sections that fit."""
+    lines, space = [*head], LARGEST - sum(len(line) + 1 for line in head)
+    for section in sections or [[NONE_RECORDED]]:
+        space -= sum(len(line) + 1 for line in section)
+        if space < 0:
+            break
+        lines += section
+    return _text(lines)
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+# -- reading what another wrote ---------------------------------------------------------------------------------------
+
+_ENTRY = re.compile(
+    r"\s*(?:[-*+]\s+)?\**(session[ _-]?id|objective|branch|starting[ _-]commit|(?:current[ _-])?phase)\**\s*"
+    r":(?:\*\*)?\s*(.*)",
+    re.IGNORECASE,
+)
+_CELLS = re.compile(r"((?:[^|\\]|\\.)*)\|")
+_GATE = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
+_DONE = frozenset({"COMPLETE", "COMPLETED", "PASS", "PASSED", "DONE", "[X]", "✅"})
+_NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
+
+
+def read_current_state(text: str) -> ImportedState | None:
+    """What a state memory says, by whichever tool or hand; None when it is no such memory."""
+    entries: dict[str, str] = {}
+    completed: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.lstrip().startswith("|"):
+            gate, status, *rest = [*_cells(line), "", ""]
+            if _GATE.fullmatch(gate) and status.upper() in _DONE:
+                completed.setdefault(gate, rest[0])
+        elif found := _ENTRY.match(line):
+            name = found[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
+            entries.setdefault("session_id" if name == "sessionid" else name, found[2].strip())
+    said = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
+    if "session_id" not in said:
+        return None
+    return ImportedState(
+        said["session_id"].strip("`"),
+        said.get("objective"),
+        said.get("branch"),
+        said.get("starting_commit"),
+        said.get("phase"),
+        completed,
+    )
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a table's row; an escaped pipe does not end one."""
+    inner = line.strip()[1:] + "|"  # the last pipe may be missing
+    return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(inner)]

@@ -1,0 +1,266 @@
+"""The rules of a protocol: phases, gates between them, and what each step asks. Pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+INIT = "INIT"
+WORKING = "WORKING"
+COMPLETE = "COMPLETE"
+BLOCKED = "BLOCKED"
+VIOLATION = "VIOLATION"
+ALL = "ALL"
+
+NOT_EVIDENCE = frozenset(
+    {"n/a", "na", "none", "todo", "tbd", "done", "ok", "yes", "true", "x", "skip", "skipped", "pending", "later", "-"}
+)
+"""Words that say nothing. They were used to pass gates without the work."""
+
+
+class Level(StrEnum):
+    """How strongly a step is asked for (RFC 2119)."""
+
+    MUST = "MUST"
+    MUST_NOT = "MUST NOT"
+    SHOULD = "SHOULD"
+    MAY = "MAY"
+
+    @property
+    def binding(self) -> bool:
+        """Whether ignoring it is a violation."""
+        return self in (Level.MUST, Level.MUST_NOT)
+
+
+class Status(StrEnum):
+    """What became of a gate."""
+
+    PASS = "PASS"  # noqa: S105 - not a password
+    FAIL = "FAIL"
+    SKIPPED = "SKIPPED"
+    """Not needed, and why is evidenced."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the way past the gate is open."""
+        return self is not Status.FAIL
+
+
+class Part(StrEnum):
+    """Which half of a session a step belongs to."""
+
+    START = "start"
+    END = "end"
+
+
+class CheckKind(StrEnum):
+    """The few things the server can verify."""
+
+    FILE_EXISTS = "file_exists"
+    """paths: at least one of them is there (a glob may match); not empty."""
+    FILE_READ = "file_read"
+    """paths: each that exists was read, as a hook saw it or a content hash proves it."""
+    TOOL_CALLED = "tool_called"
+    """names: one of these tools answered, as a hook saw it; a glob may match."""
+    COMMAND = "command"
+    """argv: exits with 0. Only from the project's trusted configuration."""
+    SERENA = "serena"
+    """Serena answers; skipped where there is none."""
+    GIT_STATE = "git_state"
+    """Branch and starting commit are known."""
+    SESSION_LOG = "session_log"
+    """The run's log is there, under its id."""
+    DOCS_CHANGED = "docs_changed"
+    """paths: each was changed since the run began."""
+    REPORT = "report"
+    """paths: a report of this run, bound to it by front matter or recorded evidence; or the change is docs-only."""
+    COMMITTED = "committed"
+    """HEAD moved since the run began, the commit is there, the tree is clean."""
+    CLAIM = "claim"
+    """Recorded evidence is enough; only where the protocol says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing to verify."""
+
+    kind: CheckKind
+    paths: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+    timeout_s: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What must hold before a run goes on."""
+
+    name: str
+    level: Level
+    blocking: bool
+    checks: tuple[Check, ...]
+    recovery: tuple[str, ...]
+    """How to get through, in order."""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """From one phase to the next, through a gate."""
+
+    source: str
+    target: str
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
+class ChecklistItem:
+    """A line of the checklist, as the protocol's document has it."""
+
+    part: Part
+    level: Level
+    step: str
+    gate: str | None = None
+    """The gate that verifies it; None where nobody does."""
+    evidence: str = ""
+    """What the document asks for as evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A protocol: its transitions in order, from INIT through WORKING to COMPLETE."""
+
+    name: str
+    transitions: tuple[Transition, ...]
+    checklist: tuple[ChecklistItem, ...] = ()
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """Every phase in order."""
+        return (INIT, *(step.target for step in self.transitions))
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """Every gate in order."""
+        return tuple(step.gate for step in self.transitions)
+
+    def gate(self, name: str) -> Gate | None:
+        """The gate of this name."""
+        return next((gate for gate in self.gates if gate.name == name), None)
+
+    def next_step(self, phase: str) -> Transition | None:
+        """The transition that leads on from a phase."""
+        return next((step for step in self.transitions if step.source == phase), None)
+
+    def before(self, phase: str) -> tuple[Gate, ...]:
+        """The gates that lie behind a run in this phase."""
+        order = self.phases
+        behind = order.index(phase) if phase in order else 0
+        return self.gates[:behind]
+
+    def part_of(self, gate: str) -> Part:
+        """Whether a gate belongs to the start or to the end of a session."""
+        names = [one.name for one in self.gates]
+        return Part.START if names.index(gate) < self.phases.index(WORKING) else Part.END
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a run stands: its phase, what was verified, and what holds it up."""
+
+    phase: str = INIT
+    held_from: str | None = None
+    """The phase to go on from, while it is BLOCKED or in VIOLATION."""
+    held_by: str | None = None
+    """The gate that must be met to go on."""
+    gates: Mapping[str, Status] = field(default_factory=dict)
+
+    @property
+    def at(self) -> str:
+        """The phase it is really in, held up or not."""
+        return self.held_from or self.phase
+
+
+class StepError(Exception):
+    """A step that the rules do not allow."""
+
+    def __init__(self, gate: Gate | None, message: str) -> None:
+        super().__init__(message)
+        self.gate = gate
+
+
+def open_gates(protocol: Protocol, standing: Standing) -> list[Gate]:
+    """The blocking gates that are not met, in order."""
+    return [gate for gate in protocol.gates if gate.blocking and not _met(standing, gate)]
+
+
+def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
+    """The blocking gates between here and work (or, from work on, the end)."""
+    order = protocol.phases
+    here, working = order.index(standing.at), order.index(WORKING)
+    until = working if here < working else len(order) - 1
+    return [gate.name for gate in protocol.gates[here:until] if gate.blocking and not _met(standing, gate)]
+
+
+def verified(protocol: Protocol, standing: Standing, gate: str, status: Status) -> Standing:
+    """After a gate was checked; what was held up by it alone goes on."""
+    gates = {**standing.gates, gate: status}
+    if standing.held_by == gate and status.met and standing.held_from is not None:
+        return Standing(standing.held_from, None, None, gates)
+    return Standing(standing.phase, standing.held_from, standing.held_by, gates)
+
+
+def advance(protocol: Protocol, standing: Standing) -> Standing:
+    """One step on. A blocking gate that is not met raises StepError; the run is then `held`."""
+    if standing.phase in (BLOCKED, VIOLATION):
+        gate = protocol.gate(standing.held_by or "")
+        raise StepError(gate, f"The run is held up until {standing.held_by} is met.")
+    step = protocol.next_step(standing.phase)
+    if step is None:
+        raise StepError(None, f"{standing.phase} is the last phase.")
+    if step.gate.blocking and not _met(standing, step.gate):
+        raise StepError(step.gate, f"{step.gate.name} must be met before {step.target}.")
+    return Standing(step.target, None, None, standing.gates)
+
+
+def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
+    """The run is held up by a gate: it goes on from where it is as soon as the gate is met."""
+    return Standing(phase, standing.at, gate.name, standing.gates)
+
+
+def first_unmet(protocol: Protocol, standing: Standing, target: str) -> Gate | None:
+    """The first blocking gate on the way to `target` that is not met."""
+    order = protocol.phases
+    for gate in protocol.gates[order.index(standing.at) : order.index(target)]:
+        if gate.blocking and not _met(standing, gate):
+            return gate
+    return None
+
+
+def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
+    """The gate for whose sake a commit or push is too early: a blocking one before work that is not met."""
+    order = protocol.phases
+    return next(
+        (gate for gate in protocol.gates[: order.index(WORKING)] if gate.blocking and not _met(standing, gate)), None
+    )
+
+
+def says_something(evidence: str) -> bool:
+    """Whether a text can be evidence at all."""
+    text = evidence.strip().strip("`*_[]().!").strip().lower()
+    return len(text) > 1 and text not in NOT_EVIDENCE and not text.startswith(("n/a ", "todo", "tbd"))
+
+
+def next_number(stored: Sequence[int], on_disk: Sequence[int]) -> int:
+    """The number of the next run of a day."""
+    return max((0, *stored, *on_disk)) + 1
+
+
+def run_id(day: str, number: int) -> str:
+    """YYYY-MM-DD-session-NN, with three digits past 99."""
+    return f"{day}-session-{number:02d}"
+
+
+def _met(standing: Standing, gate: Gate) -> bool:
+    return standing.gates.get(gate.name, Status.FAIL).met

@@ -1,0 +1,331 @@
+"""A SESSION-PROTOCOL.md as people write it: its phases, its checklist, and what cannot be understood. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING
+
+from holdfast.protocol.model import ChecklistItem, Level, Part
+from holdfast.protocol.project.table_rows import cells, plain, without_code
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_BYTES = 1024 * 1024
+MAX_LINE = 10_000
+MAX_HEADING = 200
+MAX_TEXT = 500
+MAX_PHASES = 64
+MAX_ITEMS = 500
+MAX_FAULTS = 100
+MAX_DEPTH = 3
+
+LEVELS = {
+    "MUST NOT": Level.MUST_NOT,
+    "SHALL NOT": Level.MUST_NOT,
+    "MUST": Level.MUST,
+    "SHALL": Level.MUST,
+    "REQUIRED": Level.MUST,
+    "SHOULD NOT": Level.SHOULD,
+    "NOT RECOMMENDED": Level.SHOULD,
+    "SHOULD": Level.SHOULD,
+    "RECOMMENDED": Level.SHOULD,
+    "MAY": Level.MAY,
+    "OPTIONAL": Level.MAY,
+}
+"""The key words of RFC 2119, the longer ones first."""
+DISCOURAGED = frozenset({"SHOULD NOT", "NOT RECOMMENDED"})
+
+LEVEL_COLUMNS = frozenset({"req", "level"})
+STEP_COLUMNS = frozenset({"step", "requirement"})
+EVIDENCE_COLUMNS = frozenset({"evidence", "verification"})
+MARKDOWN_FENCES = frozenset({"", "markdown", "md"})
+
+_PART = re.compile(r"\bsession\s+(start|end)\b", re.IGNORECASE)
+_PHASE = re.compile(r"phase\b\s*[\w.]*\s*[:–—-]\s*(?P<title>.*)", re.IGNORECASE)
+_LIKE_A_PHASE = re.compile(r"phase\s+\d", re.IGNORECASE)
+_SUFFIX = re.compile(r"\((?P<suffix>[^()]*(?:\([^()]*\)[^()]*)*)\)$")
+_LABEL = re.compile(
+    r"(\*\*|__)(?P<label>[^*_:]{1,60})(:\1|\1\s*:)|(?P<bare>requirements|verification)\s*:$", re.IGNORECASE
+)
+_KEY_WORD = re.compile(r"\b(" + "|".join(LEVELS) + r")\b")
+_CONTAINER = re.compile(r"^[\s>]*")
+
+
+class Urgency(StrEnum):
+    """How a phase is marked in its heading."""
+
+    BLOCKING = "BLOCKING"
+    REQUIRED = "REQUIRED"
+    RECOMMENDED = "RECOMMENDED"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in the document that cannot be understood."""
+
+    line: int | None
+    """Counted from 1; None where something is missing altogether."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One entry of a phase's requirements."""
+
+    level: Level | None
+    """None where it has no key word of its own."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPhase:
+    """A phase. Its number says nothing: numbers are neither ordered nor unique."""
+
+    part: Part
+    title: str
+    urgency: Urgency | None
+    condition: str
+    """What the urgency depends on, as the heading has it."""
+    requirements: tuple[Requirement, ...]
+    verification: tuple[str, ...]
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a document says. With faults it must not be used."""
+
+    phases: tuple[DocumentPhase, ...]
+    checklist: tuple[ChecklistItem, ...]
+    faults: tuple[Fault, ...]
+
+
+def parse(text: str) -> Document:
+    """Read a document; never raises."""
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        return Document((), (), (Fault(None, f"The document is longer than {MAX_BYTES} bytes."),))
+    reader = _Reader(re.split(r"\r\n|\r|\n", text))
+    reader.read(_blocks_only().parse(text), first=0, part=None, depth=0)
+    return reader.document()
+
+
+@cache
+def _blocks_only() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # late: the daemon starts without it
+
+    # What stands inside a line is read by our own rules, and inline parsing is what takes long.
+    markdown = MarkdownIt("commonmark").enable("table").disable("reference")
+    markdown.core.ruler.enableOnly(["normalize", "block"])
+    return markdown
+
+
+@dataclass(slots=True)
+class _Draft:
+    part: Part
+    title: str
+    urgency: Urgency | None
+    condition: str
+    line: int
+    label: str | None = None
+    requirements: list[Requirement] = field(default_factory=list)
+    verification: list[str] = field(default_factory=list)
+
+    def note(self, entry: str) -> None:
+        """An entry of a list in the phase's body."""
+        if self.label == "verification":
+            self.verification.append(_short(plain(entry)))
+        elif self.label in (None, "requirements"):
+            self.requirements.append(Requirement(_level_in(entry), _short(plain(entry))))
+
+    def finished(self) -> DocumentPhase:
+        return DocumentPhase(
+            self.part,
+            self.title,
+            self.urgency,
+            self.condition,
+            tuple(self.requirements),
+            tuple(self.verification),
+            self.line,
+        )
+
+
+class _Reader:
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._drafts: list[_Draft] = []
+        self._items: dict[tuple[Part, Level, str], ChecklistItem] = {}
+        self._faults: list[Fault] = []
+
+    def document(self) -> Document:
+        for part in Part:
+            if not any(draft.part is part for draft in self._drafts):
+                heading = f"## Session {part.value.capitalize()} Protocol"
+                message = f"No phase stands under `{heading}`. Write it like `### Phase 1: Title (BLOCKING)`."
+                self._faults.append(Fault(None, message))
+        return Document(
+            tuple(draft.finished() for draft in self._drafts),
+            tuple(self._items.values()),
+            tuple(self._faults[:MAX_FAULTS]),
+        )
+
+    def read(self, tokens: Sequence[Token], *, first: int, part: Part | None, depth: int) -> None:
+        """Go through the blocks of a text whose first line is line `first` (from 0) of the document."""
+        trail: list[tuple[int, Part | None]] = [(0, part)]
+        draft: _Draft | None = None
+        lists = 0
+        for index, token in enumerate(tokens):
+            line = first + (token.map[0] if token.map else 0)
+            if token.type == "heading_open":
+                level = int(token.tag[1:])
+                trail = [step for step in trail if step[0] < level]
+                heading = tokens[index + 1].content[:MAX_LINE]
+                named = None if _LIKE_A_PHASE.match(plain(heading)) else _PART.search(plain(heading))
+                part = Part(named[1].lower()) if named else trail[-1][1]
+                trail.append((level, part))
+                if draft is not None:
+                    draft.label = "another heading"
+                if draft is not None and part is not draft.part:
+                    draft = None
+                if depth == 0 and part is not None:
+                    draft = self._phase(heading, part, line) or draft
+            elif token.type == "paragraph_open" and token.level == 0 and draft is not None:
+                label = _LABEL.match(tokens[index + 1].content[:MAX_LINE])
+                if label:
+                    draft.label = (label["label"] or label["bare"]).strip().lower()
+            elif token.type in ("bullet_list_open", "ordered_list_open"):
+                lists += 1
+            elif token.type in ("bullet_list_close", "ordered_list_close"):
+                lists -= 1
+            elif token.type == "list_item_open" and lists == 1 and draft is not None:
+                if tokens[index + 1].type == "paragraph_open":
+                    draft.note(tokens[index + 2].content[:MAX_LINE])
+            elif token.type == "table_open" and part is not None:
+                self._table(tokens, index, first, part)
+            elif token.type == "fence" and depth < MAX_DEPTH and token.info.strip().lower() in MARKDOWN_FENCES:
+                self.read(_blocks_only().parse(token.content), first=line + 1, part=part, depth=depth + 1)
+
+    def _phase(self, heading: str, part: Part, line: int) -> _Draft | None:
+        text = plain(heading)
+        found = _PHASE.fullmatch(text)
+        if found is None:
+            if _LIKE_A_PHASE.match(text):
+                self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
+            return None
+        if len(text) > MAX_HEADING:
+            self._fault(line, f"The heading is longer than {MAX_HEADING} characters.")
+            return None
+        title, urgency, condition = _suffix(found["title"].strip())
+        if misspelt := _misspelt(title):
+            self._fault(line, f"({misspelt}) is none of {', '.join(Urgency)}.")
+        if not title:
+            self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
+            return None
+        earlier = next((one for one in self._drafts if (one.part, one.title.lower()) == (part, title.lower())), None)
+        if earlier is not None:
+            self._fault(line, f"{title} is there already, in line {earlier.line}.")
+            return None
+        if len(self._drafts) == MAX_PHASES:
+            self._fault(line, f"There are more than {MAX_PHASES} phases.")
+            return None
+        draft = _Draft(part, title, urgency, condition, line + 1)
+        self._drafts.append(draft)
+        return draft
+
+    def _table(self, tokens: Sequence[Token], start: int, first: int, part: Part) -> None:
+        header: list[str] = []
+        rows: list[int] = []
+        for index in range(start, len(tokens)):
+            token = tokens[index]
+            if token.type == "table_close":
+                break
+            if token.type == "th_open":
+                header.append(plain(tokens[index + 1].content[:MAX_LINE]).lower())
+            elif token.type == "tr_open" and token.map:
+                rows.append(first + token.map[0])
+        columns = self._columns(header, rows[0])
+        if columns is None:
+            return
+        for line in rows[1:]:
+            self._row(self._lines[line], line, len(header), columns, part)
+
+    def _columns(self, header: Sequence[str], line: int) -> tuple[int, int, int | None] | None:
+        level, step, evidence = (
+            next((number for number, name in enumerate(header) if name in names), None)
+            for names in (LEVEL_COLUMNS, STEP_COLUMNS, EVIDENCE_COLUMNS)
+        )
+        if level is not None and step is not None:
+            return level, step, evidence
+        if level is not None:
+            self._fault(line, "The table has levels but no column Step or Requirement.")
+        elif step is not None and "status" in header:
+            self._fault(line, "The table has steps but no column Req or Level.")
+        return None
+
+    def _row(self, source: str, line: int, width: int, columns: tuple[int, int, int | None], part: Part) -> None:
+        if len(source) > MAX_LINE:
+            self._fault(line, f"The row is longer than {MAX_LINE} characters.")
+            return
+        row = cells(_CONTAINER.sub("", source), width)
+        if not any(row):
+            return
+        if len(row) > width:
+            self._fault(line, f"The row has {len(row)} cells, its header {width}. Write \\| for a pipe within a cell.")
+            return
+        row += [""] * (width - len(row))
+        word = " ".join(plain(row[columns[0]]).strip("*_ ").upper().split())
+        step = _short(plain(row[columns[1]]))
+        if word not in LEVELS:
+            self._fault(line, f"{_quoted(row[columns[0]])} is no requirement level: MUST, MUST NOT, SHOULD or MAY.")
+        elif not step:
+            self._fault(line, "The row names no step.")
+        elif len(self._items) == MAX_ITEMS:
+            self._fault(line, f"The checklist has more than {MAX_ITEMS} rows.")
+        else:
+            step = f"Do not: {step}" if word in DISCOURAGED else step
+            evidence = "" if columns[2] is None else _short(plain(row[columns[2]]))
+            item = ChecklistItem(part, LEVELS[word], step, evidence=evidence)
+            # A template often repeats the checklist.
+            self._items.setdefault((part, item.level, step.lower()), item)
+
+    def _fault(self, line: int, message: str) -> None:
+        self._faults.append(Fault(line + 1, message))
+
+
+def _suffix(title: str) -> tuple[str, Urgency | None, str]:
+    """The title, its urgency, and what that depends on: `(BLOCKING when code changed)`."""
+    found = _SUFFIX.search(title)
+    if found is None:
+        return title, None, ""
+    whole = found["suffix"].strip()
+    word = next((urgency for urgency in Urgency if re.search(rf"\b{urgency}\b", whole)), None)
+    if word is None and whole.upper() in Urgency.__members__:
+        word = Urgency(whole.upper())
+    if word is None:
+        return title, None, ""
+    condition = "" if whole.upper() == word else whole
+    return title[: found.start()].strip(), word, condition
+
+
+def _misspelt(title: str) -> str | None:
+    found = _SUFFIX.search(title)
+    return found["suffix"] if found and get_close_matches(found["suffix"].upper(), Urgency, n=1, cutoff=0.8) else None
+
+
+def _level_in(entry: str) -> Level | None:
+    found = _KEY_WORD.search(without_code(entry))
+    return LEVELS[found[1]] if found else None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text[:40]}"' if text else "An empty cell"

@@ -1,0 +1,266 @@
+"""Which protocol a project follows: `.holdfast/protocol.toml`, or what fits where there is none."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from holdfast.protocol.builtin import PROTOCOLS
+from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
+from holdfast.protocol.model import Gate, Protocol
+from holdfast.protocol.project import document
+from holdfast.protocol.project.from_document import NAME as DOCUMENT
+from holdfast.protocol.project.from_document import protocol_of
+from holdfast.protocol.project.gate_settings import configured
+from holdfast.protocol.project.toml_lines import line_of, line_of_error, reason_of
+from holdfast.protocol.project.trust_digest import (
+    MAX_BYTES,
+    MCP_SERVERS,
+    SERENA_LOCAL,
+    SERENA_PROJECT,
+    SETTINGS,
+    Executable,
+    serena_entries,
+)
+
+AGENTS_DIRECTORY = ".agents"
+DOCUMENTS = (".agents/SESSION-PROTOCOL.md", "SESSION-PROTOCOL.md")
+KEYS = ("protocol", "document", "enforcement", "start", "gates")
+NAMES = (*PROTOCOLS, DOCUMENT)
+
+StartedBy = Literal["agent", "hook"]
+
+
+class Enforcement(StrEnum):
+    """What the hooks do about a step that is too early."""
+
+    OFF = "off"
+    WARN = "warn"
+    ENFORCE = "enforce"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFault:
+    """Something in a project's files that keeps its protocol from being used."""
+
+    path: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}" if self.line else f"{self.path}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectProtocol:
+    """The protocol of a worktree and how it is kept."""
+
+    protocol: Protocol
+    enforcement: Enforcement
+    started_by: StartedBy
+    configured: bool
+    """Whether the project has a protocol.toml."""
+    faults: tuple[ProjectFault, ...]
+    """With faults the protocol is not used."""
+    digest: str
+    """What trust is pinned to; empty, and never trusted, where a part could not be read."""
+    commands: tuple[tuple[str, ...], ...]
+    """What its gates would run once it is trusted."""
+    executable: Executable = field(default_factory=Executable)
+    """Everything that trust would cover."""
+
+
+def read_project(worktree: Path) -> ProjectProtocol:
+    """Read what a worktree says of its protocol. Runs nothing, reads nothing outside, and never raises."""
+    reading = _Reading(worktree)
+    parts = Executable(
+        reading.content(SETTINGS, MAX_BYTES),
+        serena_entries(reading.content(MCP_SERVERS, MAX_BYTES)),
+        reading.content(SERENA_PROJECT, MAX_BYTES),
+        reading.content(SERENA_LOCAL, MAX_BYTES),
+    )
+    digest = "" if reading.faults else parts.digest
+    settings = _settings(parts.settings)
+    reading.faults += settings.faults
+    protocol = PROTOCOLS.get(settings.protocol or "") or PROTOCOLS[reading.default()]
+    if not reading.faults and settings.protocol == DOCUMENT:
+        protocol = reading.document(settings) or protocol
+    elif not reading.faults:
+        protocol = _configured(protocol, settings, reading.faults, {})
+    return ProjectProtocol(
+        protocol,
+        settings.enforcement,
+        settings.started_by,
+        parts.settings is not None,
+        tuple(reading.faults),
+        digest,
+        tuple(check.argv for gate in protocol.gates for check in gate.checks if check.argv),
+        parts,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What protocol.toml says, as far as it can be used."""
+
+    text: str = ""
+    protocol: str | None = None
+    document: str | None = None
+    enforcement: Enforcement = Enforcement.WARN
+    started_by: StartedBy = "agent"
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    faults: tuple[ProjectFault, ...] = ()
+
+
+class _Reading:
+    """One reading of a worktree, and what was wrong on the way."""
+
+    def __init__(self, worktree: Path) -> None:
+        self.worktree = worktree
+        self.faults: list[ProjectFault] = []
+
+    def content(self, path: str, limit: int) -> bytes | None:
+        """A file of the worktree; a fault where something else than a file of decent size stands there."""
+        try:
+            return read_inside(self.worktree, path, limit)
+        except UnreadableInside as refused:
+            self.faults.append(ProjectFault(path, None, str(refused)))
+            return None
+
+    def default(self) -> str:
+        """The protocol of a project that names none."""
+        try:
+            return "agents" if real_path(self.worktree, AGENTS_DIRECTORY).is_dir() else "simple"
+        except (UnreadableInside, OSError):
+            return "simple"
+
+    def document(self, settings: _Settings) -> Protocol | None:
+        """The protocol of the project's own document."""
+        line = line_of(settings.text, "document") or line_of(settings.text, "protocol")
+        for path in (settings.document,) if settings.document else DOCUMENTS:
+            try:
+                content = read_inside(self.worktree, path, document.MAX_BYTES)
+            except UnreadableInside as refused:
+                self.faults.append(ProjectFault(SETTINGS, line, f"The document cannot be used: {refused}"))
+                return None
+            if content is not None:
+                return self._document(path, content, settings)
+        wanted = settings.document or " or ".join(DOCUMENTS)
+        self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} is not there."))
+        return None
+
+    def _document(self, path: str, content: bytes, settings: _Settings) -> Protocol | None:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "This is not UTF-8."))
+            return None
+        found = _parsed(text)
+        if found.faults:
+            self.faults += [ProjectFault(path, fault.line, fault.message) for fault in found.faults]
+            return None
+        made = protocol_of(found)
+        places = {name: (path, phase.line) for name, phase in made.phases.items()}
+        return _configured(made.protocol, settings, self.faults, places)
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> document.Document:
+    # Every hook asks for the protocol of its project; the document is seldom another one.
+    return document.parse(text)
+
+
+def _configured(
+    protocol: Protocol, settings: _Settings, faults: list[ProjectFault], places: Mapping[str, tuple[str, int]]
+) -> Protocol:
+    names = [gate.name for gate in protocol.gates]
+    for name in settings.gates:
+        if name not in names:
+            near = get_close_matches(name.upper(), names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}."
+            message = f"The protocol {protocol.name} has no gate {name}; {hint}"
+            faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", name), message))
+    transitions = tuple(
+        replace(step, gate=_gate(step.gate, settings, faults, places.get(step.gate.name)))
+        for step in protocol.transitions
+    )
+    return replace(protocol, transitions=transitions)
+
+
+def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tuple[str, int] | None) -> Gate:
+    def complain(key: str, message: str) -> None:
+        faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", gate.name, key), message))
+
+    made = configured(gate, settings.gates.get(gate.name, {}), complain)
+    if made.blocking and not made.checks:
+        path, line = place or (SETTINGS, line_of(settings.text, "gates", gate.name))
+        message = (
+            f"{gate.name} blocks, and nothing verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check (command,"
+            " file_exists, file_read, docs_changed, report, tool_called), claim = true, or blocking = false."
+        )
+        faults.append(ProjectFault(path, line, message))
+    return made
+
+
+@lru_cache(maxsize=16)
+def _settings(content: bytes | None) -> _Settings:
+    if content is None:
+        return _Settings()
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        found = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        return _Settings(faults=(ProjectFault(SETTINGS, line, "This is not UTF-8."),))
+    except tomllib.TOMLDecodeError as error:
+        return _Settings(faults=(ProjectFault(SETTINGS, line_of_error(text, error), f"{reason_of(error)}."),))
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
+        return _Settings(faults=(ProjectFault(SETTINGS, None, f"This cannot be read: {error}."),))
+    return _checked(text, found)
+
+
+def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
+    faults: list[ProjectFault] = []
+
+    def complain(message: str, *keys: str) -> None:
+        faults.append(ProjectFault(SETTINGS, line_of(text, *keys), message))
+
+    def chosen(key: str, choices: tuple[str, ...], default: str | None) -> str | None:
+        value = found.get(key, default)
+        if value is not None and value not in choices:
+            complain(f"{key} must be one of {', '.join(choices)}.", key)
+            return default
+        return None if value is None else str(value)
+
+    for key in found:
+        if key not in KEYS:
+            near = get_close_matches(key, KEYS, n=1)
+            complain(f"{key} is not known here" + (f"; did you mean {near[0]}?" if near else "."), key)
+    name = chosen("protocol", NAMES, None)
+    enforcement = chosen("enforcement", tuple(Enforcement), Enforcement.WARN)
+    start = chosen("start", ("agent", "hook"), "agent")
+    path = found.get("document")
+    if path is not None and (not isinstance(path, str) or not path):
+        complain("document must be the path of a file in the project.", "document")
+        path = None
+    if path is not None and name != DOCUMENT:
+        complain(f'document counts only with protocol = "{DOCUMENT}".', "document")
+    gates = found.get("gates", {})
+    if not isinstance(gates, dict) or not all(isinstance(table, dict) for table in gates.values()):
+        complain("gates must be tables such as [gates.QUALITY_CHECKS].", "gates")
+        gates = {}
+    return _Settings(
+        text,
+        name,
+        path,
+        Enforcement(enforcement or Enforcement.WARN),
+        "hook" if start == "hook" else "agent",
+        gates,
+        tuple(faults),
+    )

@@ -1,0 +1,81 @@
+"""Rows of a markdown table as people write them: a pipe inside backticks does not end a cell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+BORDER = "\0"
+"""Stands between cells. No row has it: a markdown parser replaces it, and so does `cells`."""
+
+_RUNS = re.compile(r"`+")
+_UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+def cells(row: str, expected: int) -> list[str]:
+    """The cells of a row. A markdown parser would split code at its pipes, and drop what is then too much."""
+    row = row.replace(BORDER, "\ufffd").strip()
+    aware = _trimmed("".join(BORDER if part is None else part for part in _marked(row)).split(BORDER), row)
+    if len(aware) == expected:
+        return aware
+    # A backtick that stands alone may have swallowed a border of a cell.
+    plainly = _trimmed(_UNESCAPED_PIPE.split(row), row)
+    return plainly if len(plainly) == expected else aware
+
+
+def plain(text: str) -> str:
+    """What a reader sees: without emphasis, backticks and escapes, on one line."""
+    seen = "".join(part if ticks else _unmarked(part) for ticks, part in _pieces(text))
+    return " ".join(seen.split())
+
+
+def without_code(text: str) -> str:
+    """The text outside backticks."""
+    return " ".join(" ".join(_unmarked(part) for ticks, part in _pieces(text) if not ticks).split())
+
+
+def _marked(row: str) -> Iterator[str | None]:
+    """The row in parts, with None for each border between cells."""
+    for ticks, part in _pieces(row):
+        if ticks:
+            yield ticks + part.replace("\\|", "|") + ticks
+            continue
+        first, *others = _UNESCAPED_PIPE.split(part)
+        yield first
+        for other in others:
+            yield None
+            yield other
+
+
+def _trimmed(found: list[str], row: str) -> list[str]:
+    if row.startswith("|"):
+        found = found[1:]
+    if found and row.endswith("|") and not found[-1].strip():
+        found = found[:-1]
+    return [cell.strip() for cell in found]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str]]:
+    """The text in order, code spans apart with their backticks; a run of them without its counterpart is text."""
+    runs = [(match.start(), match.end()) for match in _RUNS.finditer(text) if not _escaped(text, match.start())]
+    done = 0
+    for index, (start, end) in enumerate(runs):
+        if start < done:
+            continue
+        closing = next((run for run in runs[index + 1 :] if run[1] - run[0] == end - start), None)
+        if closing is None:
+            continue
+        yield "", text[done:start]
+        yield text[start:end], text[end : closing[0]]
+        done = closing[1]
+    yield "", text[done:]
+
+
+def _escaped(text: str, position: int) -> bool:
+    before = text[:position]
+    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+
+
+def _unmarked(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text.replace("**", ""))

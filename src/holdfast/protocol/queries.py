@@ -1,0 +1,334 @@
+"""The protocol's SQL: runs, evidence, gates, violations and trust, each query a function of a transaction."""
+
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from holdfast.protocol.memories import ImportedState
+from holdfast.protocol.model import Standing, Status, next_number, run_id
+from holdfast.protocol.runs import Evidence, GateResult, Run, RunStatus, Source, Violation
+from holdfast.store import Row, Tx
+
+RUN = (
+    "row_id, id, root, project, protocol, definition, objective, branch, starting_commit, phase, held_from, held_by,"
+    " status, started_at, touched_at, ended_at, end_commit, summary, decisions, notes"
+)
+ORPHANED_AFTER_MS = 24 * 3_600_000
+RUN_ID = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})")
+MAX_EVIDENCE = 2_000
+"""Pieces of evidence kept of one run; the newest."""
+
+
+def active(tx: Tx, root: str) -> Run | None:
+    """The active run of a worktree."""
+    return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE root = :root AND status = 'active'", root=root))
+
+
+def find(tx: Tx, row_id: int) -> Run | None:
+    """A run by its row."""
+    return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id))
+
+
+def begin(
+    tx: Tx,
+    *,
+    root: str,
+    project: str,
+    protocol: str,
+    definition: str,
+    objective: str,
+    branch: str | None,
+    starting_commit: str | None,
+    on_disk: Mapping[str, Sequence[int]],
+) -> Run:
+    """A new run; its number is allocated here, past every stored one and every log on disk."""
+    tx.lock(f"protocol:{project}")
+    now = tx.now()
+    day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
+    row = tx.one(
+        "SELECT max(number) AS n FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
+    )
+    number = next_number([row["n"]] if row and row["n"] is not None else [], on_disk.get(day, ()))
+    made = tx.one(
+        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
+        " starting_commit, phase, status, started_at, touched_at)"
+        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :commit, 'INIT',"
+        " 'active', :now, :now) RETURNING row_id",
+        id=run_id(day, number),
+        day=day,
+        number=number,
+        root=root,
+        project=project,
+        protocol=protocol,
+        definition=definition,
+        objective=objective,
+        branch=branch,
+        commit=starting_commit,
+        now=now,
+    )
+    run = find(tx, made["row_id"]) if made else None
+    if run is None:
+        raise RuntimeError("INSERT … RETURNING gave no row")
+    tx.emit("protocol.started", run.id, {"root": root})
+    return run
+
+
+def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, state: ImportedState) -> bool:
+    """A run that something else kept goes into the history, under its own id; False when that id is known."""
+    named = RUN_ID.fullmatch(state.session_id)
+    if named is None:
+        return False
+    tx.lock(f"protocol:{project}")
+    day, number, now = named[1], int(named[2]), tx.now()
+    known = tx.one(
+        "SELECT 1 AS known FROM protocol_runs WHERE project = :project AND day = :day AND number = :number",
+        project=project,
+        day=day,
+        number=number,
+    )
+    if known is not None:
+        return False
+    made = tx.one(
+        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
+        " starting_commit, phase, status, started_at, touched_at, ended_at)"
+        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :start, :phase,"
+        " 'orphaned', :now, :now, :now) RETURNING row_id",
+        id=run_id(day, number),
+        day=day,
+        number=number,
+        root=root,
+        project=project,
+        protocol=protocol,
+        definition=definition,
+        objective=state.objective or "(not recorded)",
+        branch=state.branch,
+        start=state.starting_commit,
+        phase=state.phase or "INIT",
+        now=now,
+    )
+    run = find(tx, made["row_id"]) if made else None
+    if run is not None:
+        for gate, said in state.completed.items():
+            add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
+        tx.emit("protocol.imported", run.id, {"root": root})
+    return run is not None
+
+
+def stand(tx: Tx, run: Run, standing: Standing) -> None:
+    """Where the run stands now."""
+    tx.run(
+        "UPDATE protocol_runs SET phase = :phase, held_from = :held_from, held_by = :held_by, touched_at = :now"
+        " WHERE row_id = :id",
+        phase=standing.phase,
+        held_from=standing.held_from,
+        held_by=standing.held_by,
+        now=tx.now(),
+        id=run.row_id,
+    )
+    tx.emit("protocol.phase", run.id, {"root": run.root, "phase": standing.phase})
+
+
+def touch(tx: Tx, run: Run) -> None:
+    """The run is in use."""
+    tx.run("UPDATE protocol_runs SET touched_at = :now WHERE row_id = :id", now=tx.now(), id=run.row_id)
+
+
+def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | None, notes: str | None) -> None:
+    """The run is complete."""
+    tx.run(
+        "UPDATE protocol_runs SET status = 'complete', ended_at = :now, touched_at = :now, end_commit = :end_commit,"
+        " summary = :summary, decisions = :decisions, notes = :notes WHERE row_id = :id",
+        now=tx.now(),
+        end_commit=commit,
+        summary=summary,
+        decisions=decisions,
+        notes=notes,
+        id=run.row_id,
+    )
+    tx.emit("protocol.completed", run.id, {"root": run.root})
+
+
+def orphan(tx: Tx, root: str | None = None) -> list[str]:
+    """Runs untouched for a day are no longer in the way; their ids."""
+    rows = tx.all(
+        "UPDATE protocol_runs SET status = :orphaned, ended_at = :now WHERE status = 'active' AND touched_at < :before"
+        + (" AND root = :root" if root is not None else "")
+        + " RETURNING id, root",
+        orphaned=RunStatus.ORPHANED.value,
+        now=tx.now(),
+        before=tx.now() - ORPHANED_AFTER_MS,
+        **({} if root is None else {"root": root}),
+    )
+    for row in rows:
+        tx.emit("protocol.orphaned", row["id"], {"root": row["root"]})
+    return [row["id"] for row in rows]
+
+
+def history(tx: Tx, project: str, limit: int) -> list[Run]:
+    """The runs of a project in all its worktrees, the newest first."""
+    rows = tx.all(
+        f"SELECT {RUN} FROM protocol_runs WHERE project = :project ORDER BY row_id DESC LIMIT :limit",
+        project=project,
+        limit=limit,
+    )
+    return [run for row in rows if (run := _run(row))]
+
+
+def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
+    """Runs of one worktree or of all, the newest first."""
+    rows = tx.all(
+        f"SELECT {RUN} FROM protocol_runs{' WHERE root = :root' if root is not None else ''}"
+        " ORDER BY row_id DESC LIMIT :limit",
+        limit=limit,
+        **({} if root is None else {"root": root}),
+    )
+    return [run for row in rows if (run := _run(row))]
+
+
+def gates(tx: Tx, run: Run) -> dict[str, GateResult]:
+    """What each gate said when it was last checked."""
+    rows = tx.all(
+        "SELECT gate, status, evidence, checked_at, fingerprint FROM protocol_gates WHERE run = :run", run=run.row_id
+    )
+    return {row["gate"]: GateResult(**row) for row in rows}
+
+
+def standing(tx: Tx, run: Run) -> Standing:
+    """Where a run stands, by what is stored."""
+    statuses = {name: Status(result.status) for name, result in gates(tx, run).items()}
+    return Standing(run.phase, run.held_from, run.held_by, statuses)
+
+
+def record_gate(tx: Tx, run: Run, gate: str, status: Status, evidence: str, fingerprint: str | None) -> None:
+    """What a gate said."""
+    tx.run(
+        "INSERT INTO protocol_gates (run, gate, status, evidence, fingerprint, checked_at)"
+        " VALUES (:run, :gate, :status, :evidence, :fingerprint, :now)"
+        " ON CONFLICT (run, gate) DO UPDATE SET status = excluded.status, evidence = excluded.evidence,"
+        " fingerprint = excluded.fingerprint, checked_at = excluded.checked_at",
+        run=run.row_id,
+        gate=gate,
+        status=status.value,
+        evidence=evidence,
+        fingerprint=fingerprint,
+        now=tx.now(),
+    )
+    tx.emit("protocol.gate", run.id, {"root": run.root, "gate": gate, "status": status.value})
+
+
+def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
+    """Everything that was seen or said, the newest last."""
+    rows = tx.all(
+        "SELECT gate, kind, subject, detail, source, at FROM protocol_evidence WHERE run = :run"
+        " ORDER BY row_id DESC LIMIT :limit",
+        run=run.row_id,
+        limit=MAX_EVIDENCE,
+    )
+    return tuple(Evidence(**row) for row in reversed(rows))
+
+
+def known(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
+    """Whether this very thing was seen before."""
+    return (
+        tx.one(
+            "SELECT 1 AS known FROM protocol_evidence WHERE run = :run AND kind = :kind AND subject = :subject"
+            " AND detail = :detail AND source = :source LIMIT 1",
+            run=run.row_id,
+            kind=kind,
+            subject=subject,
+            detail=detail,
+            source=source.value,
+        )
+        is not None
+    )
+
+
+def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, detail: str, source: Source) -> None:
+    """Keep what was seen or said."""
+    tx.run(
+        "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"
+        " VALUES (:run, :gate, :kind, :subject, :detail, :source, :now)",
+        run=run.row_id,
+        gate=gate,
+        kind=kind,
+        subject=subject,
+        detail=detail,
+        source=source.value,
+        now=tx.now(),
+    )
+    touch(tx, run)
+    tx.emit("protocol.evidence", run.id, {"root": run.root, "kind": kind, "source": source.value})
+
+
+def violations(tx: Tx, run: Run) -> tuple[Violation, ...]:
+    """What was done against the protocol, in order."""
+    rows = tx.all(
+        "SELECT at, phase, requirement, severity, recovery, gate FROM protocol_violations WHERE run = :run"
+        " ORDER BY row_id",
+        run=run.row_id,
+    )
+    return tuple(Violation(**row) for row in rows)
+
+
+def add_violation(tx: Tx, run: Run, phase: str, gate: str | None, requirement: str, severity: str) -> None:
+    """Write down a violation; the same one once while it is not recovered from."""
+    open_one = tx.one(
+        "SELECT 1 AS known FROM protocol_violations WHERE run = :run AND requirement = :requirement"
+        " AND recovery IS NULL",
+        run=run.row_id,
+        requirement=requirement,
+    )
+    if open_one is not None:
+        return
+    tx.run(
+        "INSERT INTO protocol_violations (run, at, phase, requirement, severity, gate)"
+        " VALUES (:run, :now, :phase, :requirement, :severity, :gate)",
+        run=run.row_id,
+        now=tx.now(),
+        phase=phase,
+        requirement=requirement,
+        severity=severity,
+        gate=gate,
+    )
+    tx.emit("protocol.violation", run.id, {"root": run.root, "requirement": requirement})
+
+
+def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
+    """The gate was met after all."""
+    tx.run(
+        "UPDATE protocol_violations SET recovery = :recovery WHERE run = :run AND gate = :gate AND recovery IS NULL",
+        recovery=recovery,
+        run=run.row_id,
+        gate=gate,
+    )
+
+
+def trusted_digest(tx: Tx, root: str) -> str | None:
+    """The content that the owner trusts in a worktree."""
+    row = tx.one("SELECT digest FROM protocol_trust WHERE root = :root", root=root)
+    return None if row is None else str(row["digest"])
+
+
+def trust(tx: Tx, root: str, digest: str) -> None:
+    """The owner trusts this content."""
+    tx.run(
+        "INSERT INTO protocol_trust (root, digest, at) VALUES (:root, :digest, :now)"
+        " ON CONFLICT (root) DO UPDATE SET digest = excluded.digest, at = excluded.at",
+        root=root,
+        digest=digest,
+        now=tx.now(),
+    )
+    tx.emit("protocol.trusted", root, {"root": root})
+
+
+def untrust(tx: Tx, root: str) -> bool:
+    """The owner takes that back."""
+    return tx.run("DELETE FROM protocol_trust WHERE root = :root", root=root) > 0
+
+
+def _run(row: Row | None) -> Run | None:
+    return Run(**row) if row else None

@@ -1,0 +1,55 @@
+"""The run as resources, in the seed's memory formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from holdfast.caller import Caller
+from holdfast.errors import NotFound
+from holdfast.protocol import memories
+from holdfast.protocol.runs import RunStatus, RunView
+from holdfast.protocol.service import Protocols
+from holdfast.store.events import Event
+from holdfast.wire.tools import Page, Resource
+
+PREFIX = "holdfast://protocol"
+
+Render = Callable[[list[RunView]], str]
+
+
+def resources(protocols: Protocols) -> list[Resource]:
+    """State, checklist, history and violations of the caller's project."""
+    return [
+        _resource(protocols, "state", "The active session: phase, gates, checklist", _active(memories.current_state)),
+        _resource(protocols, "checklist", "What the session asks for, and what is done", _active(memories.checklist)),
+        _resource(protocols, "history", "The last ten sessions", memories.history),
+        _resource(protocols, "violations", "What was done against the protocol", memories.violations_log),
+    ]
+
+
+def _resource(protocols: Protocols, name: str, description: str, render: Render) -> Resource:
+    uri = f"{PREFIX}/{name}"
+
+    async def read(caller: Caller, values: dict[str, str]) -> str:
+        return render(await protocols.views_of(caller.root))
+
+    async def listed(caller: Caller, cursor: str | None) -> Page:
+        if not protocols.applies_to(caller.root):
+            return Page([])
+        return Page([(uri, f"protocol {name}", description)])
+
+    def changed(event: Event) -> Sequence[str]:
+        return (uri,) if event.kind.startswith("protocol.") else ()
+
+    return Resource(
+        template=uri, name=f"protocol {name}", description=description, read=read, list=listed, changed=changed
+    )
+
+
+def _active(render: Callable[[RunView], str]) -> Render:
+    def rendered(views: list[RunView]) -> str:
+        if not views or views[0].run.status != RunStatus.ACTIVE:
+            raise NotFound("There is no active session in this project.", recovery="session_start begins one.")
+        return render(views[0])
+
+    return rendered

@@ -1,0 +1,1 @@
+"""Serena: found, spoken to, and kept level with the runs."""

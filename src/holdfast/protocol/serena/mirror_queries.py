@@ -1,0 +1,102 @@
+"""What is mirrored of each worktree and what is not yet: the mirror's SQL, each query a function of a transaction."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from holdfast.store import Tx, events
+
+READ_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """How far the memories of a worktree are behind its runs."""
+
+    root: str
+    wanted: int
+    """The newest event that changed them."""
+    done: int
+    """The event they tell of."""
+    place: str | None
+    failure: str | None
+
+
+def last_noted(tx: Tx) -> int:
+    """The newest event that was noted; a restart goes on from there."""
+    row = tx.one("SELECT max(wanted) AS seq FROM protocol_mirror")
+    return int(row["seq"]) if row and row["seq"] is not None else 0
+
+
+def changed_since(tx: Tx, seq: int) -> tuple[int, dict[str, int]]:
+    """How far was read, and the worktrees whose runs changed after an event, each with the newest one."""
+    rows = tx.all(
+        "SELECT seq, data FROM events WHERE seq > :seq AND kind LIKE 'protocol.%' ORDER BY seq LIMIT :limit",
+        seq=seq,
+        limit=READ_AT_ONCE,
+    )
+    named = ((json.loads(row["data"]).get("root"), int(row["seq"])) for row in rows)
+    found = {root: at for root, at in named if isinstance(root, str)}
+    return (rows[-1]["seq"] if len(rows) == READ_AT_ONCE else max(seq, events.head(tx))), found
+
+
+def note(tx: Tx, changed: dict[str, int]) -> None:
+    """The memories of these worktrees are to be written."""
+    for root, seq in changed.items():
+        tx.run(
+            "INSERT INTO protocol_mirror (root, wanted, done, at) VALUES (:root, :seq, 0, :now)"
+            " ON CONFLICT (root) DO UPDATE SET wanted = excluded.wanted WHERE excluded.wanted > protocol_mirror.wanted",
+            root=root,
+            seq=seq,
+            now=tx.now(),
+        )
+
+
+def entries(tx: Tx) -> list[Entry]:
+    """Every worktree that has something to mirror, or had."""
+    rows = tx.all("SELECT root, wanted, done, place, failure FROM protocol_mirror ORDER BY root")
+    return [Entry(**row) for row in rows]
+
+
+def unfinished(tx: Tx) -> list[Entry]:
+    """The worktrees whose memories are behind or went to second best."""
+    rows = tx.all(
+        "SELECT root, wanted, done, place, failure FROM protocol_mirror"
+        " WHERE wanted > done OR failure IS NOT NULL ORDER BY at, root"
+    )
+    return [Entry(**row) for row in rows]
+
+
+def mirrored(tx: Tx, root: str, seq: int, place: str, failure: str | None) -> None:
+    """The memories tell of this event; a failure says why they are not where they should be."""
+    tx.run(
+        "UPDATE protocol_mirror SET done = CASE WHEN done > :seq THEN done ELSE :seq END, place = :place,"
+        " failure = :failure, at = :now WHERE root = :root",
+        root=root,
+        seq=seq,
+        place=place,
+        failure=failure,
+        now=tx.now(),
+    )
+
+
+def failed(tx: Tx, root: str, failure: str) -> None:
+    """The memories could not be written."""
+    tx.run(
+        "UPDATE protocol_mirror SET failure = :failure, at = :now WHERE root = :root",
+        root=root,
+        failure=failure,
+        now=tx.now(),
+    )
+
+
+def knows(tx: Tx, root: str, session_id: str) -> bool:
+    """Whether a session is one of the project's runs, in whichever worktree."""
+    row = tx.one(
+        "SELECT 1 AS known FROM protocol_runs WHERE id = :id"
+        " AND project IN (SELECT project FROM protocol_runs WHERE root = :root) LIMIT 1",
+        id=session_id,
+        root=root,
+    )
+    return row is not None

@@ -1,0 +1,241 @@
+"""One conversation with one Serena: its process under guard, a limit on every wait, an end when it is idle."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import secrets
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from holdfast import guard_process
+from holdfast.errors import HoldfastError
+from holdfast.guard import guarded
+from holdfast.protocol.serena.found import Launch
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+
+OPTIONS = (
+    *("--transport", "stdio", "--agent-interface", "tools"),
+    *("--enable-web-dashboard", "false", "--open-web-dashboard", "false", "--enable-gui-log-window", "false"),
+    *("--log-level", "WARNING"),
+)
+OLDER_OPTIONS = ("--transport", "stdio", "--enable-web-dashboard", "false", "--enable-gui-log-window", "false")
+"""For a Serena from before there were two interfaces."""
+
+PASSED_ON = (
+    *("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "SERENA_HOME", "SSL_CERT_FILE"),
+    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
+)
+"""What Serena gets of the environment: nothing that may be a secret."""
+
+LAST_WORDS = 500
+
+
+class SerenaTrouble(HoldfastError):
+    """Serena is configured but does not answer as it should."""
+
+    code = "E_SERENA"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long each step may take, in seconds."""
+
+    start: float = 45.0
+    call: float = 15.0
+    idle: float = 60.0
+    """After how long without a call the process is ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What to start, and where."""
+
+    launch: Launch
+    worktree: Path
+    with_project: bool
+    """Whether Serena may open the project, whose settings it then follows."""
+    older: bool = False
+
+    @property
+    def command(self) -> list[str]:
+        """The command line."""
+        if not self.launch.takes_options:
+            return [*self.launch.argv]
+        project = ("--project", str(self.worktree)) if self.with_project else ()
+        return [*self.launch.argv, *(OLDER_OPTIONS if self.older else OPTIONS), *project]
+
+
+class SerenaSession:
+    """A running Serena. One task owns the connection from its start to its end, as the SDK wants it."""
+
+    def __init__(self, start: Start, home: Path, env: Mapping[str, str], patience: Patience) -> None:
+        self._start = start
+        self._home = home
+        self._env = {name: env[name] for name in PASSED_ON if name in env} | dict(start.launch.env)
+        self._patience = patience
+        self._jobs: asyncio.Queue[tuple[str, dict[str, Any], asyncio.Future[str]]] = asyncio.Queue()
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting = 0
+        self._ending = False
+        self.last_words = ""
+        self.tools: dict[str, frozenset[str]] = {}
+        """The tools it offers, each with the names of its arguments."""
+        self._task = asyncio.create_task(self._live(), name=f"serena {start.worktree}")
+        self._task.add_done_callback(_collect)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be called."""
+        return not self._task.done()
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return self._waiting > 0
+
+    async def ready(self) -> None:
+        """Wait until it has answered for the first time."""
+        await self._until(self._ready)
+        if not self._ready.done():
+            raise self._trouble("did not start")
+
+    async def call(self, tool: str, **arguments: Any) -> str:
+        """What a tool answers; its own error is trouble as well."""
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._jobs.put_nowait((tool, arguments, answer))
+        self._waiting += 1
+        try:
+            await self._until(answer)
+        finally:
+            self._waiting -= 1
+        if not answer.done():
+            answer.cancel()
+            raise self._trouble(f"did not answer {tool}")
+        return answer.result()
+
+    async def close(self) -> None:
+        """End it, with everything it started."""
+        if not self._ending:  # a second push would cut short the end that is under way
+            self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _until(self, future: asyncio.Future[Any]) -> None:
+        """Wait for an answer, or for the end of what could give it."""
+        waited: set[asyncio.Future[Any]] = {future, self._task}
+        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+
+    async def _live(self) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+            try:
+                async with AsyncExitStack() as stack:
+                    async with asyncio.timeout(self._patience.start):
+                        client = await stack.enter_async_context(self._client(stderr))
+                        offered = (await client.list_tools()).tools
+                    self.tools = {tool.name: frozenset(tool.input_schema.get("properties", {})) for tool in offered}
+                    self._ready.set_result(None)
+                    await self._serve(client)
+            finally:
+                self.last_words = _last_words(stderr)
+
+    async def _serve(self, client: Client) -> None:
+        while True:
+            try:
+                tool, arguments, answer = await asyncio.wait_for(self._jobs.get(), self._patience.idle)
+            except TimeoutError:
+                return
+            async with asyncio.timeout(self._patience.call):
+                result = await client.call_tool(tool, arguments)
+            said = "\n".join(block.text for block in result.content if block.type == "text")
+            if answer.done():
+                continue
+            if result.is_error:
+                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {said[:LAST_WORDS]}"))
+            else:
+                answer.set_result(said)
+
+    @asynccontextmanager
+    async def _client(self, stderr: TextIO) -> AsyncIterator[Client]:
+        # The SDK takes a second to import: neither the daemon's start nor its loop waits for that.
+        await asyncio.to_thread(importlib.import_module, "mcp.client.client")
+        from mcp.client.client import Client
+
+        async with AsyncExitStack() as stack:
+            if self._start.launch.url is not None:
+                import httpx2
+                from mcp.client.streamable_http import streamable_http_client
+
+                http = await stack.enter_async_context(
+                    httpx2.AsyncClient(headers=dict(self._start.launch.headers), timeout=self._patience.call)
+                )
+                client = Client(streamable_http_client(self._start.launch.url, http_client=http))
+            else:
+                client = Client(self._process(stderr))
+            yield await stack.enter_async_context(client)
+
+    @asynccontextmanager
+    async def _process(self, stderr: TextIO) -> AsyncIterator[Any]:
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        command = guarded(self._start.command)
+        folder = self._home / "serena"
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True, mode=0o700)
+        # The guard holds a lock for as long as anything of Serena runs; nobody else asks for this one.
+        lock = {guard_process.LOCK_VARIABLE: str(folder / f"{secrets.token_hex(8)}.lock")}
+        where = self._start.worktree if self._start.with_project else self._home
+        server = StdioServerParameters(command=command[0], args=command[1:], env=self._env | lock, cwd=where)
+        async with stdio_client(server, errlog=stderr) as streams:
+            try:
+                yield streams
+            finally:
+                self._ending = True
+                # Asked first, the guard has swept up before the SDK's own patience with it ends.
+                _end_guard(stderr)
+
+    def _trouble(self, problem: str) -> SerenaTrouble:
+        error = None if self._task.cancelled() or not self._task.done() else self._task.exception()
+        why = self.last_words or (_reason(error) if error is not None else "")
+        return SerenaTrouble(f"Serena {problem}{': ' + why if why else ''}.")
+
+
+def _collect(task: asyncio.Task[None]) -> None:
+    """Its error is told to those who call; when nobody does, it is of no interest."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _end_guard(stderr: TextIO) -> None:
+    pid = _guard_pid(stderr)
+    if pid is None:
+        return
+    with suppress(ChildProcessError, ProcessLookupError):
+        # Only while it is still our child: once its exit was collected, the pid may be anybody's.
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        os.kill(pid, signal.SIGTERM)
+
+
+def _guard_pid(stderr: TextIO) -> int | None:
+    words = os.pread(stderr.fileno(), 200, 0).decode("utf-8", "replace").split()
+    return int(words[1]) if len(words) > 2 and words[0] == guard_process.REPORT and words[1].isdigit() else None
+
+
+def _last_words(stderr: TextIO) -> str:
+    """The end of what it said on stderr, in one line."""
+    size = os.fstat(stderr.fileno()).st_size
+    text = os.pread(stderr.fileno(), 8 * LAST_WORDS, max(0, size - 8 * LAST_WORDS)).decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines() if not line.startswith(guard_process.REPORT)]
+    return " ".join(" ".join(lines).split())[-LAST_WORDS:]
+
+
+def _reason(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) or type(error).__name__

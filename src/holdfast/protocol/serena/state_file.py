@@ -1,0 +1,109 @@
+"""A project without Serena: the session's state as one JSON file beside its session logs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.protocol.memories import (
+    LATEST,
+    MAX_VIOLATIONS,
+    OUTCOMES,
+    ImportedState,
+    checklist_state,
+    decisions_of,
+    short,
+    timestamp,
+)
+from holdfast.protocol.model import Status
+from holdfast.protocol.runs import RunStatus, RunView
+
+
+def state_json(views: Sequence[RunView]) -> str:
+    """The active run, if there is one, and what stays of the others."""
+    active = [view for view in views if view.run.status == RunStatus.ACTIVE][:1]
+    ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
+    state = {
+        **(_active(active[0]) if active else {}),
+        "violations": [one for view in (*active, *ended) for one in _violations(view)],
+        "history": [_ended(view) for view in ended],
+    }
+    return json.dumps(state, ensure_ascii=False, indent=2) + "\n"
+
+
+def read_state_json(text: str) -> ImportedState | None:
+    """What such a file tells of a session, whoever wrote it; None when there is none in it."""
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
+        return None
+    said = {name: value for name, value in state.items() if isinstance(value, str) and value}
+    evidence = state.get("evidence")
+    completed = state.get("phases_completed")
+    return ImportedState(
+        said["session_id"],
+        said.get("objective"),
+        said.get("branch"),
+        said.get("starting_commit"),
+        said.get("current_phase"),
+        {
+            gate: _told(evidence.get(gate) if isinstance(evidence, dict) else None)
+            for gate in (completed if isinstance(completed, list) else [])
+            if isinstance(gate, str)
+        },
+    )
+
+
+def _active(view: RunView) -> dict[str, Any]:
+    run = view.run
+    return {
+        "session_id": run.id,
+        "objective": run.objective,
+        "branch": run.branch,
+        "starting_commit": short(run.starting_commit),
+        "started_at": timestamp(run.started_at),
+        "current_phase": run.phase,
+        "phases_completed": [name for name, result in view.gates.items() if result.status == Status.PASS],
+        "checklist": [
+            {"part": item.part.value, "req": item.level.value, "step": item.step, "done": done, "evidence": evidence}
+            for item in view.protocol.checklist
+            for done, evidence in [checklist_state(item, view)]
+        ],
+        "evidence": {
+            name: {"status": result.status, "evidence": result.evidence} for name, result in view.gates.items()
+        },
+    }
+
+
+def _violations(view: RunView) -> list[dict[str, Any]]:
+    return [
+        {
+            "session_id": view.run.id,
+            "timestamp": timestamp(one.at),
+            "phase": one.phase,
+            "requirement": one.requirement,
+            "severity": one.severity,
+            "recovery": one.recovery,
+        }
+        for one in view.violations[-MAX_VIOLATIONS:]
+    ]
+
+
+def _ended(view: RunView) -> dict[str, Any]:
+    run = view.run
+    return {
+        "session_id": run.id,
+        "objective": run.objective,
+        "outcome": OUTCOMES.get(RunStatus(run.status), run.status.upper()),
+        "commit_sha": short(run.end_commit),
+        "key_decisions": decisions_of(view),
+        "next_session_notes": run.notes,
+    }
+
+
+def _told(evidence: Any) -> str:
+    told = evidence.get("evidence") if isinstance(evidence, dict) else evidence
+    return told if isinstance(told, str) else ""

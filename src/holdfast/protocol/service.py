@@ -1,0 +1,394 @@
+"""Protocol: runs that go from phase to phase, each step earned by what the server verified itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import BadInput
+from holdfast.project import Root, RootSource, path_of
+from holdfast.protocol import definition, model, queries
+from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
+from holdfast.protocol.evidence import Claim, judge
+from holdfast.protocol.git.state import Git
+from holdfast.protocol.memories import ImportedState
+from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
+from holdfast.protocol.project.settings import ProjectProtocol, read_project
+from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
+from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
+from holdfast.protocol.situation import Situation as Situation
+from holdfast.protocol.situation import Situations
+from holdfast.protocol.steps import Steps, Verifier
+from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
+from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, once
+
+MAX_OBJECTIVE = 2_000
+MAX_TEXT = 20_000
+MAX_ITEMS = 50
+MAX_SUBJECT = 1_000
+HISTORY = 10
+
+
+ForeignState = Callable[[Path], Awaitable[ImportedState | None]]
+"""A current-state memory that lies in a worktree."""
+
+
+class Protocols:
+    """The only door to protocol."""
+
+    def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState) -> None:
+        self._store = store
+        self._steps = Steps(store, checks)
+        self._find = Situations(store)
+        self._foreign_state = foreign_state
+
+    # -- what an agent calls ------------------------------------------------------------------------------------------
+
+    async def start(
+        self,
+        root: Root | None,
+        objective: str,
+        *,
+        branch: str | None = None,
+        starting_commit: str | None = None,
+        key: CallKey | None = None,
+    ) -> dict[str, Any]:
+        """Begin a run; refused while one is active."""
+        worktree = await self._find.worktree(root)
+        text = objective.strip()
+        if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
+            raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
+        if branch is not None and not 0 < len(branch) <= 255:
+            raise BadInput("branch", "must be 1 to 255 characters")
+        project = await asyncio.to_thread(read_project, worktree.path)
+        _refuse_faults(project)
+        branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
+        foreign = await self._foreign_state(worktree.path)
+        on_disk = await asyncio.to_thread(logged_numbers, worktree.path)
+        kept = definition.dumps(project.protocol)
+
+        def write(tx: Tx) -> dict[str, Any]:
+            queries.orphan(tx, worktree.root)
+            active = queries.active(tx, worktree.root)
+            if active is not None:
+                raise RunActive(
+                    f"Session already active: {active.id} ({active.objective[:100]}), in phase {active.phase}.",
+                    recovery="Go on with it (get_blocked_reason), or end it with session_end.",
+                )
+            imported = _import(tx, worktree, foreign, kept, project.protocol.name) if foreign else None
+            run = queries.begin(
+                tx,
+                root=worktree.root,
+                project=worktree.project,
+                protocol=project.protocol.name,
+                definition=kept,
+                objective=text,
+                branch=branch,
+                starting_commit=commit,
+                on_disk=on_disk,
+            )
+            started = {
+                "session_id": run.id,
+                "phase": run.phase,
+                "blocked_until": model.blocked_until(project.protocol, Standing()),
+                "checklist": checklist_view(project.protocol, {}),
+                "branch": branch,
+                "starting_commit": commit,
+                "enforcement": project.enforcement.value,
+                "imported": imported,
+            }
+            return {name: value for name, value in started.items() if value is not None}
+
+        return await self._store.write(once(key, write))
+
+    async def validate(self, root: Root | None, phase: str) -> dict[str, Any]:
+        """Check a gate, or all of them, and write down what was found."""
+        situation = await self._find.of(root)
+        if phase == ALL:
+            return await self._steps.validate_all(situation)
+        gate = situation.gate(phase)
+        verdict, situation = await self._steps.verify(situation, gate)
+        return gate_view(gate, verdict, situation.standing)
+
+    async def advance(self, root: Root | None, to: str | None) -> dict[str, Any]:
+        """Go on to the next phase, or up to `to`; each gate on the way is verified."""
+        situation = await self._find.of(root)
+        order = situation.protocol.phases
+        if to is not None and to not in order:
+            raise UnknownGate(f"There is no phase {to[:64]!r}.", recovery=f"Phases: {', '.join(order)}.")
+        if to == COMPLETE or situation.standing.at == order[-2]:
+            raise GateUnmet("The last step is session_end.", recovery="Call session_end with a summary.")
+        target = to or order[order.index(situation.standing.at) + 1]
+        if order.index(target) <= order.index(situation.standing.at):
+            raise BadInput("to", f"must lie ahead of {situation.standing.at}")
+        passed: list[dict[str, Any]] = []
+        while situation.standing.phase != target:
+            situation, verdict, gate = await self._steps.step(situation)
+            passed.append(gate_view(gate, verdict, situation.standing))
+        step = situation.protocol.next_step(target)
+        return {
+            "session_id": situation.run.id,
+            "phase": situation.standing.phase,
+            "gates": passed,
+            "blocked_until": model.blocked_until(situation.protocol, situation.standing),
+            "message": f"In {target}." + (f" Next gate: {step.gate.name}." if step else ""),
+        }
+
+    async def record(self, root: Root | None, phase: str, kind: str, evidence: str) -> dict[str, Any]:
+        """Keep what the agent says; what can be compared with the world is."""
+        situation = await self._find.of(root)
+        gate = situation.gate(phase)
+        if not 0 < len(kind) <= 64:
+            raise BadInput("evidence_type", "must be 1 to 64 characters")
+        if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
+            raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
+        claim = await judge(Claim(gate, kind, evidence), situation.worktree)
+        await self._store.write(
+            lambda tx: queries.add_evidence(
+                tx, situation.run, gate.name, claim.kind, claim.subject, claim.detail, claim.source
+            )
+        )
+        return {
+            "session_id": situation.run.id,
+            "phase": gate.name,
+            "recorded": True,
+            "source": claim.source.value,
+            "message": claim.message,
+        }
+
+    async def end(
+        self,
+        root: Root | None,
+        summary: str,
+        *,
+        key_decisions: Sequence[str] = (),
+        next_session_notes: str | None = None,
+        skip_qa: bool = False,
+    ) -> dict[str, Any]:
+        """End the run: every gate that is left is verified, in order; the first unmet blocking one holds it up."""
+        if not summary.strip() or len(summary) > MAX_TEXT:
+            raise BadInput("summary", f"must be 1 to {MAX_TEXT} characters")
+        if len(key_decisions) > MAX_ITEMS or any(not 0 < len(one) <= MAX_OBJECTIVE for one in key_decisions):
+            raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
+        if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
+            raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
+        situation = await self._find.of(root)
+        if situation.standing.phase in (BLOCKED, VIOLATION):
+            situation = await self._steps.release(situation, skip_qa=skip_qa)
+        situation = await self._steps.renew(situation, skip_qa=skip_qa)
+        passed: list[dict[str, Any]] = []
+        while situation.standing.phase != COMPLETE:
+            situation, verdict, gate = await self._steps.step(situation, ending=True, skip_qa=skip_qa)
+            passed.append(gate_view(gate, verdict, situation.standing))
+        run, standing = situation.run, situation.standing
+        commit = (await Git(situation.worktree).state()).head
+        decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
+
+        def write(tx: Tx) -> None:
+            queries.stand(tx, run, standing)
+            queries.end(tx, run, commit, summary.strip(), decisions, next_session_notes or None)
+
+        await self._store.write(write)
+        return {
+            "status": COMPLETE,
+            "session_id": run.id,
+            "phase": COMPLETE,
+            "commit_sha": commit,
+            "gates": passed,
+            "message": f"{run.id} is complete.",
+        }
+
+    async def blocked(self, root: Root | None) -> dict[str, Any]:
+        """What is missing, how to get it, in order."""
+        situation = await self._find.of(root)
+        names = model.blocked_until(situation.protocol, situation.standing)
+        missing = []
+        for name in names:
+            gate = situation.gate(name)
+            verdict = await self._steps.look(situation, gate)
+            if not verdict.status.met:
+                missing.append(missing_view(gate, verdict))
+        held = situation.standing.held_by
+        first = missing[0]["gate"] if missing else None
+        if first:
+            message = f"{first} comes first."
+        elif names:
+            message = f"All is there: advance_phase checks {', '.join(names)}."
+        else:
+            message = "Nothing blocks."
+        reason = {
+            "session_id": situation.run.id,
+            "phase": situation.standing.phase,
+            "blocked": bool(missing),
+            "held_by": held,
+            "missing": missing,
+            "message": message,
+        }
+        return {name: value for name, value in reason.items() if value is not None}
+
+    # -- what hooks, the command line and the mirror call -------------------------------------------------------------
+
+    async def situation(self, cwd: str) -> Situation | None:
+        """The active run of the worktree that a directory is in."""
+        worktree = await self._find.at(cwd)
+        if worktree is None:
+            return None
+        return await self._find.active(worktree)
+
+    async def project_at(self, cwd: str) -> tuple[Path, ProjectProtocol] | None:
+        """The worktree that a directory is in, and its protocol."""
+        worktree = await self._find.at(cwd)
+        if worktree is None:
+            return None
+        return worktree.path, await asyncio.to_thread(read_project, worktree.path)
+
+    async def start_run(self, cwd: str, objective: str) -> Run:
+        """Begin a run for an agent whose project has its hook do it."""
+        worktree = await self._find.at(cwd)
+        if worktree is None:
+            raise NoProject(f"There is no directory {cwd[:200]} on this machine.")
+        await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
+        run = await self._store.read(lambda tx: queries.active(tx, worktree.root))
+        if run is None:
+            raise NoRun("The run ended at once.")
+        return run
+
+    async def saw(self, situation: Situation, kind: EvidenceKind, subject: str, detail: str) -> None:
+        """A hook showed something happening; the same thing is kept once."""
+        run, short = situation.run, subject[:MAX_SUBJECT]
+
+        def seen(tx: Tx) -> bool:
+            return queries.known(tx, run, kind.value, short, detail, Source.HOOK)
+
+        def write(tx: Tx) -> None:
+            if not seen(tx):
+                queries.add_evidence(tx, run, None, kind.value, short, detail, Source.HOOK)
+
+        if not await self._store.read(seen):
+            await self._store.write(write)
+
+    async def missing(self, situation: Situation) -> list[tuple[Gate, Verdict]]:
+        """What still stands between here and the end, looked at afresh."""
+        found = []
+        for gate in model.open_gates(situation.protocol, situation.standing):
+            verdict = await self._steps.look(situation, gate)
+            if not verdict.status.met:
+                found.append((gate, verdict))
+        return found
+
+    async def violated(self, situation: Situation, gate: Gate, requirement: str) -> None:
+        """Something was done against a gate: it is written down, and the run waits until the gate is met."""
+        await self._steps.hold(situation, gate, VIOLATION, requirement)
+
+    async def views(self, root: str, limit: int = HISTORY) -> list[RunView]:
+        """The runs of a worktree's project, the newest first; the worktree's own active one before all."""
+
+        def read(tx: Tx) -> list[RunView]:
+            worktree = worktree_of(path_of(root) or Path(root))
+            project = worktree.project if worktree else root
+            active = queries.active(tx, root)
+            others = [
+                run
+                for run in queries.history(tx, project, limit)
+                if (active is None or run.row_id != active.row_id) and run.status != RunStatus.ACTIVE
+            ]
+            return [
+                RunView(
+                    run,
+                    definition.loads(run.definition),
+                    queries.gates(tx, run),
+                    queries.evidence(tx, run),
+                    queries.violations(tx, run),
+                )
+                for run in [*([active] if active else []), *others][:limit]
+            ]
+
+        return await self._store.read(read)
+
+    async def views_of(self, root: Root | None) -> list[RunView]:
+        """The runs of the caller's project."""
+        return await self.views((await self._find.worktree(root)).root)
+
+    async def validation(self, path: str, *, before_commit: bool) -> dict[str, Any]:
+        """Every gate of a worktree's run, for scripts and CI; before a commit, those that allow work."""
+        situation = await self.situation(path)
+        if situation is None:
+            return {"status": "NONE", "gates": [], "message": "There is no active session in this worktree."}
+        result = await self._steps.validate_all(situation, before_work=before_commit)
+        return {**result, "session_id": situation.run.id}
+
+    async def runs(self, path: str | None, limit: int) -> list[dict[str, Any]]:
+        """Runs of one worktree or of all, the newest first, in short."""
+        worktree = await self._find.at(path) if path is not None else None
+        if path is not None and worktree is None:
+            return []
+        root = worktree.root if worktree else None
+        return [run_view(run) for run in await self._store.read(lambda tx: queries.recent(tx, root, limit))]
+
+    async def trust(self, root: str, digest: str) -> None:
+        """The owner trusts this content of a worktree."""
+        await self._store.write(lambda tx: queries.trust(tx, root, digest))
+
+    async def untrust(self, root: str) -> bool:
+        """The owner takes that back."""
+        return await self._store.write(lambda tx: queries.untrust(tx, root))
+
+    async def trusted(self, root: str) -> str | None:
+        """The digest that is trusted in a worktree."""
+        return await self._store.read(lambda tx: queries.trusted_digest(tx, root))
+
+    async def trusts(self, root: str) -> bool:
+        """Whether the owner trusts the worktree's present content."""
+        worktree = await self._find.at(str(path_of(root) or ""))
+        if worktree is None:
+            return False
+        project = await asyncio.to_thread(read_project, worktree.path)
+        return bool(project.digest) and project.digest == await self.trusted(root)
+
+    async def sweep(self) -> None:
+        """Runs that nobody touched for a day are no longer in the way."""
+        await self._store.write(lambda tx: queries.orphan(tx))
+
+    def applies_to(self, root: Root | None) -> bool:
+        """Whether a project has a protocol, so that its tools are listed there."""
+        path = path_of(root.uri) if root else None
+        worktree = worktree_of(path) if path else None
+        marks = (".holdfast/protocol.toml", ".agents")
+        return worktree is not None and any((worktree.path / mark).exists() for mark in marks)
+
+
+def _refuse_faults(project: ProjectProtocol) -> None:
+    if project.faults:
+        raise ProtocolInvalid(
+            f"The project's protocol cannot be used: {project.faults[0]}",
+            recovery="`holdfast protocol check` shows every fault.",
+        )
+
+
+async def _git_state(
+    worktree: Worktree, protocol: Protocol, branch: str | None, commit: str | None
+) -> tuple[str | None, str | None]:
+    """Branch and starting commit: as given, else as git has them."""
+    needed = any(check.kind is CheckKind.COMMITTED for gate in protocol.gates for check in gate.checks)
+    if not worktree.is_git:
+        if needed:
+            raise NoProject(f"{worktree.path} is no git repository.", recovery="Run `git init` there first.")
+        return branch, None
+    git = Git(worktree.path)
+    state = await git.state()
+    # A run that began at an older commit would have its work committed before it began.
+    if commit is not None and (state.head is None or await git.resolve(commit) != state.head):
+        raise BadInput("starting_commit", "is not HEAD of this worktree", recovery="Leave it out: HEAD is taken.")
+    return branch or state.branch, state.head
+
+
+def _import(tx: Tx, worktree: Worktree, foreign: ImportedState, kept: str, protocol: str) -> dict[str, Any] | None:
+    """A state that something else left behind goes into the history; one of our own is there already."""
+    if not queries.import_run(tx, worktree.root, worktree.project, protocol, kept, foreign):
+        return None
+    found = {"session_id": foreign.session_id, "objective": foreign.objective, "phase": foreign.phase}
+    return {name: value for name, value in found.items() if value}

@@ -1,0 +1,53 @@
+"""Which worktree a directory is in, and which runs left their logs there. Git's files are looked at, git is not run."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.project import canonical_uri, project_key
+from holdfast.protocol.builtin import SESSIONS
+from holdfast.protocol.inside import OutsideWorktree, real_path
+
+MOST_LOGS = 100_000
+
+_LOG = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})(?:\D.*)?\.md")
+
+
+@dataclass(frozen=True, slots=True)
+class Worktree:
+    """The top directory of a checkout, and what all checkouts of its project share."""
+
+    path: Path
+    root: str
+    project: str
+    is_git: bool
+
+
+def worktree_of(directory: Path) -> Worktree | None:
+    """The worktree a directory is in; the directory itself where there is no repository; None where there is none."""
+    real = Path(os.path.realpath(directory))
+    if not real.is_dir():
+        return None
+    top = next((folder for folder in (real, *real.parents) if (folder / ".git").exists()), None)
+    path = top or real
+    root = canonical_uri(str(path))
+    return Worktree(path, root, project_key(path) or root, top is not None)
+
+
+def logged_numbers(worktree: Path) -> dict[str, list[int]]:
+    """The numbers of the session logs on disk, by day."""
+    found: dict[str, list[int]] = {}
+    try:
+        with os.scandir(real_path(worktree, SESSIONS)) as entries:
+            for count, entry in enumerate(entries):
+                log = _LOG.fullmatch(entry.name)
+                if log:
+                    found.setdefault(log[1], []).append(int(log[2]))
+                if count > MOST_LOGS:
+                    break
+    except (OSError, OutsideWorktree):
+        return found
+    return found

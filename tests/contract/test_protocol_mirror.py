@@ -1,0 +1,380 @@
+"""The mirror: memories follow the runs, wherever they can be kept, and nothing of others is lost or followed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.conftest import Place as StorePlace
+from tests.contract.protocol_world import no_serena
+
+from holdfast.protocol import definition, memories, queries
+from holdfast.protocol.builtin import AGENTS
+from holdfast.protocol.checks.gates import Checks
+from holdfast.protocol.memories import ImportedState
+from holdfast.protocol.model import Status
+from holdfast.protocol.runs import Run
+from holdfast.protocol.serena.memory_files import read_text, write_text
+from holdfast.protocol.serena.mirror import LONGEST_PAUSE_S, STATE_JSON, Mirror, foreign_state
+from holdfast.protocol.serena.session import SerenaTrouble
+from holdfast.protocol.service import Protocols
+from holdfast.protocol.worktree import worktree_of
+from holdfast.store import Store
+
+pytestmark = pytest.mark.anyio
+
+
+class DictMemories:
+    """A Serena's memories, kept here."""
+
+    def __init__(self, kept: dict[str, str]) -> None:
+        self.kept = kept
+
+    async def read(self, name: str) -> str | None:
+        return self.kept.get(name)
+
+    async def write(self, name: str, text: str) -> None:
+        self.kept[name] = text
+
+    async def delete(self, name: str) -> None:
+        self.kept.pop(name, None)
+
+
+@dataclass
+class Serena:
+    """A Serena that is there, fails or is missing, as the test says."""
+
+    kept: dict[str, str] | None = None
+    trouble: str | None = None
+    asked: int = 0
+
+    async def memories(self, worktree: Path, trusted: bool) -> DictMemories | None:
+        self.asked += 1
+        if self.trouble is not None:
+            raise SerenaTrouble(self.trouble)
+        return None if self.kept is None else DictMemories(self.kept)
+
+
+@dataclass
+class World:
+    """A worktree, its runs and their mirror."""
+
+    store: Store
+    worktree: Path
+    serena: Serena = field(default_factory=Serena)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.mirror = self.another_daemon()
+
+    def another_daemon(self) -> Mirror:
+        runs = Protocols(self.store, Checks(no_serena), foreign_state)
+        return Mirror(self.store, runs, self.serena, clock=lambda: self.now)
+
+    @property
+    def root(self) -> str:
+        found = worktree_of(self.worktree)
+        assert found is not None
+        return found.root
+
+    async def begin(self, objective: str = "Try it") -> Run:
+        found = worktree_of(self.worktree)
+        assert found is not None
+        fields: dict[str, Any] = {"protocol": "agents", "definition": definition.dumps(AGENTS), "on_disk": {}}
+        fields |= {"objective": objective, "branch": "main", "starting_commit": "e846d7e", "project": found.project}
+        return await self.store.write(lambda tx: queries.begin(tx, root=found.root, **fields))
+
+    async def passes(self, run: Run, gate: str) -> None:
+        await self.store.write(lambda tx: queries.record_gate(tx, run, gate, Status.PASS, "seen", None))
+
+    async def end(self, run: Run) -> None:
+        await self.store.write(lambda tx: queries.end(tx, run, "981ebf7", "It is done", '["Kept it small"]', "Go on"))
+
+    async def violates(self, run: Run) -> None:
+        requirement = "MUST read the handoff"
+        await self.store.write(
+            lambda tx: queries.add_violation(tx, run, "INIT", "SERENA_INIT", requirement, "CRITICAL")
+        )
+
+    def memory(self, name: str) -> str | None:
+        return read_text(self.worktree, f".serena/memories/{name}.md")
+
+    def files(self) -> list[str]:
+        return sorted(str(path.relative_to(self.worktree)) for path in self.worktree.rglob("*") if path.is_file())
+
+    async def health(self) -> dict[str, Any]:
+        (only,) = await self.mirror.health()
+        assert only.pop("root") == self.root
+        return only
+
+
+@asynccontextmanager
+async def living(place: StorePlace, *folders: str) -> AsyncIterator[World]:
+    worktree = place.home / "work"
+    worktree.mkdir()
+    for folder in folders:
+        (worktree / folder).mkdir(parents=True)
+    store = place.open()
+    try:
+        yield World(store, worktree)
+    finally:
+        await store.close()
+
+
+async def test_the_memories_follow_a_run_from_its_start_to_its_end(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        run = await world.begin()
+        await world.mirror.step()
+        first = world.memory(memories.CURRENT_STATE)
+        assert first is not None
+        assert f"**Session ID**: {run.id}" in first
+        assert "(none recorded)" in (world.memory(memories.HISTORY) or "")
+
+        await world.passes(run, "SERENA_INIT")
+        await world.violates(run)
+        await world.mirror.step()
+        assert "| SERENA_INIT | COMPLETE | seen |" in (world.memory(memories.CURRENT_STATE) or "")
+        assert "MUST read the handoff" in (world.memory(memories.VIOLATIONS_LOG) or "")
+
+        await world.end(run)
+        await world.mirror.step()
+        assert world.memory(memories.CURRENT_STATE) is None
+        assert "- **Commit SHA**: 981ebf7" in (world.memory(memories.HISTORY) or "")
+        assert "MUST read the handoff" in (world.memory(memories.VIOLATIONS_LOG) or "")
+        assert await world.health() == {"place": "files", "behind": False}
+
+
+async def test_where_serena_answers_the_memories_go_through_it_and_no_file_is_written(place: StorePlace) -> None:
+    async with living(place, ".serena", ".agents/sessions") as world:
+        world.serena.kept = {}
+        run = await world.begin()
+        await world.mirror.step()
+        assert set(world.serena.kept) == {memories.CURRENT_STATE, memories.HISTORY, memories.VIOLATIONS_LOG}
+        await world.end(run)
+        await world.mirror.step()
+        assert set(world.serena.kept) == {memories.HISTORY, memories.VIOLATIONS_LOG}
+        assert world.files() == []
+        assert await world.health() == {"place": "serena", "behind": False}
+
+
+async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(place: StorePlace) -> None:
+    async with living(place, ".agents/sessions") as world:
+        run = await world.begin()
+        await world.mirror.step()
+        assert world.files() == [STATE_JSON]
+        state = json.loads(read_text(world.worktree, STATE_JSON) or "")
+        assert (state["session_id"], state["current_phase"]) == (run.id, "INIT")
+        await world.end(run)
+        await world.mirror.step()
+        state = json.loads(read_text(world.worktree, STATE_JSON) or "")
+        assert "session_id" not in state
+        assert [one["commit_sha"] for one in state["history"]] == ["981ebf7"]
+        assert await world.health() == {"place": "state-file", "behind": False}
+
+
+async def test_a_project_with_neither_folder_stays_as_it_is(place: StorePlace) -> None:
+    async with living(place) as world:
+        await world.begin()
+        await world.mirror.step()
+        assert list(world.worktree.iterdir()) == []
+        assert await world.health() == {"place": "none", "behind": False}
+
+
+async def test_a_step_with_nothing_new_asks_nobody_and_touches_nothing(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        await world.begin()
+        await world.mirror.step()
+        before = {name: (world.worktree / name).stat().st_mtime_ns for name in world.files()}
+        asked = world.serena.asked
+        await world.mirror.step()
+        assert world.serena.asked == asked
+        assert {name: (world.worktree / name).stat().st_mtime_ns for name in world.files()} == before
+
+
+async def test_when_serena_fails_files_step_in_at_once_and_serena_is_repaired_later(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        world.serena.trouble = "Serena did not start."
+        run = await world.begin()
+        await world.mirror.step()
+        assert world.memory(memories.CURRENT_STATE) is not None
+        assert await world.health() == {"place": "files", "behind": False, "failure": "Serena did not start."}
+
+        await world.passes(run, "SERENA_INIT")
+        await world.mirror.step()
+        assert world.serena.asked == 1, "it is left alone for a while"
+        assert "COMPLETE" in (world.memory(memories.CURRENT_STATE) or "")
+        assert (await world.health())["failure"] == "Serena did not start."
+
+        world.serena.trouble, world.serena.kept = None, {}
+        world.now += LONGEST_PAUSE_S
+        await world.mirror.step()
+        assert "COMPLETE" in world.serena.kept[memories.CURRENT_STATE]
+        assert await world.health() == {"place": "serena", "behind": False}
+
+
+async def test_pauses_between_tries_grow(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        world.serena.trouble = "Serena did not start."
+        await world.begin()
+        asked_at = []
+        for world.now in range(200):
+            before = world.serena.asked
+            await world.mirror.step()
+            if world.serena.asked > before:
+                asked_at.append(world.now)
+        assert asked_at == [0, 5, 15, 35, 75, 155]
+
+
+async def test_a_failed_write_is_visible_and_repaired(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        (world.worktree / ".serena" / "memories").write_text("in the way")
+        await world.begin()
+        await world.mirror.step()
+        health = await world.health()
+        assert health["behind"] is True
+        assert "memories" in health["failure"]
+        (world.worktree / ".serena" / "memories").unlink()
+        world.now += LONGEST_PAUSE_S
+        await world.mirror.step()
+        assert await world.health() == {"place": "files", "behind": False}
+
+
+async def test_a_new_daemon_goes_on_where_the_last_one_was_cut_off(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        run = await world.begin()
+        await world.mirror.step()
+        await world.passes(run, "SERENA_INIT")  # committed, and then the daemon is gone
+        await world.another_daemon().step()
+        assert "| SERENA_INIT | COMPLETE | seen |" in (world.memory(memories.CURRENT_STATE) or "")
+
+
+async def test_a_worktree_of_another_machine_is_left_to_its_own_daemon(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        await world.begin()
+        elsewhere = world.worktree.rename(world.worktree.with_name("elsewhere"))
+        await world.mirror.step()
+        assert await world.mirror.health() == []
+        elsewhere.rename(world.worktree)
+        await world.mirror.step()
+        assert await world.health() == {"place": "files", "behind": False}
+
+
+FOREIGN = """# Session State
+
+- **Session ID**: 2025-12-21-session-07
+- **Objective**: Something else's work
+
+| Phase | Status | Evidence |
+|-------|--------|----------|
+| SERENA_INIT | COMPLETE | Tool output |
+"""
+
+
+async def test_a_state_that_something_else_wrote_is_left_alone_until_it_is_imported(place: StorePlace) -> None:
+    async with living(place, ".serena/memories") as world:
+        write_text(world.worktree, f".serena/memories/{memories.CURRENT_STATE}.md", FOREIGN)
+        run = await world.begin()
+        await world.mirror.step()
+        assert world.memory(memories.CURRENT_STATE) == FOREIGN
+        assert "2025-12-21-session-07" in (await world.health())["failure"]
+
+        found = await foreign_state(world.worktree)
+        assert found is not None
+        assert found == ImportedState(
+            "2025-12-21-session-07", "Something else's work", completed={"SERENA_INIT": "Tool output"}
+        )
+        await world.store.write(
+            lambda tx: queries.import_run(tx, run.root, run.project, "agents", run.definition, found)
+        )
+        await world.mirror.step()
+        assert run.id in (world.memory(memories.CURRENT_STATE) or "")
+        assert "Something else's work" in (world.memory(memories.HISTORY) or "")
+        world.now += LONGEST_PAUSE_S
+        await world.mirror.step()
+        assert await world.health() == {"place": "files", "behind": False}
+
+
+async def test_the_end_of_a_run_does_not_take_anothers_state_with_it(place: StorePlace) -> None:
+    async with living(place, ".serena/memories") as world:
+        run = await world.begin()
+        await world.end(run)
+        write_text(world.worktree, f".serena/memories/{memories.CURRENT_STATE}.md", FOREIGN)
+        await world.mirror.step()
+        assert world.memory(memories.CURRENT_STATE) == FOREIGN
+        assert await world.health() == {"place": "files", "behind": False}
+
+
+async def test_a_foreign_state_file_is_found_and_left_alone_too(place: StorePlace) -> None:
+    async with living(place, ".agents/sessions") as world:
+        theirs = json.dumps({"session_id": "2025-12-21-session-07", "objective": "Theirs"})
+        write_text(world.worktree, STATE_JSON, theirs)
+        assert await foreign_state(world.worktree) == ImportedState("2025-12-21-session-07", "Theirs")
+        await world.begin()
+        await world.mirror.step()
+        assert read_text(world.worktree, STATE_JSON) == theirs
+        assert "2025-12-21-session-07" in (await world.health())["failure"]
+
+
+@pytest.mark.parametrize("linked", [".serena", ".serena/memories", ".agents", ".agents/sessions"])
+async def test_nothing_is_written_through_a_link_that_leaves_the_worktree(
+    sqlite_place: StorePlace, linked: str
+) -> None:
+    async with living(sqlite_place) as world:
+        outside = sqlite_place.home / "outside"
+        (outside / "sessions").mkdir(parents=True)
+        (outside / "memories").mkdir()
+        link = world.worktree / linked
+        link.parent.mkdir(exist_ok=True)
+        link.symlink_to(outside, target_is_directory=True)
+        await world.begin()
+        await world.mirror.step()
+        assert [path for path in outside.rglob("*") if path.is_file()] == []
+
+
+async def test_a_memory_that_is_a_link_is_neither_read_nor_followed(sqlite_place: StorePlace) -> None:
+    async with living(sqlite_place, ".serena/memories", ".agents/sessions") as world:
+        secret = sqlite_place.home / "secret.md"
+        secret.write_text(FOREIGN)
+        for name in (f".serena/memories/{memories.CURRENT_STATE}.md", f".serena/memories/{memories.HISTORY}.md"):
+            (world.worktree / name).symlink_to(secret)
+        (world.worktree / STATE_JSON).symlink_to(secret)
+        assert await foreign_state(world.worktree) is None
+        await world.begin()
+        await world.mirror.step()
+        assert secret.read_text() == FOREIGN
+        assert (await world.health())["behind"] is True
+
+
+async def test_ten_changes_in_one_go_are_one_writing(place: StorePlace) -> None:
+    async with living(place, ".serena") as world:
+        world.serena.kept = {}
+        run = await world.begin()
+        for gate in AGENTS.gates:
+            await world.passes(run, gate.name)
+        await world.mirror.step()
+        await world.mirror.step()
+        assert world.serena.asked == 1
+
+
+async def test_when_the_memories_move_to_serenas_folder_the_state_file_goes(sqlite_place: StorePlace) -> None:
+    async with living(sqlite_place, ".agents/sessions") as world:
+        run = await world.begin()
+        await world.mirror.step()
+        (world.worktree / ".serena").mkdir()
+        await world.passes(run, "SERENA_INIT")
+        await world.mirror.step()
+        assert read_text(world.worktree, STATE_JSON) is None
+        assert world.memory(memories.CURRENT_STATE) is not None
+
+
+async def test_a_project_that_was_only_trusted_has_nothing_to_mirror(sqlite_place: StorePlace) -> None:
+    async with living(sqlite_place, ".serena") as world:
+        await world.store.write(lambda tx: queries.trust(tx, world.root, "digest"))
+        await world.mirror.step()
+        assert world.files() == []
+        assert await world.health() == {"place": "none", "behind": False}

@@ -1,0 +1,274 @@
+"""Runs of a protocol from outside: the seed's scenarios, kills between steps, forged evidence, worktrees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.installation import Installation
+from tests.process.agent import Agent
+from tests.process.clients import Session, Way
+from tests.repository import AGENTS_FILES, Repository
+
+pytestmark = pytest.mark.anyio
+
+RUN_ID = re.compile(r"\d{4}-\d{2}-\d{2}-session-\d{2}")
+DAY_MS = 24 * 3_600_000
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A repository as the seed's protocol expects it."""
+    return Repository(tmp_path / "project", AGENTS_FILES)
+
+
+@asynccontextmanager
+async def _at_work(holdfast: Installation, way: Way, project: Path) -> AsyncIterator[Session]:
+    """A client of the project. Over HTTP nothing but the agent tells which one that is, so it binds it first."""
+    headers = {}
+    if way.transport == "http":
+        async with way.connect(holdfast) as client:
+            bound = await client.init("bind_root", mcpRootUri=project.as_uri())
+            made = bound["connection"]
+            headers = {"Holdfast-Session": made["session_id"], "Holdfast-Token": made["reconnect_token"]}
+    async with way.connect(holdfast, cwd=str(project), headers=headers) as client:
+        yield client
+
+
+async def test_the_seeds_lifecycle_with_its_gates_satisfied_in_between(
+    holdfast: Installation, way: Way, repository: Repository
+) -> None:
+    async with _at_work(holdfast, way, repository.path) as client:
+        started = await client.call("session_start", objective="Integration test")
+        run = started["session_id"]
+        assert RUN_ID.fullmatch(run)
+        assert (started["phase"], started["branch"]) == ("INIT", "main")
+        assert started["blocked_until"] == ["SERENA_INIT", "SKILL_VALIDATION", "CONTEXT_RETRIEVAL", "SESSION_LOG"]
+        assert {"part": "start", "requirement_level": "MUST", "step": "Create session log", "gate": "SESSION_LOG"} | {
+            "done": False
+        } in started["checklist"]
+        refusal = await client.refused("session_start", objective="Another")
+        assert refusal.startswith("E_SESSION_ACTIVE") and run in refusal
+
+        serena = await client.call("validate_gate", phase="SERENA_INIT")
+        assert (serena["status"], serena["blocking"], serena["requirement_level"]) == ("SKIPPED", True, "MUST")
+        await _satisfy_the_start(client, repository, run)
+        reached = await client.call("advance_phase", to="WORKING")
+        assert reached["phase"] == "WORKING"
+
+        repository.write(".agents/HANDOFF.md", "# Handoff\n\nDone: the integration test.\n")
+        repository.write(f".agents/sessions/{run}.md", "# Log\n\nAll went well.\n")
+        repository.commit("documentation")
+        ended = await client.call("session_end", summary="Integration test complete", skip_qa=True)
+        assert (ended["status"], ended["session_id"], ended["commit_sha"]) == ("COMPLETE", run, repository.head())
+        again = await client.call("session_start", objective="The next one")
+        assert int(again["session_id"][-2:]) == int(run[-2:]) + 1
+
+
+async def _satisfy_the_start(client: Session | Any, repository: Repository, run: str) -> None:
+    for gate, name in (
+        ("SKILL_VALIDATION", ".serena/memories/skill-usage-mandatory.md"),
+        ("CONTEXT_RETRIEVAL", ".agents/HANDOFF.md"),
+        ("CONTEXT_RETRIEVAL", ".agents/governance/PROJECT-CONSTRAINTS.md"),
+    ):
+        kept = await client.call(
+            "record_evidence", phase=gate, evidence_type="content_hash", evidence=f"{name} {repository.sha256(name)}"
+        )
+        assert kept["source"] == "server"
+    repository.write(f".agents/sessions/{run}.md", "# Log\n\nBegun.\n")
+
+
+def _lifecycle(repository: Repository) -> list[tuple[str, dict[str, Any]]]:
+    """Every call of a whole run of the simple protocol, in order."""
+    evidence = f"README.md {repository.sha256('README.md')}"
+    return [
+        ("session_start", {"objective": "Survive"}),
+        ("record_evidence", {"phase": "CONTEXT_RETRIEVAL", "evidence_type": "content_hash", "evidence": evidence}),
+        ("validate_gate", {"phase": "CONTEXT_RETRIEVAL"}),
+        ("advance_phase", {}),
+        ("advance_phase", {}),
+        ("get_blocked_reason", {}),
+        ("advance_phase", {}),
+        ("session_end", {"summary": "It survived.", "key_decisions": ["None"], "next_session_notes": "Go on."}),
+    ]
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_run_goes_on_after_a_kill_of_the_daemon_between_any_two_steps(
+    embedded: Installation, tmp_path: Path, era: str
+) -> None:
+    repository = Repository(tmp_path / "project")
+    embedded.serve()
+    with Agent(embedded, repository.path, era=era) as agent:
+        phases = []
+        for tool, arguments in _lifecycle(repository):
+            if tool == "session_end":
+                repository.write("code.py", "print('work')\n")
+                repository.commit()
+            reply = agent.call(tool, **arguments)
+            phases.append(reply.get("current_phase") or reply["phase"])
+            embedded.kill_daemon()
+        assert phases == [
+            "INIT",
+            "CONTEXT_RETRIEVAL",
+            "INIT",
+            "CONTEXT_LOADED",
+            "WORKING",
+            "WORKING",
+            "QUALITY_CHECKED",
+            "COMPLETE",
+        ]
+
+
+def test_ten_agents_in_ten_worktrees_start_at_once_under_ten_ids(holdfast: Installation, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project")
+    day = repository.write(".agents/sessions/2020-01-01-session-41.md", "an old log\n").parent
+    assert day.is_dir()
+    repository.commit("logs")
+    places = [repository.worktree(tmp_path / f"worktree-{number}", f"branch-{number}") for number in range(10)]
+    agents = [Agent(holdfast, place) for place in places]
+    try:
+        with ThreadPoolExecutor(10) as pool:
+            started = list(pool.map(lambda agent: agent.call("session_start", objective="at once"), agents))
+    finally:
+        for agent in agents:
+            agent.close()
+    ids = {reply["session_id"] for reply in started}
+    assert len(ids) == 10 and {reply["branch"] for reply in started} == {f"branch-{number}" for number in range(10)}
+    assert sorted(int(name.rsplit("-", 1)[1]) for name in ids) == list(range(1, 11))
+
+
+def test_logs_on_disk_are_respected_and_ids_get_three_digits(embedded: Installation, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project")
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        first = agent.call("session_start", objective="one")["session_id"]
+        day = first.rsplit("-session-", 1)[0]
+        assert first == f"{day}-session-01"
+        repository.write(f".agents/sessions/{day}-session-99-something.md", "by hand\n")
+        other = Repository(tmp_path / "other", {f".agents/sessions/{day}-session-99-x.md": "by hand\n"})
+    with Agent(embedded, other.path) as agent:
+        assert agent.call("session_start", objective="two")["session_id"] == f"{day}-session-100"
+
+
+def test_a_run_nobody_touched_for_a_day_is_orphaned_and_kept(embedded: Installation, tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    embedded.settings["HOLDFAST_TEST_CLOCK"] = str(clock)
+    repository = Repository(tmp_path / "project")
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        old = agent.call("session_start", objective="Left behind")["session_id"]
+        clock.write_text(str(DAY_MS - 60_000))
+        assert old in agent.refused("session_start", objective="Too early")
+        clock.write_text(str(2 * DAY_MS))
+        assert agent.refused("get_blocked_reason").startswith("E_NO_SESSION")
+        new = agent.call("session_start", objective="The next day")["session_id"]
+        assert new != old
+        history = agent.request("resources/read", {"uri": "holdfast://protocol/history"})["contents"][0]["text"]
+        assert f"### {old}" in history and "ORPHANED" in history
+
+
+def test_ending_too_early_is_refused_written_down_and_no_dead_end(embedded: Installation, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project")
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        agent.call("session_start", objective="Hurry")
+        refusal = agent.refused("session_end", summary="All done")
+        assert refusal.startswith("E_GATE_UNMET") and "CONTEXT_RETRIEVAL" in refusal and "README.md" in refusal
+        reason = agent.call("get_blocked_reason")
+        assert (reason["phase"], reason["blocked"], reason["held_by"]) == ("BLOCKED", True, "CONTEXT_RETRIEVAL")
+        assert reason["missing"][0]["gate"] == "CONTEXT_RETRIEVAL" and reason["missing"][0]["recovery"]
+        violations = agent.request("resources/read", {"uri": "holdfast://protocol/violations"})["contents"][0]["text"]
+        assert "MUST CONTEXT_RETRIEVAL" in violations and "CRITICAL" in violations
+        agent.call(
+            "record_evidence",
+            phase="CONTEXT_RETRIEVAL",
+            evidence_type="content_hash",
+            evidence=f"README.md {repository.sha256('README.md')}",
+        )
+        met = agent.call("validate_gate", phase="CONTEXT_RETRIEVAL")
+        assert (met["status"], met["current_phase"]) == ("PASS", "INIT")
+        repository.write("code.py", "x = 1\n")
+        repository.commit()
+        assert agent.call("session_end", summary="Now really")["status"] == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("gate", "kind", "evidence"),
+    [
+        ("CONTEXT_RETRIEVAL", "file_read", "README.md"),
+        ("CONTEXT_RETRIEVAL", "tool_output", "I read README.md completely"),
+        ("CONTEXT_RETRIEVAL", "tool_called", "Read"),
+    ],
+)
+def test_claimed_reads_pass_no_gate(
+    embedded: Installation, tmp_path: Path, gate: str, kind: str, evidence: str
+) -> None:
+    repository = Repository(tmp_path / "project")
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        agent.call("session_start", objective="Pretend")
+        kept = agent.call("record_evidence", phase=gate, evidence_type=kind, evidence=evidence)
+        assert kept["source"] == "claimed"
+        assert agent.call("validate_gate", phase=gate)["status"] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence"),
+    [
+        ("note", "N/A"),
+        ("note", "TODO"),
+        ("note", "done"),
+        ("note", "skipped"),
+        ("content_hash", "README.md " + "0" * 64),
+        ("content_hash", "README.md, trust me"),
+        ("HANDOFF_HASH", "deadbeefdeadbeef"),
+        ("commit", "deadbeefdeadbeefdeadbeefdeadbeefdeadbeef"),
+        ("report", "no/such/report.md"),
+        ("report", "../outside.md"),
+    ],
+)
+def test_evidence_that_says_nothing_or_is_not_true_is_rejected(
+    embedded: Installation, tmp_path: Path, kind: str, evidence: str
+) -> None:
+    repository = Repository(tmp_path / "project")
+    (tmp_path / "outside.md").write_text("not yours\n")
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        agent.call("session_start", objective="Pretend")
+        refusal = agent.refused("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type=kind, evidence=evidence)
+        assert refusal.startswith("E_EVIDENCE_REJECTED"), refusal
+
+
+def test_resources_are_the_seeds_memories_and_change_is_told(embedded: Installation, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project", AGENTS_FILES)
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        uris = [one["uri"] for one in agent.request("resources/list")["resources"]]
+        named = [f"holdfast://protocol/{name}" for name in ("state", "checklist", "history", "violations")]
+        assert set(named) <= set(uris)
+        agent.request("resources/subscribe", {"uri": named[0]})
+        run = agent.call("session_start", objective="Look | at me")["session_id"]
+        told = agent.receive()
+        assert (told["method"], told["params"]["uri"]) == ("notifications/resources/updated", named[0])
+        texts = [agent.request("resources/read", {"uri": uri})["contents"][0]["text"] for uri in named]
+        assert texts[0].startswith("# Session State\n\n## Metadata\n\n- **Session ID**: " + run)
+        assert "## Checklist (Start)" in texts[0] and "| Req | Step | Status | Evidence |" in texts[0]
+        assert "Create session log" in texts[1]
+        assert texts[2].startswith("# Session History\n") and texts[3].startswith("# Session Violations Log\n")
+
+
+def test_a_caller_without_a_project_is_told_what_to_do(embedded: Installation, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    embedded.serve()
+    with Agent(embedded, plain) as agent:
+        assert agent.refused("session_start", objective="x").startswith("E_NO_PROJECT")
+        assert agent.refused("get_blocked_reason").startswith("E_NO_SESSION")
+        assert agent.refused("validate_gate", phase="ALL").startswith("E_NO_SESSION")

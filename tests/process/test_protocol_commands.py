@@ -1,0 +1,163 @@
+"""`holdfast protocol` and `holdfast trust`, as people and scripts use them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.installation import Installation
+
+SETTINGS = ".holdfast/protocol.toml"
+COMMAND = '[gates.QUALITY_CHECKS]\ncommand = ["make", "check it"]\n'
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    """A git repository with nothing in it."""
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True)
+    return project
+
+
+def write(project: Path, text: str) -> None:
+    (project / SETTINGS).parent.mkdir(exist_ok=True)
+    (project / SETTINGS).write_text(text)
+
+
+def shown(installation: Installation, project: Path) -> dict[str, object]:
+    told = installation.run("protocol", "show", str(project), "--json")
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_check_names_the_file_and_line_of_every_fault(embedded: Installation, repository: Path) -> None:
+    assert embedded.run("protocol", "check", str(repository)).returncode == 0
+    write(repository, 'enforcement = "hard"\n\n[gates.GIT_COMMIT]\nfile_read = ["../secret"]\n')
+    checked = embedded.run("protocol", "check", str(repository))
+    assert checked.returncode == 1
+    assert checked.stdout.startswith(f"{SETTINGS}:1: enforcement must be one of")
+    write(repository, '[gates.GIT_COMMIT]\nfile_read = ["../secret"]\nblocking = 1\n')
+    lines = embedded.run("protocol", "check", str(repository)).stdout.splitlines()
+    assert [line.split(" ")[0] for line in lines] == [f"{SETTINGS}:2:", f"{SETTINGS}:3:"]
+
+
+def test_a_hostile_project_cannot_steer_the_terminal(embedded: Installation, repository: Path) -> None:
+    write(repository, '[gates.QUALITY_CHECKS]\ncommand = ["a\\u001b[2Jb"]\n')
+    for arguments in (("protocol", "show"), ("trust", "--yes")):
+        told = embedded.run(*arguments, str(repository))
+        assert "\x1b" not in told.stdout
+        assert "\\x1b[2J" in told.stdout
+
+
+def test_show_prints_the_chain_from_the_first_phase_to_the_last(embedded: Installation, repository: Path) -> None:
+    write(repository, COMMAND)
+    told = embedded.run("protocol", "show", str(repository))
+    assert told.returncode == 0, told.stderr
+    assert "protocol simple, enforcement warn, started by the agent, not trusted" in told.stdout
+    rows = [line.split()[:3] for line in told.stdout.splitlines()[2:]]
+    assert rows[0] == ["INIT", "CONTEXT_RETRIEVAL", "CONTEXT_LOADED"]
+    assert rows[-1] == ["QUALITY_CHECKED", "GIT_COMMIT", "COMPLETE"]
+    assert "make 'check it' (not run before `holdfast trust`)" in told.stdout
+
+
+def test_trust_holds_for_what_was_shown_and_a_change_asks_again(embedded: Installation, repository: Path) -> None:
+    write(repository, COMMAND)
+    unasked = embedded.run("trust", str(repository))
+    assert unasked.returncode == 1
+    assert "--yes" in unasked.stderr and "make 'check it'" in unasked.stdout
+    assert shown(embedded, repository)["trusted"] is False
+
+    assert embedded.run("trust", str(repository), "--yes").returncode == 0
+    assert shown(embedded, repository)["trusted"] is True
+    assert "already" in embedded.run("trust", str(repository)).stdout
+
+    write(repository, COMMAND.replace("check it", "harm"))
+    assert shown(embedded, repository)["trusted"] is False
+    write(repository, COMMAND)
+    assert shown(embedded, repository)["trusted"] is True
+
+    assert embedded.run("trust", str(repository), "--revoke").returncode == 0
+    assert shown(embedded, repository)["trusted"] is False
+
+
+def test_trust_refuses_a_project_with_faults_and_one_that_runs_nothing(
+    embedded: Installation, repository: Path
+) -> None:
+    assert "nothing to trust" in embedded.run("trust", str(repository), "--yes").stdout
+    write(repository, "[gates.NOBODY]\n")
+    refused = embedded.run("trust", str(repository), "--yes")
+    assert refused.returncode == 1
+    assert f"{SETTINGS}:1" in refused.stderr
+    assert embedded.run("trust", str(repository / "nowhere")).returncode == 1
+
+
+def test_trust_shows_the_servers_that_would_be_started(embedded: Installation, repository: Path) -> None:
+    (repository / ".mcp.json").write_text('{"mcpServers": {"serena": {"command": "./evil"}}}')
+    told = embedded.run("trust", str(repository), "--yes").stdout
+    assert '{"command": "./evil"}' in told
+
+
+def test_init_writes_a_protocol_that_can_be_used_and_does_so_once(embedded: Installation, repository: Path) -> None:
+    dry = embedded.run("protocol", "init", str(repository), "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert 'protocol = "simple"' in dry.stdout and "PreToolUse" in dry.stdout
+    assert {entry.name for entry in repository.iterdir()} == {".git"}
+
+    made = embedded.run("protocol", "init", str(repository), "--enforcement", "enforce")
+    assert made.returncode == 0, made.stderr
+    text = (repository / SETTINGS).read_text()
+    found = shown(embedded, repository)
+    assert (found["protocol"], found["enforcement"], found["faults"]) == ("simple", "enforce", [])
+    (settings,) = (repository / ".claude").glob("settings*.json")
+    hooks = settings.read_text()
+    assert set(json.loads(hooks)["hooks"]) >= {"PreToolUse", "PostToolUse", "Stop"}
+
+    again = embedded.run("protocol", "init", str(repository))
+    assert again.returncode == 0, again.stderr
+    assert ((repository / SETTINGS).read_text(), settings.read_text()) == (text, hooks)
+    contradicted = embedded.run("protocol", "init", str(repository), "--protocol", "agents")
+    assert contradicted.returncode == 1
+    assert "left as it is" in contradicted.stderr
+
+
+def test_init_installs_no_hooks_where_none_are_wanted_and_takes_them_out_again(
+    embedded: Installation, repository: Path
+) -> None:
+    assert embedded.run("protocol", "init", str(repository), "--no-hooks").returncode == 0
+    assert not (repository / ".claude").exists()
+    hook = repository / ".git/hooks/pre-commit"
+    assert embedded.run("protocol", "init", str(repository), "--git-hook").returncode == 0
+    assert "protocol validate --pre-commit" in hook.read_text()
+    removed = embedded.run("protocol", "init", str(repository), "--remove")
+    assert removed.returncode == 0, removed.stderr
+    assert not hook.exists()
+    (settings,) = (repository / ".claude").glob("settings*.json")
+    assert "hook.py" not in settings.read_text()
+
+
+def test_init_does_not_write_through_a_link_out_of_the_project(
+    embedded: Installation, repository: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (repository / ".holdfast").symlink_to(elsewhere)
+    refused = embedded.run("protocol", "init", str(repository))
+    assert refused.returncode == 1
+    assert "symbolic link" in refused.stderr
+    assert not list(elsewhere.iterdir())
+
+
+def test_init_for_a_document_says_what_is_still_missing(embedded: Installation, repository: Path) -> None:
+    made = embedded.run("protocol", "init", str(repository), "--protocol", "document", "--no-hooks")
+    assert made.returncode == 1
+    assert "SESSION-PROTOCOL.md is not there" in made.stdout
+
+
+def test_validate_has_a_status_of_its_own_where_there_is_no_session(embedded: Installation, repository: Path) -> None:
+    told = embedded.run("protocol", "validate", str(repository), "--json")
+    assert told.returncode == 2
+    assert json.loads(told.stdout)["status"] == "NONE"
+    assert embedded.run("protocol", "validate", str(repository / "nowhere")).returncode == 2
