@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.installation import Installation
+from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 from tests.process.clients import Session, Way
 from tests.repository import AGENTS_FILES, Repository
@@ -262,6 +262,27 @@ def test_resources_are_the_seeds_memories_and_change_is_told(embedded: Installat
         assert "## Checklist (Start)" in texts[0] and "| Req | Step | Status | Evidence |" in texts[0]
         assert "Create session log" in texts[1]
         assert texts[2].startswith("# Session History\n") and texts[3].startswith("# Session Violations Log\n")
+
+
+def test_a_state_that_another_tool_left_behind_is_imported_not_lost(embedded: Installation, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project", AGENTS_FILES)
+    left = repository.write(
+        ".serena/memories/session-current-state.md",
+        "# Session State\n\n## Metadata\n\n- **Session ID**: 2020-02-02-session-07\n"
+        "- **Objective**: Migrate the queue\n"
+        "- **Current Phase**: WORKING\n",
+    )
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        started = agent.call("session_start", objective="Go on")
+        assert started["imported"] == {
+            "session_id": "2020-02-02-session-07",
+            "objective": "Migrate the queue",
+            "phase": "WORKING",
+        }
+        history = agent.request("resources/read", {"uri": "holdfast://protocol/history"})["contents"][0]["text"]
+        assert "### 2020-02-02-session-07" in history and "Migrate the queue" in history
+        wait_until(lambda: started["session_id"] in left.read_text(), "our own state to take its place")
 
 
 def test_a_caller_without_a_project_is_told_what_to_do(embedded: Installation, tmp_path: Path) -> None:
