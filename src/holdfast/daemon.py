@@ -55,12 +55,13 @@ logger = logging.getLogger(__name__)
 class Daemon:
     """One running daemon. `run` returns when it has stopped; True means that it wants to be started again."""
 
-    def __init__(self, settings: Settings, *, by_hand: bool) -> None:
+    def __init__(self, settings: Settings, *, by_hand: bool, lock: HomeLock | None = None) -> None:
+        """`lock`: the data directory's, where it was taken already."""
         self.settings = settings
         self.by_hand = by_hand
         self.notices: list[str] = []
         self.web: Web | None = None
-        self._lock: HomeLock | None = None
+        self._lock = lock
         self._links = Links()
         self._supervisor = Supervisor()
         self._stop = asyncio.Event()
@@ -78,12 +79,16 @@ class Daemon:
     async def run(self, started: Any = None) -> bool:
         """Serve until asked to stop. `started(daemon)` is called once everything is served."""
         home = self.settings.home
-        self._lock = HomeLock.take(home, by_hand=self.by_hand)
-        _remove(place.stopped_marker(str(home)))
+        lock = self._lock = self._lock or HomeLock.take(home, by_hand=self.by_hand)
         try:
+            if self.by_hand:
+                _remove(place.stopped_marker(str(home)))
+            elif _exists(place.stopped_marker(str(home))):  # it was stopped while it was being started
+                self._why = "`holdfast stop` was called"
+                return False
             await self._serve(started)
         finally:
-            self._lock.release()
+            lock.release()
         logger.info("stopped, because %s", self._why)
         return self._restart
 
@@ -321,6 +326,10 @@ class Daemon:
             "loops": [asdict(loop) for loop in self._supervisor.loops],
             "notices": self.notices,
         }
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists()
 
 
 def _remove(path: str) -> None:

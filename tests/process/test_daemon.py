@@ -113,6 +113,15 @@ def test_serve_by_hand_takes_over_from_a_daemon_that_a_relay_started(embedded: I
         assert (reply["sessionId"], reply["thoughtNumber"]) == (first["sessionId"], 2)
 
 
+def test_a_daemon_that_is_being_started_while_stop_is_called_does_not_serve(embedded: Installation) -> None:
+    """The daemon that a relay started a moment before finds, once it is up, that it is not wanted any more."""
+    assert embedded.run("stop").returncode == 0
+    assert embedded.run("serve", "--detach").returncode == 0
+    wait_until(lambda: not embedded.processes(), "the daemon ended by itself")
+    assert embedded.daemon() is None
+    assert (embedded.home / "stopped").exists(), "it stays stopped"
+
+
 def test_a_daemon_that_a_relay_started_ends_when_nobody_needs_it(embedded: Installation, project: Path) -> None:
     embedded.settings["HOLDFAST_IDLE_EXIT"] = "1s"
     with Agent(embedded, project) as agent:

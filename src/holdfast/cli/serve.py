@@ -20,6 +20,7 @@ from holdfast.errors import DaemonRunning, HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
+    from holdfast.lock import HomeLock
 
 TAKE_OVER_SECONDS = 15.0
 LOG_LIMIT = 5 * 1024 * 1024
@@ -45,17 +46,19 @@ def run(options: argparse.Namespace) -> int:
     if options.detach:
         return _detached(settings)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    _take_over(settings)
-    if _serve(settings, by_hand=True):
+    if _serve(settings, _take_over(settings)):
         _start_again()
     return 0
 
 
-def _serve(settings: Settings, *, by_hand: bool) -> bool:
+def _serve(settings: Settings, lock: HomeLock | None = None) -> bool:
+    """Serve; by hand where the lock was taken for it."""
     from holdfast.daemon import Daemon
 
+    by_hand = lock is not None
+
     async def serve() -> bool:
-        return await Daemon(settings, by_hand=by_hand).run(_banner if by_hand else None)
+        return await Daemon(settings, by_hand=by_hand, lock=lock).run(_banner if by_hand else None)
 
     _spare_the_sniffing()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -90,7 +93,7 @@ def _detached(settings: Settings) -> int:
     from holdfast.relay import place
 
     try:
-        if _serve(settings, by_hand=False):
+        if _serve(settings):
             _start_again()
     except DaemonRunning:
         return 0  # another relay was faster; its daemon serves us all
@@ -112,25 +115,25 @@ def _trim_log(log: Path) -> None:
             log.replace(log.with_suffix(".log.1"))
 
 
-def _take_over(settings: Settings) -> None:
-    """A daemon that a relay started makes room for one started by hand."""
+def _take_over(settings: Settings) -> HomeLock:
+    """The data directory's lock. A daemon that a relay started makes room, also one that was started meanwhile."""
     from holdfast.cli.control import ask_daemon
     from holdfast.lock import HomeLock, read_holder
 
     deadline = time.monotonic() + TAKE_OVER_SECONDS
-    asked = False
+    asked: int | None = None
     while True:
         try:
-            HomeLock.take(settings.home, by_hand=True).release()
-            return
+            return HomeLock.take(settings.home, by_hand=True)
         except DaemonRunning:
             holder = read_holder(settings.home)
-            if holder is None or holder.by_hand or time.monotonic() > deadline:
+            late = time.monotonic() > deadline
+            if late or (holder is not None and holder.by_hand):
                 raise
-        if not asked:
+        if holder is not None and holder.pid != asked:
             with contextlib.suppress(HoldfastError):
                 ask_daemon(settings, "stop", {"why": "`holdfast serve` takes over"})
-                asked = True
+                asked = holder.pid
         time.sleep(0.02)
 
 
