@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.model import Standing, Status, next_number, run_id
+from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
 from holdfast.protocol.runs import Evidence, GateResult, Run, RunStatus, Source, Violation
 from holdfast.store import Row, Tx
 
@@ -53,26 +53,19 @@ def begin(
         "SELECT max(number) AS n FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
     )
     number = next_number([row["n"]] if row and row["n"] is not None else [], on_disk.get(day, ()))
-    made = tx.one(
-        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
-        " starting_commit, phase, status, started_at, touched_at)"
-        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :commit, 'INIT',"
-        " 'active', :now, :now) RETURNING row_id",
-        id=run_id(day, number),
-        day=day,
-        number=number,
+    run = _insert(
+        tx,
+        (day, number),
         root=root,
         project=project,
         protocol=protocol,
         definition=definition,
         objective=objective,
         branch=branch,
-        commit=starting_commit,
-        now=now,
+        starting_commit=starting_commit,
+        phase=INIT,
+        status=RunStatus.ACTIVE,
     )
-    run = find(tx, made["row_id"]) if made else None
-    if run is None:
-        raise RuntimeError("INSERT … RETURNING gave no row")
     tx.emit("protocol.started", run.id, {"root": root})
     return run
 
@@ -83,7 +76,7 @@ def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, 
     if named is None:
         return False
     tx.lock(f"protocol:{project}")
-    day, number, now = named[1], int(named[2]), tx.now()
+    day, number = named[1], int(named[2])
     known = tx.one(
         "SELECT 1 AS known FROM protocol_runs WHERE project = :project AND day = :day AND number = :number",
         project=project,
@@ -92,30 +85,46 @@ def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, 
     )
     if known is not None:
         return False
-    made = tx.one(
-        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
-        " starting_commit, phase, status, started_at, touched_at, ended_at)"
-        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :start, :phase,"
-        " 'orphaned', :now, :now, :now) RETURNING row_id",
-        id=run_id(day, number),
-        day=day,
-        number=number,
+    run = _insert(
+        tx,
+        (day, number),
         root=root,
         project=project,
         protocol=protocol,
         definition=definition,
         objective=state.objective or "(not recorded)",
         branch=state.branch,
-        start=state.starting_commit,
-        phase=state.phase or "INIT",
-        now=now,
+        starting_commit=state.starting_commit,
+        phase=state.phase or INIT,
+        status=RunStatus.ORPHANED,
     )
-    run = find(tx, made["row_id"]) if made else None
-    if run is not None:
-        for gate, said in state.completed.items():
-            add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
-        tx.emit("protocol.imported", run.id, {"root": root})
-    return run is not None
+    for gate, said in state.completed.items():
+        add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
+    tx.emit("protocol.imported", run.id, {"root": root})
+    return True
+
+
+def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: str | None) -> Run:
+    """A run's row, under its day and number."""
+    day, number = numbered
+    now = tx.now()
+    made = tx.one(
+        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
+        " starting_commit, phase, status, started_at, touched_at, ended_at)"
+        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
+        f" :phase, :status, :now, :now, :ended) RETURNING {RUN}",
+        id=run_id(day, number),
+        day=day,
+        number=number,
+        status=status.value,
+        now=now,
+        ended=None if status is RunStatus.ACTIVE else now,
+        **values,
+    )
+    run = _run(made)
+    if run is None:
+        raise RuntimeError("INSERT … RETURNING gave no row")
+    return run
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:

@@ -19,8 +19,7 @@ from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
-from holdfast.protocol.situation import Situation as Situation
-from holdfast.protocol.situation import Situations
+from holdfast.protocol.situation import Situation, Situations
 from holdfast.protocol.steps import Steps, Verifier
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
