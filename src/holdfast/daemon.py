@@ -169,7 +169,7 @@ class Daemon:
         self._supervisor.every("teams: leases", RENEW_S, app.teams.runner.renew, first=RENEW_S)
         self._supervisor.every("teams: processes", TEAM_SECONDS, app.teams.runner.look_after)
         self._supervisor.every("teams: teams.json", TEAM_SECONDS, app.teams.refresh)
-        self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.maintain, first=120.0)
+        self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.upkeep.maintain, first=120.0)
         self._supervisor.every("protocol: mirror", MIRROR_SECONDS, app.mirror.step, first=MIRROR_SECONDS)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)

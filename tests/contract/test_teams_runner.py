@@ -241,7 +241,7 @@ async def test_a_conversation_that_cannot_be_compacted_is_summed_up_and_goes_on(
     async with _world(place, compactAfterMessages=2) as world:
         first = await world.answer(await world.ask("a", "the word is lighthouse"))
         await _until(lambda: not world.runner._running)
-        await world.runner.maintain()
+        await world.runner.upkeep.maintain()
         second = await world.answer(await world.ask("a", "what was the word?"))
         assert first.conversation_id == second.conversation_id
         assert second.answer is not None and second.answer.startswith("echo 1"), "it is a new session"
@@ -254,7 +254,7 @@ async def test_a_grown_conversation_is_compacted_while_nobody_uses_it(place: Pla
     async with _world(place, compactAfterMessages=2) as world:
         ask = await world.answer(await world.ask("a", "one"))
         await _until(lambda: not world.runner._running)
-        await world.runner.maintain()
+        await world.runner.upkeep.maintain()
         conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
         assert conversation is not None
         assert (conversation.compacted_count, conversation.status) == (2, "active")
@@ -266,7 +266,7 @@ async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(pla
     async with _world(place, archiveAfterDays=1) as world:
         ask = await world.answer(await world.ask("a", "one"))
         place.shift += 2 * 24 * 3_600_000
-        await world.runner.maintain()
+        await world.runner.upkeep.maintain()
         conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
         assert conversation is not None and conversation.status == "archived"
         again = await world.answer(await world.ask("a", "two"))

@@ -73,10 +73,10 @@ class Teams:
 
     async def discover(self) -> None:
         """After the start, without holding it up: link what the store lost, and warm up what is used most."""
-        linked = await self.runner.relink()
+        linked = await self.runner.upkeep.relink()
         if linked:
             logger.warning("%d conversations were linked again from their transcripts", linked)
-        await self.runner.warm_up()
+        await self.runner.upkeep.warm_up()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Teams:
         if delete_files:
             if await self._store.read(lambda tx: queries.running_in(tx, conversation.id)) is not None:
                 raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
-            await self.runner.delete(conversation)
+            await self.runner.upkeep.delete(conversation)
         status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
         await self._store.write(lambda tx: queries.set_status(tx, conversation.id, status))
         return {"conversation": conversation_view(await self._existing(from_team, to_team, thread))}
@@ -263,7 +263,7 @@ class Teams:
             raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
         if not conversation.begun:
             raise Conflict("The conversation has not begun.")
-        before, after = await self.runner.compact(conversation)
+        before, after = await self.runner.upkeep.compact(conversation)
         return view({"status": "compacted", "tokensBefore": before, "tokensAfter": after})
 
     async def fork(
@@ -294,7 +294,7 @@ class Teams:
                 }
             )
             for team in self.roster.teams.values()
-            for session in await self.runner.found(team)
+            for session in await self.runner.upkeep.found(team)
         ]
 
     async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> dict[str, Any]:
@@ -302,7 +302,9 @@ class Teams:
         self._known(to_team, "team")
         if from_team is not None:
             self._known(from_team, "fromTeam")
-        if session_id not in {session.session_id for session in await self.runner.found(self.roster.teams[to_team])}:
+        if session_id not in {
+            session.session_id for session in await self.runner.upkeep.found(self.roster.teams[to_team])
+        }:
             raise NotFound(f"There is no free session {session_id[:64]} in {to_team}'s project.")
         name = _thread(thread)
         sender = from_team or EXTERNAL

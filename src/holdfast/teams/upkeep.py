@@ -1,0 +1,115 @@
+"""Upkeep of conversations: made shorter, put away, warmed up, found again on disk, deleted on request."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from functools import partial
+
+from holdfast.store import Store, Tx
+from holdfast.teams import queries
+from holdfast.teams.agents import Compaction, FoundSession
+from holdfast.teams.agents.errors import CompactionFailed
+from holdfast.teams.errors import AgentFailed
+from holdfast.teams.model import Conversation, ConversationStatus, read_frame
+from holdfast.teams.pool import Slot
+from holdfast.teams.team import Team
+from holdfast.teams.workplace import Workplace
+
+DAY_MS = 24 * 3_600_000
+SUMMARISE = (
+    "Summarise this conversation for whoever continues it: what was asked, what was answered and decided, what is open."
+    " Answer with the summary alone."
+)
+
+
+class Upkeep:
+    """Looks after conversations while nobody waits for them."""
+
+    def __init__(self, store: Store, place: Workplace, room: Callable[[], int]) -> None:
+        self._store = store
+        self._place = place
+        self._room = room
+
+    async def maintain(self) -> None:
+        """Make long conversations shorter while nobody uses them, and put unused ones away."""
+        settings = self._place.roster.settings
+        for conversation in await self._store.read(lambda tx: queries.grown(tx, settings.compact_after_messages)):
+            team = self._place.roster.teams.get(conversation.to_team)
+            if team is not None and self._place.can_run(team) and self._room():
+                await self.compact(conversation)
+        await self._store.write(lambda tx: queries.archive_unused(tx, tx.now() - settings.archive_after_days * DAY_MS))
+
+    async def compact(self, conversation: Conversation) -> tuple[int | None, int | None]:
+        """Have the agent compact its conversation; the tokens before and after, as it told them."""
+        team = self._place.roster.teams[conversation.to_team]
+        await self._store.write(lambda tx: queries.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING))
+        slot, _ = await self._place.slot(team, conversation)
+        try:
+            done = await slot.session.compact()
+        except CompactionFailed:
+            done = await self._sum_up(conversation, slot)
+        except BaseException:
+            await self._place.pool.discard(slot)
+            raise
+        else:
+            self._place.pool.give_back(slot)
+
+        def write(tx: Tx) -> None:
+            queries.compacted(tx, conversation.id)
+            tx.emit("teams.compacted", str(conversation.id), {"before": done.pre_tokens, "after": done.post_tokens})
+
+        await self._store.write(write)
+        return done.pre_tokens, done.post_tokens
+
+    async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
+        """Where compaction fails the agent itself says what mattered, and the conversation goes on in a new session."""
+        try:
+            turn = await self._place.turn(slot.session, SUMMARISE)
+            if turn.is_error or not turn.text.strip():
+                raise AgentFailed("The conversation could be neither compacted nor summed up.")
+            session_id = str(uuid.uuid4())
+            await self._store.write(
+                lambda tx: queries.begin_afresh(tx, conversation.id, session_id, turn.text[:20_000])
+            )
+            return Compaction(turn.context_tokens, None)
+        finally:
+            await self._place.pool.discard(slot)
+
+    async def warm_up(self) -> None:
+        """Open the processes of the most used conversations; no model is asked."""
+        for conversation in await self._store.read(lambda tx: queries.busiest(tx, self._place.roster.settings.warm_up)):
+            team = self._place.roster.teams.get(conversation.to_team)
+            if team is not None and self._place.can_run(team) and self._room():
+                slot, _ = await self._place.slot(team, conversation)
+                self._place.pool.give_back(slot)
+
+    async def found(self, team: Team) -> list[FoundSession]:
+        """The project's sessions on this machine that no conversation is in."""
+        if not self._place.can_run(team):
+            return []
+        known = await self._store.read(lambda tx: queries.known_sessions(tx, team.name))
+        return [session for session in await self._place.sessions(team) if session.session_id not in known]
+
+    async def delete(self, conversation: Conversation) -> None:
+        """Delete what the agent keeps of a conversation, on disk and in the store; the next ask begins afresh."""
+        await self._place.delete(self._place.roster.teams[conversation.to_team], conversation)
+        await self._place.move(conversation, str(uuid.uuid4()), None)
+
+    async def relink(self) -> int:
+        """Conversations that the store has lost are linked again from what the transcripts say."""
+        linked = 0
+        for team in list(self._place.roster.teams.values()):
+            for session in await self.found(team):
+                frame = read_frame(session.first_prompt or "")
+                if frame is not None:
+                    linked += await self._store.write(partial(_relink, team.name, *frame, session.session_id))
+        return linked
+
+
+def _relink(to_team: str, sender: str, thread: str, session_id: str, tx: Tx) -> int:
+    """Link a session to its pair, unless the pair has a conversation of its own already."""
+    if queries.between(tx, sender, to_team, thread) is not None:
+        return 0
+    queries.adopt(tx, sender, to_team, thread, session_id)
+    return 1

@@ -1,0 +1,167 @@
+"""Where agents work: a conversation's session, opened on this machine, resumed, or begun afresh when it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.processes import is_running
+from holdfast.store import Store
+from holdfast.teams import queries
+from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, FoundSession, Turn
+from holdfast.teams.agents.errors import AgentNotReady, SessionInUse, SessionMissing
+from holdfast.teams.errors import AgentStalled, SessionCreationError
+from holdfast.teams.model import Conversation
+from holdfast.teams.permissions import Permissions
+from holdfast.teams.pool import Pool, Slot
+from holdfast.teams.roster import Roster
+from holdfast.teams.team import Team
+
+GONE_SECONDS = 5.0
+LOST = "The earlier conversation could not be found any more; this is a fresh one."
+
+
+class Workplace:
+    """The agents of this machine, and the processes in which they are at work."""
+
+    def __init__(self, store: Store, name: str, agents: Mapping[str, Agent], env: Mapping[str, str]) -> None:
+        self._store = store
+        self._name = name
+        self._agents = agents
+        self._env = env
+        self.roster = Roster()
+        self.pool = Pool(self._let_go)
+        self.permissions = Permissions(store)
+
+    def can_run(self, team: Team) -> bool:
+        """Whether a team's agent can run on this machine."""
+        return team.agent in self._agents and team.machine in (None, self._name) and team.project.is_dir()
+
+    async def sessions(self, team: Team) -> list[FoundSession]:
+        """The sessions of a team's project that lie on this machine."""
+        spec = AgentSpec(project=team.project, env={**self._env, **team.env})
+        return await self._agents[team.agent].list_sessions(spec)
+
+    async def delete(self, team: Team, conversation: Conversation) -> None:
+        """Delete what the agent keeps of a conversation, on disk and in the store."""
+        for slot in self.pool.slots:
+            if slot.conversation_id == conversation.id:
+                await self.pool.discard(slot)
+        await self._agents[team.agent].delete_transcript(self.spec(team, conversation), conversation.session_id)
+
+    async def slot(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None]:
+        """The conversation's process, warm or opened for it; and what its caller must be told."""
+        notes: list[str] = []
+
+        async def open_session() -> AgentSession:
+            session, note = await self._open(team, conversation)
+            if note:
+                notes.append(note)
+            return session
+
+        slot = await self.pool.take(conversation, self.roster.settings.max_processes, open_session)
+        if not conversation.begun or conversation.agent_pid != slot.session.pid:
+            await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
+        return slot, notes[0] if notes else conversation.note
+
+    async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
+        """The conversation's session: resumed, else begun; what is lost is begun afresh and said so."""
+        agent, spec = self._agents[team.agent], self.spec(team, conversation)
+        if conversation.lease_by == self._name and conversation.agent_pid is not None:
+            await _gone(conversation.agent_pid)
+        if conversation.begun:
+            # Opening restores the file from the mirror; a file that vanished since is restored by a second try.
+            for _ in range(2):
+                with contextlib.suppress(SessionMissing):
+                    return await agent.open(spec, conversation.session_id, resume=True), None
+            # A first turn that never came to its end may have left nothing, and then nothing was lost.
+            note = LOST if conversation.message_count else None
+            return await self._begin(agent, spec, conversation, str(uuid.uuid4()), note), note
+        if conversation.fork_of is not None:
+            session = await agent.open(spec, conversation.session_id, resume=False, fork_of=conversation.fork_of)
+            return session, None
+        return await self._begin(agent, spec, conversation, conversation.session_id, None), None
+
+    async def _begin(
+        self, agent: Agent, spec: AgentSpec, conversation: Conversation, session_id: str, note: str | None
+    ) -> AgentSession:
+        tried = session_id
+        for attempt in (1, 2):
+            try:
+                session = await agent.open(spec, tried, resume=False)
+            except (SessionInUse, AgentNotReady) as error:
+                if attempt == 2:
+                    raise SessionCreationError(
+                        f"The agent could not begin a session: {error}",
+                        recovery="Ask again, or with temporary true for a conversation of its own.",
+                    ) from error
+                tried = str(uuid.uuid4())
+                continue
+            if tried != conversation.session_id:
+                await self.move(conversation, tried, note)
+            return session
+        raise AssertionError("unreachable: the second attempt returns or raises")
+
+    async def move(self, conversation: Conversation, session_id: str, note: str | None) -> None:
+        """The conversation goes on in another session."""
+        await self._store.write(lambda tx: queries.set_session(tx, conversation.id, session_id, begun=False, note=note))
+
+    def spec(self, team: Team, conversation: Conversation) -> AgentSpec:
+        """How the team's agent is to work in a conversation."""
+
+        async def permitted(tool: str, given: dict[str, Any]) -> bool:
+            if team.policy != "ask":
+                return False
+            ask = await self._store.read(lambda tx: queries.running_in(tx, conversation.id))
+            return await self.permissions.request(ask.id if ask else "", team.name, tool, given)
+
+        return AgentSpec(
+            project=team.project,
+            model=team.model,
+            env={**self._env, **team.env, "HOLDFAST_MANAGED": str(conversation.id), "HOLDFAST_TEAM": team.name},
+            skip_permissions=team.skip_permissions,
+            allowed_tools=team.allowed_tools,
+            disallowed_tools=team.disallowed_tools,
+            permission=permitted,
+        )
+
+    async def turn(self, session: AgentSession, text: str) -> Turn:
+        """One turn; given up when the agent shows no sign of life for too long."""
+        alive_at = time.monotonic()
+
+        def seen(event: AgentEvent) -> None:
+            nonlocal alive_at
+            alive_at = time.monotonic()
+
+        limit = self.roster.settings.stall_timeout_ms / 1000
+        turn = asyncio.get_running_loop().create_task(session.send(text, seen))
+        try:
+            while True:
+                done, _ = await asyncio.wait([turn], timeout=max(0.05, alive_at + limit - time.monotonic()))
+                if done:
+                    return turn.result()
+                if time.monotonic() - alive_at >= limit:
+                    raise AgentStalled(f"The agent gave no sign of life for {limit:.0f} s and was stopped.")
+        finally:
+            if not turn.done():
+                turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
+
+    async def _let_go(self, conversation_id: int) -> None:
+        await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
+
+
+async def _gone(pid: int) -> None:
+    """Two processes must never write one session: wait until the one of an earlier life has ended, or end it."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while is_running(pid):
+        if time.monotonic() > deadline:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
+        await asyncio.sleep(0.05)
