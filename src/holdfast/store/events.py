@@ -15,6 +15,8 @@ READ_AT_ONCE = 500
 POLL_SECONDS = 15.0
 """How often a waiting reader looks by itself, should a wake-up get lost."""
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -42,7 +44,7 @@ def append(tx: Tx, pending: list[tuple[str, str, dict[str, Any]]]) -> None:
             at=at,
             kind=kind,
             subject=subject,
-            data=json.dumps(data, ensure_ascii=False, separators=(",", ":")),
+            data=_json(data),
         )
 
 

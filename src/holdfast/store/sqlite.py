@@ -30,6 +30,10 @@ _log = logging.getLogger(__name__)
 GROUP_LIMIT = 128
 READERS = 4
 BUSY_TIMEOUT_MS = 10_000
+MOST_COLUMNS = 2_000
+
+_columns: dict[str, list[str]] = {}
+"""The column names of statements: asking SQLite for them costs as much as the statement does."""
 
 
 def system_clock() -> int:
@@ -60,10 +64,14 @@ class SqliteTx:
 
     def all(self, sql: str, /, **params: Any) -> list[Row]:
         cursor = self._connection.execute(sql, params)
-        try:
-            names = [column[0] for column in cursor.get_description()]
-        except apsw.ExecutionCompleteError:
-            return []
+        names = _columns.get(sql)
+        if names is None:
+            try:
+                names = [column[0] for column in cursor.get_description()]
+            except apsw.ExecutionCompleteError:
+                return []
+            if len(_columns) < MOST_COLUMNS:
+                _columns[sql] = names
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def run(self, sql: str, /, **params: Any) -> int:
@@ -108,6 +116,7 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else every new value has its statement planned anew
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -312,30 +321,39 @@ class SqliteStore:
                 return
 
     def _commit_group(self, group: list[_Job]) -> bool:
-        """Run the group's closures as savepoints of one transaction; fills in each job's outcome."""
+        """Run the group's closures in one transaction, each undone alone where it fails; fills in the outcomes."""
         connection = self._connection
         emitted = False
         try:
             connection.execute("BEGIN IMMEDIATE")
             for job in group:
-                connection.execute("SAVEPOINT job")
-                tx = SqliteTx(connection, self.clock, self.ids)
-                try:
-                    job.value = job.fn(tx)
-                    emitted |= tx.flush()
-                except BaseException as error:
-                    job.error = self._named(error)
-                    if connection.get_autocommit():
-                        raise
-                    connection.execute("ROLLBACK TO job")
-                connection.execute("RELEASE job")
-            connection.execute("COMMIT")
+                emitted |= self._run_job(connection, job, alone=len(group) == 1)
+            if len(group) > 1 or group[0].error is None:
+                connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
             named = self._named(error)
             for job in group:
                 job.error = job.error or named
             self._abandon(connection)
             return False
+        return emitted
+
+    def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
+        """One closure; says whether it emitted. One that is alone in its transaction needs no savepoint."""
+        tx = SqliteTx(connection, self.clock, self.ids)
+        if not alone:
+            connection.execute("SAVEPOINT job")
+        emitted = False
+        try:
+            job.value = job.fn(tx)
+            emitted = tx.flush()
+        except BaseException as error:
+            job.error = self._named(error)
+            if connection.get_autocommit():
+                raise
+            connection.execute("ROLLBACK" if alone else "ROLLBACK TO job")
+        if not alone:
+            connection.execute("RELEASE job")
         return emitted
 
     def _abandon(self, connection: apsw.Connection) -> None:
