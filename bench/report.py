@@ -54,16 +54,19 @@ class Row:
     against: str = ""
     """What it is compared with, measured in the same run."""
     value: float | None = None
-    """The number that has a target; None where it could not be measured."""
+    """The number that is compared; None where it could not be measured."""
     target: float | None = None
+    """What it may be at most; None where it is only shown."""
     unit: str = "x"
     samples: dict[str, Sequence[float]] = field(default_factory=dict)
     """Every single measurement, for the JSON file."""
 
     @property
     def verdict(self) -> str:
-        if self.value is None or self.target is None:
+        if self.value is None:
             return "NOT MEASURED"
+        if self.target is None:
+            return "shown"
         return "ok" if self.value <= self.target else "MISSED"
 
     def cells(self) -> tuple[str, ...]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.bridge.chat.service import Chats, ChatSettings
+from holdfast.bridge.dispatch import Dispatcher
+from holdfast.bridge.hooks import BridgeHooks
+from holdfast.bridge.letters import Letters
+from holdfast.bridge.model import Priority
+from holdfast.bridge.service import Bridge
+from holdfast.bridge.watch import Watch
 from holdfast.config import Settings
 from holdfast.connections.attempts import AttemptLimits
 from holdfast.connections.keys import Keys, Scope
@@ -33,6 +40,7 @@ from holdfast.teams.agents.transcripts import TranscriptStore
 from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
+from holdfast.teams.team import Team
 
 if TYPE_CHECKING:
     from holdfast.wire.links import Links
@@ -53,6 +61,12 @@ class App:
     reasoning: Reasoning
     keys: Keys
     teams: Teams
+    bridge: Bridge
+    letters: Letters
+    bridge_hooks: BridgeHooks
+    dispatcher: Dispatcher
+    watch: Watch
+    chats: Chats
     protocols: Protocols
     protocol_hooks: ProtocolHooks
     serena: Serena
@@ -61,7 +75,7 @@ class App:
     @property
     def busy(self) -> bool:
         """Whether work is under way that nobody needs to be connected for."""
-        return self.teams.runner.busy
+        return self.teams.runner.busy or bool(self.chats.loops())
 
     def commands(self) -> dict[str, Command]:
         """What the command line asks of an open store, whether a daemon has it open or the command itself."""
@@ -80,6 +94,9 @@ class App:
             "untrust": self._untrust,
             "trusted": self._trusted,
             "protocol-validate": self._validate_protocol,
+            "bridge-send": self._send,
+            "bridge-pull": self._pull,
+            "bridge-queue": self._queue,
             "key-create": self._create_key,
             "key-list": self._list_keys,
             "key-revoke": self._revoke_key,
@@ -95,6 +112,7 @@ class App:
         await self.reasoning.sweep()
         await self.connections.forget_old()
         await self.protocols.sweep()
+        await self.chats.sweep()
 
     async def _backup(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         report = await backup(self.store, Path(args["file"]), progress, replace=bool(args.get("replace")))
@@ -151,6 +169,25 @@ class App:
     async def _validate_protocol(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
 
+    async def _send(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        return await self.bridge.send(
+            str(args["target"]),
+            str(args["message"]),
+            message_id=args.get("id"),
+            priority=Priority[str(args.get("priority") or "normal").upper()],
+            sender=str(args.get("sender") or "the owner"),
+            source="cli",
+        )
+
+    async def _pull(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        return await self.bridge.pull(str(args["target"]), args.get("since"))
+
+    async def _queue(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        return await self.bridge.status()
+
     async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"name": args["name"], "key": await self.keys.create(args["name"], Scope(args["scope"]))}
 
@@ -181,8 +218,8 @@ def _project(text: Any) -> Root:
     return locate(text, RootSource.ARGUMENT)
 
 
-def build(store: Store, settings: Settings, daemon: str) -> App:
-    """The services on an open store."""
+def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], bool] = lambda session: False) -> App:
+    """The services on an open store; `alive` tells whether an agent's session is connected now."""
     shelf = SharedShelf(store) if store.engine == "postgres" else FileShelf(settings.home)
     clock = clock_of(settings)
     reconnects = Reconnects(
@@ -203,6 +240,11 @@ def build(store: Store, settings: Settings, daemon: str) -> App:
     agents = {"claude": ClaudeAgent(settings.home, TranscriptStore(store))}
     runner = Runner(store, daemon, agents, {"HOLDFAST_HOME": str(settings.home)})
     teams = Teams(store, RosterFile(settings.home), runner)
+
+    def targets() -> Mapping[str, Team]:
+        return teams.roster.teams
+
+    bridge, bridge_hooks = Bridge(store, targets), BridgeHooks(store, targets, alive)
     serena = Serena(settings.home)
     protocols = Protocols(store, Checks(serena.probe), foreign_state)
     return App(
@@ -212,10 +254,27 @@ def build(store: Store, settings: Settings, daemon: str) -> App:
         reasoning,
         keys,
         teams,
+        bridge,
+        Letters(store),
+        bridge_hooks,
+        Dispatcher(store, bridge, teams, daemon, can_run=runner.can_run, alive=bridge_hooks.attended),
+        Watch(store, bridge, targets),
+        Chats(store, targets, runner.permissions, daemon, _chat_settings(settings)),
         protocols,
         ProtocolHooks(protocols),
         serena,
         Mirror(store, protocols, serena),
+    )
+
+
+def _chat_settings(settings: Settings) -> ChatSettings:
+    return ChatSettings(
+        telegram_token=settings.telegram_token,
+        telegram_api=settings.telegram_api,
+        telegram_webhook=settings.telegram_webhook,
+        telegram_webhook_secret=settings.telegram_webhook_secret,
+        webhook_url=settings.webhook_url,
+        webhook_secret=settings.webhook_secret,
     )
 
 
@@ -249,6 +308,7 @@ async def open_app_store(
 
 def build_wire(app: App, links: Links) -> Wire:
     """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
+    from holdfast.bridge import tools as bridge_tools
     from holdfast.connections import tools as connection_tools
     from holdfast.protocol import tools as protocol_tools
     from holdfast.reasoning import tools as reasoning_tools
@@ -261,12 +321,14 @@ def build_wire(app: App, links: Links) -> Wire:
         connection_tools.offer(app.connections),
         team_tools.offer(app.teams),
         protocol_tools.offer(app.protocols),
+        bridge_tools.offer(app.bridge),
     ]
     return Wire(Catalog(offers), app.connections, links)
 
 
 def build_rest(app: App) -> list[RestRoute]:
     """The REST side of every capability that has one."""
+    from holdfast.bridge import routes as bridge_routes
     from holdfast.connections import routes as connection_routes
     from holdfast.protocol import routes as protocol_routes
     from holdfast.teams import routes as team_routes
@@ -275,4 +337,5 @@ def build_rest(app: App) -> list[RestRoute]:
         *connection_routes.routes(app.connections),
         *team_routes.routes(app.teams),
         *protocol_routes.routes(app.protocols),
+        *bridge_routes.routes(app.bridge, app.letters),
     ]

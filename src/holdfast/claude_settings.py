@@ -51,10 +51,14 @@ CONVERSATION = (Hook("SessionStart"), Hook("UserPromptSubmit"))
 """A conversation begins, goes on after a compaction, gets a prompt."""
 TOOLS = (Hook("PreToolUse", "Bash"), Hook("PostToolUse", "Read|Bash|mcp__.*"), Hook("Stop"))
 """What an agent does and when it stops: only where a project asked for it."""
+TURNS = (Hook("PreToolUse"), Hook("PostToolUse"), Hook("Stop"), Hook("SessionEnd"))
+"""Everything in an agent's turn at which a message can come, or a STOP hold it."""
 PURPOSES: Mapping[str, tuple[Hook, ...]] = {
     "conversation": CONVERSATION,
     "protocol": (*CONVERSATION, *TOOLS),
+    "bridge": (*CONVERSATION, *TURNS),
 }
+"""What hooks are installed for. Purposes share entries, and Claude Code runs one command once for each call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,15 @@ def installed(project: Path, hooks: Iterable[Hook], *, file: str = LOCAL, home: 
 
 
 def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = LOCAL) -> Change:
-    """The settings without Holdfast's hooks (or without these of them); what others put there stays."""
+    """The settings without Holdfast's hooks; what others put there stays.
+
+    Without these of them, where some are named: those that another purpose shares stay, as long as that is installed.
+    """
     path = _settings_path(project, file)
     before = _text(path)
     settings = _parsed(path, before)
     section = _section(path, settings)
-    wanted = None if hooks is None else set(hooks)
+    wanted = None if hooks is None else _unshared(section, set(hooks))
     for event, groups in list(section.items()):
         left = _without_ours(groups, event, wanted)
         if left or not groups:
@@ -131,12 +138,42 @@ def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = L
     return _change(path, before, settings)
 
 
+def is_installed(project: Path, purpose: str) -> bool:
+    """Whether every hook of a purpose is in one of a project's settings files; False for files that cannot be read."""
+    for file in (LOCAL, SHARED):
+        try:
+            path = _settings_path(project, file)
+            there = _ours_in(_section(path, _parsed(path, _text(path))))
+        except SettingsUnusable:
+            continue
+        if there.issuperset(PURPOSES[purpose]):
+            return True
+    return False
+
+
 def command(event: str, *, home: str | None = None) -> str:
     """What a hook runs: the hook client with this python, or nothing where one of them is gone."""
     python = shlex.quote(sys.executable)
     client = shlex.quote(str(Path(holdfast.relay.__file__).with_name("hook.py")))
     place = "" if home is None else f"export HOLDFAST_HOME={shlex.quote(home)}; "
     return f"[ -x {python} ] && [ -f {client} ] || exit 0; {place}exec {python} -I -S {client} {event}"
+
+
+def _ours_in(section: Mapping[str, Any]) -> set[Hook]:
+    return {
+        Hook(event, _matcher(group))
+        for event, groups in section.items()
+        for group in groups
+        if _is_group(group) and any(map(_is_ours, group["hooks"]))
+    }
+
+
+def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
+    """These hooks without those of other purposes that are installed here."""
+    there = _ours_in(section)
+    others = [set(purpose) for purpose in PURPOSES.values() if there.issuperset(purpose)]
+    # A purpose that is within what goes, goes with it; one of which this is a part is what goes.
+    return hooks.difference(*(other for other in others if not other <= hooks and not hooks <= other))
 
 
 def _with_ours(groups: list[Any], hook: Hook, handler: dict[str, Any]) -> list[Any]:

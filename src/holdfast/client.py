@@ -233,6 +233,33 @@ class Client:
         """Check every gate of a worktree's session."""
         return self._ask("POST", "/api/protocol/validate", body={"project": project, "pre_commit": pre_commit})
 
+    def send_message(
+        self, target: str, message: str, *, message_id: str | None = None, priority: str = "normal"
+    ) -> dict[str, Any]:
+        """Queue a message for a target; the same id again is a duplicate. `queued` false comes with the reason."""
+        named = {} if message_id is None else {"id": message_id}
+        body = {"target": target, "message": message, "priority": priority, **named}
+        return self._ask("POST", "/api/bridge/messages", body=body)
+
+    def messages(
+        self, *, target: str | None = None, status: str | None = None, limit: int | None = None
+    ) -> dict[str, Any]:
+        """Messages and what became of them, the newest first; status "dead" shows the dead letters."""
+        return self._ask("GET", "/api/bridge/messages", {"target": target, "status": status, "limit": limit})
+
+    def retry_message(self, message_id: str, *, target: str | None = None) -> dict[str, Any]:
+        """Let a message that nobody did wait again."""
+        path = f"/api/bridge/messages/{quote(message_id, safe='')}/retry"
+        return self._ask("POST", path, {"target": target})
+
+    def targets(self) -> dict[str, Any]:
+        """Every target: what waits, what is worked on, by whom."""
+        return self._ask("GET", "/api/bridge/targets")
+
+    def updates(self, target: str, *, since: str | None = None, limit: int | None = None) -> dict[str, Any]:
+        """Replies, restarts and task changes of a target, the oldest first."""
+        return self._ask("GET", "/api/bridge/updates", {"target": target, "since": since, "limit": limit})
+
     def _ask(
         self,
         method: str,

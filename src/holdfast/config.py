@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.errors import BadInput
@@ -46,6 +46,18 @@ class Settings:
     """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long."""
     idle_exit_s: float = 600.0
     """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
+    telegram_token: str | None = field(default=None, repr=False)
+    """HOLDFAST_TELEGRAM_TOKEN: the bot that talks with the owners."""
+    telegram_api: str | None = None
+    """HOLDFAST_TELEGRAM_API: another Bot API server than Telegram's own."""
+    telegram_webhook: str | None = None
+    """HOLDFAST_TELEGRAM_WEBHOOK: the public URL to which Telegram brings updates; without it they are polled for."""
+    telegram_webhook_secret: str | None = field(default=None, repr=False)
+    """HOLDFAST_TELEGRAM_WEBHOOK_SECRET: what Telegram proves itself with there."""
+    webhook_url: str | None = None
+    """HOLDFAST_WEBHOOK_URL: where updates are posted, signed."""
+    webhook_secret: str | None = field(default=None, repr=False)
+    """HOLDFAST_WEBHOOK_SECRET: what signs them."""
 
     @property
     def database(self) -> Path:
@@ -88,6 +100,12 @@ def read_settings(
         reconnect_minutes=_minutes(_number("MCP_RECONNECT_TOKEN_EXPIRY", env, 15)),
         test_clock=Path(env["HOLDFAST_TEST_CLOCK"]) if env.get("HOLDFAST_TEST_CLOCK") else None,
         idle_exit_s=_duration("HOLDFAST_IDLE_EXIT", env, 600_000) / 1000,
+        telegram_token=env.get("HOLDFAST_TELEGRAM_TOKEN") or None,
+        telegram_api=env.get("HOLDFAST_TELEGRAM_API") or None,
+        telegram_webhook=env.get("HOLDFAST_TELEGRAM_WEBHOOK") or None,
+        telegram_webhook_secret=env.get("HOLDFAST_TELEGRAM_WEBHOOK_SECRET") or None,
+        webhook_url=env.get("HOLDFAST_WEBHOOK_URL") or None,
+        webhook_secret=env.get("HOLDFAST_WEBHOOK_SECRET") or None,
     )
 
 

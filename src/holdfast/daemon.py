@@ -41,6 +41,7 @@ INDEX_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
 TEAM_SECONDS = 2.0
 MIRROR_SECONDS = 2.0
+BRIDGE_SECONDS = 2.0
 REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
 ANNOUNCE_SECONDS = 0.05
@@ -96,7 +97,7 @@ class Daemon:
         home = self.settings.home
         store, notices = await open_app_store(self.settings, self._salvage_next)
         self.notices += notices
-        self._app = app = build(store, self.settings, read_or_make(home / "machine"))
+        self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
         self._commands = app.commands()
         door = Door(
             Path(place.socket_place(str(home))),
@@ -118,6 +119,7 @@ class Daemon:
             await self._supervisor.close()
             await app.teams.runner.stop()
             await app.serena.close()
+            await app.chats.close()
             if self.web is not None:
                 await self.web.stop()
             await door.close()
@@ -132,7 +134,7 @@ class Daemon:
             wire = await loop.run_in_executor(None, build_wire, app, self._links)
             from holdfast.web import Web
 
-            self.web = Web(self.settings, wire, app.keys, build_rest(app), self._detached)
+            self.web = Web(self.settings, wire, app.keys, build_rest(app), self._detached, app.chats.webhook)
             await self.web.start(required=self.by_hand)
         except BaseException as error:
             self._ready.set_exception(error)
@@ -158,6 +160,10 @@ class Daemon:
             await asyncio.sleep(SETTLE_SECONDS)
             await app.connections.settle(self._links.attached())
 
+        async def dispatch() -> None:
+            await asyncio.sleep(SETTLE_SECONDS)  # else an agent that is about to come back would not be seen
+            await app.dispatcher.run()
+
         self._supervisor.start("settle", settle)
         self._supervisor.start("announce", announce)
         self._supervisor.start("check", check)
@@ -171,6 +177,12 @@ class Daemon:
         self._supervisor.every("teams: teams.json", TEAM_SECONDS, app.teams.refresh)
         self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.upkeep.maintain, first=120.0)
         self._supervisor.every("protocol: mirror", MIRROR_SECONDS, app.mirror.step, first=MIRROR_SECONDS)
+        self._supervisor.every("bridge: queue", REST_SECONDS, app.bridge.sweep, first=REST_SECONDS)
+        self._supervisor.every("bridge: hooks", BRIDGE_SECONDS, app.bridge_hooks.keep, first=BRIDGE_SECONDS)
+        self._supervisor.every("bridge: files", BRIDGE_SECONDS, app.watch.step)
+        self._supervisor.start("bridge: turns", dispatch)
+        for name, loop in app.chats.loops().items():
+            self._supervisor.start(name, loop)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
@@ -257,6 +269,10 @@ class Daemon:
 
         self._supervisor.start("step down", leave)
 
+    def _is_alive(self, session: str) -> bool:
+        """Whether an agent of this session is connected now."""
+        return any(link.open and link.agent_session == session for link in self._links)
+
     async def _closed(self, link: Link) -> None:
         self._links.close_relay(link)
         if link.identity is not None and not self._stop.is_set():
@@ -275,8 +291,10 @@ class Daemon:
                 return
         if self._app is None:
             return
-        hooks = Hooks(self._links, self._app.connections, [self._app.protocol_hooks.handle])
-        reply = await hooks.handle(str(first.get("event", "")), str(first.get("pid", "")), bytes(payload))
+        handlers = [self._app.protocol_hooks.handle, self._app.bridge_hooks.handle]
+        hooks = Hooks(self._links, self._app.connections, handlers)
+        event, pid, managed = str(first.get("event", "")), str(first.get("pid", "")), bool(first.get("managed"))
+        reply = await hooks.handle(event, pid, bytes(payload), managed=managed)
         writer.write(reply.encode())
         await writer.drain()
 

@@ -15,6 +15,8 @@ from holdfast.wire.links import Links
 
 MAX_PAYLOAD = 16 * 1024 * 1024
 MAX_ID = 128
+MANAGED = "holdfast_managed"
+"""In a payload: whether Holdfast runs the agent itself, which gets its messages another way."""
 
 Handler = Callable[[str, dict[str, Any]], Awaitable[Answer | None]]
 """One capability's answer to an event with its payload; None for nothing to say."""
@@ -42,7 +44,7 @@ class Hooks:
         self._connections = connections
         self._handlers = handlers
 
-    async def handle(self, event: str, pid: str, payload: bytes) -> HookReply:
+    async def handle(self, event: str, pid: str, payload: bytes, *, managed: bool = False) -> HookReply:
         """One event, with the agent's process id (as its relay's parent) and the raw payload."""
         try:
             data = json.loads(payload)
@@ -51,6 +53,7 @@ class Hooks:
             return HookReply()
         if not isinstance(data, dict):
             return HookReply()
+        data[MANAGED] = managed
         if event == "SessionStart":
             await self._session_start(pid, data)
         answers = [answer for handler in self._handlers if (answer := await _asked(handler, event, data))]

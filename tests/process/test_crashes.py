@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import threading
-import time
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.installation import Installation
 from tests.process.agent import Agent
+from tests.process.killing import while_killing
 
 CLIENTS = 4
 THOUGHTS = 2000
@@ -38,7 +35,7 @@ def test_two_thousand_thoughts_survive_twenty_kills_once_each(embedded: Installa
                 progress[index] = number + 1
 
     work = [partial(reason, index) for index in range(CLIENTS)]
-    failures = _while_killing(embedded, work, kills, lambda: sum(progress), count)
+    failures = while_killing(embedded, work, kills, lambda: sum(progress), count)
     assert failures == []
     told = {number: text for mine in acknowledged for number, text in mine.items()}
     assert len(told) == count
@@ -51,36 +48,6 @@ def test_two_thousand_thoughts_survive_twenty_kills_once_each(embedded: Installa
     assert stored == told
     verified = embedded.run("verify")
     assert verified.returncode == 0, verified.stdout
-
-
-def _while_killing(
-    holdfast: Installation, work: Sequence[Callable[[], None]], kills: int, done: Callable[[], int], total: int
-) -> list[BaseException]:
-    """Run the work in threads while the daemon is killed at random moments, spread over all of it."""
-    failures: list[BaseException] = []
-
-    def guarded(step: Callable[[], None]) -> None:
-        try:
-            step()
-        except BaseException as error:  # noqa: BLE001 - reported by the test that waits for it
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(step,)) for step in work]
-    for thread in threads:
-        thread.start()
-    chance = random.Random(20)
-    try:
-        for kill in range(kills):
-            target = total * kill // kills + chance.randrange(max(1, total // kills))
-            while done() < min(target, total - 1) and any(thread.is_alive() for thread in threads):
-                time.sleep(0.001)
-            time.sleep(chance.random() * 0.02)
-            if holdfast.daemon() is not None:
-                holdfast.kill_daemon()
-    finally:
-        for thread in threads:
-            thread.join()
-    return failures
 
 
 def test_a_relay_killed_in_mid_call_leaves_the_session_to_its_successor(embedded: Installation, project: Path) -> None:

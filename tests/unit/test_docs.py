@@ -11,6 +11,8 @@ from typing import Any, cast, get_args
 import pytest
 
 import holdfast
+from holdfast.bridge.routes import routes as bridge_routes
+from holdfast.bridge.tools import offer as offer_bridge
 from holdfast.cli import build_parser
 from holdfast.config import Settings
 from holdfast.connections.model import Reason, State
@@ -26,7 +28,7 @@ from holdfast.wire.catalog import INSTRUCTIONS
 from holdfast.wire.http import OPEN_ROUTES, rest_table
 from holdfast.wire.rest import RestRoute
 
-OFFERS = (offer_reasoning, offer_connections, offer_teams, offer_protocol)
+OFFERS = (offer_reasoning, offer_connections, offer_teams, offer_protocol, offer_bridge)
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
 
@@ -36,7 +38,7 @@ def _text(name: str) -> str:
 
 
 def test_every_tool_parameter_and_operation_is_documented() -> None:
-    text = _text("tools.md") + _text("teams.md") + _text("protocol-tools.md")
+    text = _text("tools.md") + _text("teams.md") + _text("protocol-tools.md") + _text("bridge.md")
     for tool in [tool for offer in OFFERS for tool in offer(cast("Any", _Anything())).tools]:
         assert f"## `{tool.name}`" in text
         for name, field in tool.params.model_fields.items():
@@ -80,7 +82,14 @@ def test_every_command_is_documented(command: str) -> None:
     assert f"`holdfast {command}" in _text("commands.md")
 
 
-ROUTES = rest_table([*routes(cast("Any", None)), *team_routes(cast("Any", None)), *protocol_routes(cast("Any", None))])
+ROUTES = rest_table(
+    [
+        *routes(cast("Any", None)),
+        *team_routes(cast("Any", None)),
+        *protocol_routes(cast("Any", None)),
+        *bridge_routes(cast("Any", None), cast("Any", None)),
+    ]
+)
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)

@@ -17,6 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from holdfast import client as client_module
+from holdfast.bridge.routes import routes as bridge_routes
 from holdfast.client import Client, RestError
 from holdfast.connections import views
 from holdfast.connections.routes import routes
@@ -31,7 +32,12 @@ def test_the_client_has_one_method_for_each_route() -> None:
     assert methods == {
         route.name
         for route in rest_table(
-            [*routes(cast("Any", None)), *team_routes(cast("Any", None)), *protocol_routes(cast("Any", None))]
+            [
+                *routes(cast("Any", None)),
+                *team_routes(cast("Any", None)),
+                *protocol_routes(cast("Any", None)),
+                *bridge_routes(cast("Any", None), cast("Any", None)),
+            ]
         )
     }
 

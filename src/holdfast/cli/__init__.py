@@ -17,6 +17,7 @@ examples:
   holdfast mcp                          what an agent starts (stdio); starts a daemon when there is none
   claude mcp add-json -s user holdfast '{"type":"stdio","command":"holdfast","args":["mcp"]}'
   holdfast status                       who serves, since when, how many clients
+  holdfast send homelab "Fix the DNS"   work for an agent, also while it is busy or gone
   holdfast key create phone             a key for one more HTTP client
   holdfast backup ~/holdfast.backup     one file, while everything goes on
   holdfast verify                       prove that nothing was lost or changed
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Every command with its options."""
-    from holdfast.cli import audit, daemon, keys, permissions, protocol, records, serve, teams, trust
+    from holdfast.cli import audit, bridge, daemon, keys, permissions, protocol, records, serve, teams, trust
 
     parser = argparse.ArgumentParser(
         prog="holdfast",
@@ -67,6 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     permissions.add_to(commands)
     protocol.add_to(commands)
     trust.add_to(commands)
+    bridge.add_to(commands)
     return parser
 
 

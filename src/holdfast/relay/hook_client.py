@@ -63,7 +63,8 @@ def _ask(event: str) -> tuple[int, bytes]:
     pid = os.environ.get("CLAUDE_PID", "")
     if not (pid.isascii() and pid.isdigit() and len(pid) <= 20):
         pid = ""
-    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"}}\n'.encode()
+    managed = ',"managed":"1"' if os.environ.get("HOLDFAST_MANAGED") else ""
+    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}}}\n'.encode()
     connection = _connection(event, deadline)
     try:
         _send(connection, header + payload, deadline)

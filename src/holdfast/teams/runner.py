@@ -118,10 +118,14 @@ class Runner:
         """How many more asks may be run; one whose agent waits for an ask of its own takes no place."""
         return max(0, self._roster.settings.max_processes + self.pool.parked - len(self._running))
 
+    def can_run(self, team: Team) -> bool:
+        """Whether a team's agent can run on this machine."""
+        return self._place.can_run(team)
+
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
         """Whether an ask of this team may be claimed by who stores it; the place is kept until it has begun."""
-        free = self._serving and self._room > self._promised and self._place.can_run(self._roster.teams[to_team])
+        free = self._serving and self._room > self._promised and self.can_run(self._roster.teams[to_team])
         self._promised += free
         try:
             yield free
@@ -181,7 +185,7 @@ class Runner:
     async def _claim(self) -> list[Claimed]:
         """As many asks as there is room for, each of a conversation of its own."""
         room = max(0, self._room - self._promised)
-        teams = [name for name, team in self._roster.teams.items() if self._place.can_run(team)]
+        teams = [name for name, team in self._roster.teams.items() if self.can_run(team)]
         if not room or not teams:
             return []
         busy = list(self._conversations.values())

@@ -25,7 +25,8 @@ from holdfast.wire.rest import Answer, Asked, Reply, RestRoute, Told, refusal, s
 from holdfast.wire.server import Wire
 
 MAX_BODY = 8 * 1024 * 1024
-OPEN_ROUTES = frozenset({"/healthz"})
+WEBHOOK = "/telegram/webhook"
+OPEN_ROUTES = frozenset({"/healthz", WEBHOOK})
 ADMIN_ROUTES = frozenset({"/mcp"})
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -39,6 +40,8 @@ class Gate:
 
 
 Detached = Callable[[str], Awaitable[None]]
+Webhook = Callable[[bytes, str], Awaitable[int]]
+"""Takes in what a chat's server brings, with the secret it sent; the status to answer with."""
 
 
 class Health(Told):
@@ -48,12 +51,16 @@ class Health(Told):
     version: str
 
 
-def http_app(wire: Wire, gate: Gate, detached: Detached, rest: Sequence[RestRoute]) -> ASGIApp:
+def http_app(
+    wire: Wire, gate: Gate, detached: Detached, rest: Sequence[RestRoute], webhook: Webhook | None = None
+) -> ASGIApp:
     """The whole HTTP application; `detached` is told the identity of a client whose stream ended."""
-    return _CheckHost(_CheckKey(behind_the_gate(wire, detached, rest), gate.keys), gate.hosts)
+    return _CheckHost(_CheckKey(behind_the_gate(wire, detached, rest, webhook), gate.keys), gate.hosts)
 
 
-def behind_the_gate(wire: Wire, detached: Detached, rest: Sequence[RestRoute]) -> Starlette:
+def behind_the_gate(
+    wire: Wire, detached: Detached, rest: Sequence[RestRoute], webhook: Webhook | None = None
+) -> Starlette:
     """Every route there is, as it answers whoever was let in."""
     manager = StreamableHTTPSessionManager(wire.server, json_response=True, max_request_body_size=MAX_BODY)
 
@@ -64,7 +71,11 @@ def behind_the_gate(wire: Wire, detached: Detached, rest: Sequence[RestRoute]) -
 
     streams = _WatchStreams(StreamableHTTPASGIApp(manager), wire, detached)
     app = Starlette(
-        routes=[*starlette_routes(rest_table(rest)), Route("/mcp", streams)],
+        routes=[
+            *starlette_routes(rest_table(rest)),
+            Route("/mcp", streams),
+            *([Route(WEBHOOK, _brought(webhook), methods=["POST"])] if webhook is not None else []),
+        ],
         lifespan=lifespan,
         exception_handlers={HTTPException: _not_served, Exception: _failed},
     )
@@ -82,6 +93,21 @@ def rest_table(rest: Sequence[RestRoute]) -> list[RestRoute]:
         "GET", "/healthz", "healthz", "Whether the daemon serves", tell, {200: Answer("It does.", Health)}, scope=None
     )
     return with_document([*rest, healthz])
+
+
+def _brought(webhook: Webhook) -> Callable[[Request], Awaitable[Response]]:
+    """What a chat's server brings by itself; it has a secret of its own instead of a key."""
+
+    async def take(request: Request) -> Response:
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                return refusal(413, "The body is too long.")
+        secret = request.headers.get("x-telegram-bot-api-secret-token", "")
+        return Response(status_code=await webhook(bytes(body), secret))
+
+    return take
 
 
 async def _not_served(request: Request, error: Exception) -> Response:

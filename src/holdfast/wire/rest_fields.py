@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from holdfast.times import milliseconds
+
 SESSION_ID = r"^[A-Za-z0-9-]{1,64}$"
 MOST_AT_ONCE = 200
-
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _whole_number(text: Any) -> Any:
@@ -22,14 +20,7 @@ def _whole_number(text: Any) -> Any:
 
 
 def _milliseconds(text: Any) -> int:
-    if not isinstance(text, str) or not _TIME.fullmatch(text):
-        raise ValueError("be a time such as 2026-01-31T12:00:00Z")
-    # A leap second is the end of its minute to a clock that has none.
-    text = re.sub(r":60(?=[.Zz+-])", ":59", text).upper().replace(" ", "T")
-    try:
-        return (datetime.fromisoformat(text) - _EPOCH) // timedelta(milliseconds=1)
-    except (ValueError, OverflowError):
-        raise ValueError("be a time that exists, such as 2026-01-31T12:00:00Z") from None
+    return milliseconds(text if isinstance(text, str) else "")
 
 
 Limit = Annotated[

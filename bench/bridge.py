@@ -1,0 +1,123 @@
+"""The bridge's queue at the service, beside a bare queue in SQLite: nothing is acknowledged before its fsync in either.
+
+Throughput is what the service does for several callers: commits that wait for each other share an fsync. A caller that
+is alone waits for two changes of thread per call besides; that is shown too."""
+
+from __future__ import annotations
+
+import time
+from asyncio import gather
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import apsw
+import uvloop
+
+from bench.report import Effort, Progress, Row
+from bench.workshop import scratch
+from holdfast.bridge.model import Outcome
+from holdfast.bridge.service import Bridge
+from holdfast.caller import Caller, Era, Transport
+from holdfast.store.sqlite import SqliteStore
+from holdfast.teams.team import Team
+
+TARGET = 2.0
+"""At least half the bare queue's throughput."""
+ROUNDS = 10
+TARGETS = ("t", *(f"t{number}" for number in range(7)))
+CALLER = Caller(Transport.RELAY, Era.LEGACY, "agent:bench", agent_session="bench")
+TEXT = "Please look at the retry path: the lock is taken twice. " * 5
+
+
+class BareQueue:
+    """The least a durable queue can do: a message is stored once under its id, handed out to one, and ended."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = apsw.Connection(str(path))
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._connection.execute("CREATE TABLE queue (seq INTEGER PRIMARY KEY, id UNIQUE, target, text, status, reply)")
+        self._connection.execute("CREATE INDEX waiting ON queue (target, seq) WHERE status = 0")
+
+    def send(self, message_id: str) -> None:
+        """One message, one commit."""
+        insert = "INSERT INTO queue (id, target, text, status) VALUES (?, 't', ?, 0) ON CONFLICT (id) DO NOTHING"
+        self._connection.execute(insert, (message_id, TEXT))
+
+    def take_and_finish(self, _id: str) -> None:
+        """One message taken and ended, two commits."""
+        first = "SELECT seq FROM queue WHERE target = 't' AND status = 0 ORDER BY seq LIMIT 1"
+        take = f"UPDATE queue SET status = 1 WHERE seq = ({first}) RETURNING id, text"
+        ((message_id, _text),) = self._connection.execute(take).fetchall()
+        self._connection.execute("UPDATE queue SET status = 2, reply = 'done' WHERE id = ?", (message_id,))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def measure(effort: Effort, progress: Progress) -> list[Row]:
+    """Rounds of both in turn, one after the other."""
+    with scratch() as place:
+        return uvloop.run(_measure(place, effort, progress))  # as the daemon does
+
+
+async def _measure(place: Path, effort: Effort, progress: Progress) -> list[Row]:
+    project = place / "project"
+    project.mkdir()
+    store, bare = SqliteStore.open(place / "holdfast.db"), BareQueue(place / "bare.db")
+    bridge = Bridge(store, lambda: {name: Team(name, project) for name in TARGETS})
+    size = max(10, effort.calls // ROUNDS)
+    spent: dict[tuple[str, str], float] = {}
+
+    async def timed(who: str, what: str, work: Awaitable[object]) -> None:
+        began = time.perf_counter()
+        await work
+        spent[who, what] = spent.get((who, what), 0.0) + time.perf_counter() - began
+
+    try:
+        for number in range(ROUNDS):
+            ids = [f"{number}-{index}" for index in range(size)]
+            await timed("ours", "send", _send(bridge, "t", ids))
+            await timed("bare", "send", _each(ids, bare.send))
+            await timed("ours", "take and finish", _take_and_finish(bridge, "t", size))
+            await timed("bare", "take and finish", _each(ids, bare.take_and_finish))
+            again = [f"again-{one}" for one in ids]
+            share = [(name, again[index :: len(TARGETS)]) for index, name in enumerate(TARGETS)]
+            await timed("many", "send", gather(*(_send(bridge, name, some) for name, some in share)))
+            each = (_take_and_finish(bridge, name, len(some)) for name, some in share)
+            await timed("many", "take and finish", gather(*each))
+            progress("queue", number + 1, ROUNDS)
+    finally:
+        await store.close()
+        bare.close()
+    rows, count = [], ROUNDS * size
+    for what in ("send", "take and finish"):
+        theirs = spent["bare", what]
+        for who, how, target in (("many", "by 8 callers", TARGET), ("ours", "by one caller", None)):
+            rows.append(
+                Row(
+                    f"bridge: {what}, {count} {how}, seconds per bare queue's",
+                    f"{count / spent[who, what]:.0f}/s",
+                    f"{count / theirs:.0f}/s (bare apsw queue, one commit each)",
+                    value=spent[who, what] / theirs,
+                    target=target,
+                )
+            )
+    return rows
+
+
+async def _send(bridge: Bridge, target: str, ids: list[str]) -> None:
+    for message_id in ids:
+        await bridge.send(target, TEXT, message_id=message_id)
+
+
+async def _take_and_finish(bridge: Bridge, target: str, times: int) -> None:
+    for _ in range(times):
+        taken = await bridge.take(CALLER, target)
+        await bridge.finish(CALLER, taken["id"], Outcome.DONE, "done")
+
+
+async def _each(ids: list[str], step: Callable[[str], None]) -> None:
+    for message_id in ids:
+        step(message_id)

@@ -1,0 +1,1 @@
+"""Bridge: a durable queue per target, restarts noticed, tasks resumed."""

@@ -1,0 +1,111 @@
+"""Chats: where people see what a target's agent does. The seam that every transport fills.
+
+A transport sends one text to one place and says what became of it: the id it got there, `RetryLater`, `Undeliverable`
+or another `ChatError`. It keeps no queue, retries nothing and knows nothing of the store: order, repetition and pace
+are the sender's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from holdfast.errors import HoldfastError
+from holdfast.teams.team import Chat, Team
+
+Targets = Callable[[], Mapping[str, Team]]
+"""The teams as they are configured now; each is a target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a text goes: the target it belongs to, and that target's chat where it has one."""
+
+    target: str
+    chat: Chat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """What can be pressed below a text."""
+
+    label: str
+    action: str
+    """What comes back when it is pressed; at most 64 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """No more than `count` texts within `seconds` to whatever `key` stands for."""
+
+    key: str
+    count: int
+    seconds: float
+
+
+class ChatError(HoldfastError):
+    """A text could not be sent; it may work later."""
+
+    code: ClassVar[str] = "E_CHAT"
+
+    def __init__(self, message: str, *, recovery: str | None = None, uncertain: bool = False) -> None:
+        super().__init__(message, recovery=recovery)
+        self.uncertain = uncertain
+        """Whether it may have arrived all the same: sent again, it is marked."""
+
+
+class RetryLater(ChatError):
+    """The other side asks for a pause; the text did not arrive."""
+
+    code = "E_CHAT_LATER"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"The chat asks for a pause of {seconds:g} s.")
+        self.seconds = seconds
+
+
+class Undeliverable(ChatError):
+    """This text will never be accepted there, however often it is sent."""
+
+    code = "E_CHAT_UNDELIVERABLE"
+
+
+class Transport(Protocol):
+    """One way to reach people."""
+
+    name: str
+    """Under which the store keeps how far it has come."""
+    account: str
+    """Whose it is: two daemons with the same one must not send at the same time."""
+    longest: int
+    """UTF-16 units of one text; longer ones are split before they come here."""
+
+    def reaches(self, address: Address) -> bool:
+        """Whether anything can be sent there at all."""
+        ...
+
+    def place(self, address: Address) -> str:
+        """What is one chat, whichever targets share it: a pause that is asked for there is one for all of them."""
+        ...
+
+    def limits(self, address: Address) -> Sequence[Limit]:
+        """How fast texts may follow each other there."""
+        ...
+
+    async def send(
+        self,
+        address: Address,
+        text: str,
+        *,
+        key: str,
+        buttons: Sequence[Button] = (),
+        reply_to: str | None = None,
+        urgent: bool = False,
+    ) -> str:
+        """Send one text and return the id it got there. `key` is the same for every attempt at the same text."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

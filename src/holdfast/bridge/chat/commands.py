@@ -1,0 +1,178 @@
+"""What the owner can order from the phone: commands, buttons, and the first word of a text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.bridge import queries
+from holdfast.bridge.chat import queries as chat_queries
+from holdfast.bridge.chat.wording import question
+from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status
+from holdfast.bridge.wording import beginning
+from holdfast.store import Tx
+from holdfast.times import iso
+
+LISTED = 10
+DECISIONS = {"resume": "resume", "new": "fresh"}
+HELP = """What you write here is queued for the agent. A text that begins with "urgent:" goes first, one that begins \
+with "stop" halts it.
+/status – what it is doing
+/queue – what waits
+/stop – halt it
+/resume – after a restart: go on with the task
+/new – after a restart: start fresh
+/approve ID, /deny ID – what it asks permission for
+/help – this"""
+
+_COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]{1,64}))?(?:\s+(?P<rest>.*))?", re.DOTALL)
+_STOP = re.compile(r"stop(?![\w'’-])", re.IGNORECASE)
+_URGENT = re.compile(r"urgent:\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An order to the bridge itself."""
+
+    name: str
+    argument: str = ""
+    bot: str | None = None
+    """To whom it is addressed in a group of several bots."""
+    pressed: bool = False
+    """Whether it came from a button."""
+
+
+def command(text: str) -> Command | None:
+    """The command that a text is; None where it is for the agent."""
+    match = _COMMAND.fullmatch(text.rstrip())
+    if match is None:
+        return None
+    return Command(match["name"].lower(), (match["rest"] or "").strip(), match["bot"])
+
+
+def pressed(action: str) -> Command | None:
+    """The command that a button stands for."""
+    name, _, argument = action.partition(":")
+    return Command(name, argument, pressed=True) if name in ("resume", "new", "approve", "deny") else None
+
+
+def urgency(text: str) -> Priority:
+    """How soon a text must reach the agent, by its first word."""
+    first = text.lstrip()
+    if _STOP.match(first):
+        return Priority.STOP
+    return Priority.URGENT if _URGENT.match(first) else Priority.NORMAL
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A command for a target, by somebody who may give it."""
+
+    target: str
+    command: Command
+    message_id: str
+    """The id of whatever message it puts into the queue."""
+    sender: str
+    source: str
+
+
+def obey(tx: Tx, order: Order, permission: str | None) -> str:
+    """Do what was ordered, and say what came of it. `permission` is what a decision on one was answered with."""
+    name = order.command.name
+    if name == "status":
+        return _status(tx, order.target)
+    if name == "queue":
+        return _queue(tx, order.target)
+    if name == "stop":
+        return _stop(tx, order)
+    if name in DECISIONS:
+        return _decide(tx, order, DECISIONS[name])
+    if name in ("approve", "deny"):
+        return permission or f"Which one? Write /{name} and the id of the request."
+    if name in ("help", "start"):
+        return HELP
+    return f"There is no command /{name}. /help lists them. To send it to the agent, put another word first."
+
+
+def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | None = None) -> str | Refusal:
+    """Queue a text for the agent."""
+    return queries.enqueue(
+        tx,
+        order.target,
+        text,
+        message_id=order.message_id,
+        priority=priority,
+        sender=order.sender,
+        source=order.source,
+        ttl_ms=TTL_MS,
+        reply_to=reply_to,
+    )
+
+
+def refused(reason: Refusal) -> str:
+    """Why a text was not queued, for whoever sent it."""
+    if reason is Refusal.FULL:
+        return "Not queued: the queue is full. /queue shows what waits; send it again when some of that is done."
+    return f"Not queued: {reason}."
+
+
+def _status(tx: Tx, target: str) -> str:
+    task, session, seen = queries.task(tx, target), queries.incarnation(tx, target), queries.last_seen(tx, target)
+    working = queries.leased(tx, target)
+    lines = [f"**{target}**"]
+    if task is not None:
+        step = f" (step {task.last_completed_step})" if task.last_completed_step else ""
+        lines.append(f"Task: {task.current_task}{step}")
+    lines += [f"At work on: {beginning(message.text)}" for message in working]
+    if task is None and not working:
+        lines.append("Nothing in progress.")
+    lines.append(f"Waiting: {queries.count(tx, target, Status.PENDING)}")
+    if dead := queries.count(tx, target, Status.DEAD):
+        lines.append(f"Dead letters: {dead}")
+    lines.append(f"Session: {session}" if session else "Session: none was seen yet")
+    if seen is not None:
+        lines.append(f"Last heard of: {iso(seen)}")
+    return "\n".join(lines)
+
+
+def _queue(tx: Tx, target: str) -> str:
+    total = queries.count(tx, target, Status.PENDING)
+    if total == 0:
+        return "Nothing waits."
+    lines = [f"{total} wait:"]
+    for number, message in enumerate(queries.pending(tx, target, LISTED), 1):
+        priority = Priority(message.priority)
+        mark = "" if priority is Priority.NORMAL else f" [{priority.word}]"
+        lines.append(f"{number}.{mark} {beginning(message.text)} ({message.sender})")
+    if total > LISTED:
+        lines.append(f"… and {total - LISTED} more")
+    return "\n".join(lines)
+
+
+def _stop(tx: Tx, order: Order) -> str:
+    text = f"STOP {order.command.argument}".strip()
+    made = put(tx, order, text, Priority.STOP)
+    return refused(made) if isinstance(made, Refusal) else "STOP is queued: it halts the agent before its next step."
+
+
+def _decide(tx: Tx, order: Order, decision: str) -> str:
+    asked = order.command.argument
+    if order.command.pressed and asked != question(queries.incarnation(tx, order.target) or ""):
+        return "That question is from an earlier restart; /status shows what is going on now."
+    task = chat_queries.decide(tx, order.target, decision)
+    if task is None:
+        return "There is no saved task to decide on."
+    text = {
+        "resume": f"The owner decided: resume the task you were on before the restart: {task.current_task}",
+        "fresh": f"The owner decided: start fresh. Leave the task from before the restart: {task.current_task}",
+    }[decision]
+    made = put(tx, order, text, Priority.URGENT)
+    if isinstance(made, Refusal):
+        return refused(made)
+    return f"It will resume: {task.current_task}" if decision == "resume" else "It will start fresh."
+
+
+def permission_buttons(request_id: str) -> dict[str, Any]:
+    """What an update carries so that a permission can be given below it."""
+    return {"buttons": [["Approve", f"approve:{request_id}"], ["Deny", f"deny:{request_id}"]]}

@@ -1,0 +1,197 @@
+"""The intake: what comes from a chat is in the store before anybody says that it was received."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.bridge import queries
+from holdfast.bridge.chat import Targets
+from holdfast.bridge.chat import queries as chat_queries
+from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of, target_of
+from holdfast.bridge.chat.commands import Command, Order, command, obey, pressed, put, refused, urgency
+from holdfast.bridge.chat.permissions import PermissionDesk
+from holdfast.bridge.model import Refusal, Status, UpdateKind
+from holdfast.store import Store, Tx
+
+REFUSAL_S = 3600.0
+REMEMBERED = 1_000
+"""Strangers whose last refusal is remembered."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The account at which something comes in."""
+
+    transport: str
+    number: str
+    name: Callable[[], str | None]
+    """As commands address it; None while it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What is said besides the durable answers. Losing it harms nobody: the chat shows what was done."""
+
+    press: Callable[[str, str], Awaitable[None]]
+    """Tell whoever pressed a button (by the id of the press) what came of it."""
+    refuse: Callable[[Arrival, str], Awaitable[None]]
+    """Tell a stranger, politely, that they are one."""
+
+
+class Intake:
+    """Takes in what an account receives: once each, from people on the list alone."""
+
+    def __init__(
+        self,
+        store: Store,
+        account: Account,
+        targets: Targets,
+        desk: PermissionDesk,
+        answers: Answers,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._account = account
+        self._targets = targets
+        self._desk = desk
+        self._answers = answers
+        self._strangers = Strangers(clock)
+
+    @property
+    def refused(self) -> int:
+        """How many arrivals were turned away."""
+        return self._strangers.count
+
+    async def take(self, raw: Sequence[Any]) -> int | None:
+        """Store a batch in one transaction; the highest number in it. What came before changes nothing."""
+        numbers = sorted(number for one in raw if (number := number_of(one)) is not None)
+        # By number: a batch may come out of order, a conversation must not.
+        found = sorted(filter(None, map(arrival, raw)), key=lambda one: one.number)
+        found = [one for one in found if not self._is_for_another(one)]
+        welcome = [(one, target) for one in found if (target := self._target(one)) is not None]
+        words = {one.number: await self._permission(one, target) for one, target in welcome}
+
+        def write(tx: Tx) -> list[tuple[str, str]]:
+            answers = [self._store_one(tx, one, target, words[one.number]) for one, target in welcome]
+            return [answer for answer in answers if answer is not None]
+
+        presses = await self._store.write(write) if welcome else []
+        known = {one.number for one, _ in welcome}
+        await asyncio.gather(
+            *(self._answers.press(press, text) for press, text in presses),
+            *(self._turn_away(one) for one in found if one.number not in known),
+        )
+        return numbers[-1] if numbers else None
+
+    def _target(self, one: Arrival) -> str | None:
+        targets = self._targets()
+        name = target_of(one, targets)
+        return name if name is not None and may_order(one, targets[name].chat) else None
+
+    async def _permission(self, one: Arrival, target: str) -> str | None:
+        found = self._command(one)
+        if found is None or found.name not in ("approve", "deny"):
+            return None
+        number = one.number
+        account = self._account
+        if await self._store.read(lambda tx: chat_queries.was_received(tx, account.transport, account.number, number)):
+            return None
+        return await self._desk.decide(target, found)
+
+    def _store_one(self, tx: Tx, one: Arrival, target: str, permission: str | None) -> tuple[str, str] | None:
+        account = self._account
+        if not chat_queries.receive(tx, account.transport, account.number, one.number):
+            return None
+        order = Order(
+            target=target,
+            command=self._command(one) or Command(""),
+            message_id=self._message_id(one),
+            sender=one.user_name,
+            source=account.transport,
+        )
+        if order.command.name:
+            said: str | None = obey(tx, order, permission)
+        elif one.press is not None:
+            said = "That button is not known any more."
+        else:
+            said = self._queue(tx, order, one)
+        if said is not None:
+            queries.add_update(tx, target, UpdateKind.MESSAGE, said, order.message_id, {}, chat_only=True)
+        return (one.press, said or "") if one.press is not None else None
+
+    def _queue(self, tx: Tx, order: Order, one: Arrival) -> str | None:
+        """Queue a text for the agent; what to say about it, where there is anything to say."""
+        heading = [f'[In reply to: "{one.quoted}"]'] if one.quoted else []
+        if one.edited_at is not None:
+            heading.append("[Edited; it takes the place of what was written before.]")
+        text = "\n".join([*heading, one.text])
+        link = None
+        if one.quoted_message is not None:
+            answered = queries.find(tx, self._id(one.chat, one.quoted_message), target=order.target)
+            link = answered.id if answered else None
+        priority = urgency(one.text)
+        made = put(tx, order, text, priority, link)
+        if isinstance(made, Refusal):
+            return None if made is Refusal.DUPLICATE else refused(made)
+        waiting = queries.count(tx, order.target, Status.PENDING) - 1
+        return f"Queued; {waiting} more wait." if waiting > 0 else None
+
+    def _command(self, one: Arrival) -> Command | None:
+        if one.press is not None:
+            return pressed(one.action or "")
+        return command(one.text)
+
+    def _is_for_another(self, one: Arrival) -> bool:
+        """Whether it is a command that names another bot of the same group."""
+        found, own = self._command(one), self._account.name()
+        return found is not None and found.bot is not None and own is not None and found.bot.lower() != own.lower()
+
+    def _message_id(self, one: Arrival) -> str:
+        if one.press is not None:
+            return f"{self._id(one.chat, one.message)}.press{one.number}"
+        edit = f".edit{one.edited_at}" if one.edited_at is not None else ""
+        return f"{self._id(one.chat, one.message)}{edit}"
+
+    def _id(self, chat: str, message: int) -> str:
+        # With the account: another bot counts the messages of the same private chat anew.
+        return f"tg.{self._account.number}.{chat}.{message}"
+
+    async def _turn_away(self, one: Arrival) -> None:
+        if not self._strangers.met(one):
+            return
+        logger.warning("a chat message of user %s in chat %s was refused", one.user, one.chat)
+        if target_of(one, self._targets()) is None:
+            place = f"chat {one.chat}" + (f", topic {one.topic}" if one.topic is not None else "")
+            why = f"This place ({place}) belongs to no team."
+        else:
+            why = f"You (user {one.user}) are not on the list of those who may write to this agent."
+        await self._answers.refuse(one, f"Sorry. {why} The owner can change that in teams.json, under chat.")
+
+
+class Strangers:
+    """Who was turned away, and when they were last told; nothing of what they wrote."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._told: OrderedDict[tuple[str, int | None], float] = OrderedDict()
+        self.count = 0
+
+    def met(self, one: Arrival) -> bool:
+        """Whether they should be told; once an hour at most."""
+        self.count += 1
+        who, now = (one.chat, one.user), self._clock()
+        if who in self._told and now - self._told[who] < REFUSAL_S:
+            return False
+        self._told[who] = now
+        self._told.move_to_end(who)
+        while len(self._told) > REMEMBERED:
+            self._told.popitem(last=False)
+        return True

@@ -1,0 +1,104 @@
+"""Long polling: fetch, store, commit, and only then confirm."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from holdfast.bridge.chat import ChatError, RetryLater
+from holdfast.bridge.chat.intake import Intake
+from holdfast.bridge.chat.lease import Lease
+from holdfast.bridge.chat.telegram import PollConflict
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 60.0
+STAND_BY_S = 10.0
+
+logger = logging.getLogger(__name__)
+
+
+class Source(Protocol):
+    """Where updates are asked for."""
+
+    async def fetch(self, offset: int | None) -> list[Any]:
+        """The updates that are not confirmed yet; an offset confirms all before it."""
+        ...
+
+    async def introduce(self) -> None:
+        """Learn the account's own name."""
+        ...
+
+    async def use_polling(self) -> None:
+        """Let updates wait until they are asked for."""
+        ...
+
+
+class Poller:
+    """The only one that asks for an account's updates."""
+
+    def __init__(
+        self,
+        source: Source,
+        intake: Intake,
+        lease: Lease,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._source = source
+        self._intake = intake
+        self._lease = lease
+        self._sleep = sleep
+        self._introduced = False
+        self.trouble: str | None = None
+        """Why nothing comes in at present."""
+
+    async def run(self) -> None:
+        """Take in what comes, until cancelled."""
+        offset: int | None = None
+        pause = FIRST_PAUSE_S
+        try:
+            while True:
+                if not await self._lease.hold():
+                    offset = None
+                    await self._sleep(STAND_BY_S)
+                    continue
+                try:
+                    offset = await self.step(offset)
+                except ChatError as error:
+                    self._note(str(error))
+                    if isinstance(error, PollConflict) and error.webhook:
+                        await self._take_back()
+                    await self._sleep(error.seconds if isinstance(error, RetryLater) else pause)
+                    pause = min(pause * 2, LONGEST_PAUSE_S)
+                else:
+                    self._note(None)
+                    pause = FIRST_PAUSE_S
+        finally:
+            await self._lease.let_go()
+
+    async def step(self, offset: int | None) -> int | None:
+        """Ask once. What is returned confirms, with the next question, what is in the store now.
+
+        Without news the next question has no offset: after a week without any the numbers begin anew, maybe lower.
+        """
+        if not self._introduced:
+            await self._source.introduce()
+            self._introduced = True
+        found = await self._source.fetch(offset)
+        highest = await self._intake.take(found)
+        if found and highest is None:
+            raise ChatError("What came in has no numbers, so it cannot be confirmed.")
+        return None if highest is None else highest + 1
+
+    async def _take_back(self) -> None:
+        """Polling is what this daemon is set to: a webhook left behind gives way, with nothing dropped."""
+        try:
+            await self._source.use_polling()
+        except ChatError as error:
+            self._note(str(error))
+
+    def _note(self, trouble: str | None) -> None:
+        if trouble is not None and trouble != self.trouble:
+            logger.warning("nothing comes in at present: %s", trouble)
+        self.trouble = trouble

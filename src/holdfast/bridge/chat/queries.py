@@ -1,0 +1,219 @@
+"""The chats' SQL: what was received, how far was sent, who holds an account; each a function of a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.bridge import queries as bridge
+from holdfast.bridge.model import Task, Update
+from holdfast.store import Tx
+
+NEW_CHAT_MS = 3_600_000
+"""A chat that is new to a target gets what happened within this time, not the whole past."""
+KEPT_MS = 8 * 24 * 3_600_000
+"""How long a received number is remembered; Telegram itself forgets after a day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a transport has come with a target's updates."""
+
+    sent_seq: int
+    sending_seq: int | None
+    """The update that was on its way last; after `sent_seq`, nobody knows whether it arrived."""
+    attempts: int
+    wait_ms: int
+    """How long the chat is left alone after a failure."""
+    failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """The next update of a target, and what is needed to show it."""
+
+    update: Update
+    task: Task | None
+    progress: Progress
+
+
+# -- who may ----------------------------------------------------------------------------------------------------------
+
+
+def hold(tx: Tx, name: str, holder: str, lease_ms: int) -> bool:
+    """Take or renew a lease; False while somebody else has it."""
+    changed = tx.run(
+        "INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)"
+        " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+        " WHERE leases.holder = excluded.holder OR leases.until < :now",
+        name=name,
+        holder=holder,
+        until=tx.now() + lease_ms,
+        now=tx.now(),
+    )
+    return changed > 0
+
+
+def holds(tx: Tx, name: str, holder: str) -> bool:
+    """Whether a lease is (still) with somebody."""
+    row = tx.one(
+        "SELECT 1 AS held FROM leases WHERE name = :name AND holder = :holder AND until >= :now",
+        name=name,
+        holder=holder,
+        now=tx.now(),
+    )
+    return row is not None
+
+
+def let_go(tx: Tx, name: str, holder: str) -> None:
+    """Give a lease back, so that the next one need not wait."""
+    tx.run("DELETE FROM leases WHERE name = :name AND holder = :holder", name=name, holder=holder)
+
+
+# -- what came in -----------------------------------------------------------------------------------------------------
+
+
+def receive(tx: Tx, transport: str, account: str, number: int) -> bool:
+    """Note that something came in; False where it came before."""
+    changed = tx.run(
+        "INSERT INTO bridge_received (transport, account, update_id, at) VALUES (:transport, :account, :number, :now)"
+        " ON CONFLICT (transport, account, update_id) DO NOTHING",
+        transport=transport,
+        account=account,
+        number=number,
+        now=tx.now(),
+    )
+    return changed > 0
+
+
+def was_received(tx: Tx, transport: str, account: str, number: int) -> bool:
+    """Whether something came in before."""
+    row = tx.one(
+        "SELECT 1 AS known FROM bridge_received"
+        " WHERE transport = :transport AND account = :account AND update_id = :number",
+        transport=transport,
+        account=account,
+        number=number,
+    )
+    return row is not None
+
+
+def forget_received(tx: Tx) -> int:
+    """Forget what cannot come again."""
+    return tx.run("DELETE FROM bridge_received WHERE at < :before", before=tx.now() - KEPT_MS)
+
+
+def decide(tx: Tx, target: str, decision: str) -> Task | None:
+    """Write the owner's word on a target's task: resume or fresh; the task, None where there is none."""
+    tx.lock(f"bridge:{target}")
+    changed = tx.run(
+        "UPDATE bridge_tasks SET decision = :decision WHERE target = :target", decision=decision, target=target
+    )
+    if not changed:
+        return None
+    tx.emit("bridge.decided", target, {"decision": decision})
+    return bridge.task(tx, target)
+
+
+# -- what goes out ----------------------------------------------------------------------------------------------------
+
+
+def is_behind(tx: Tx, transport: str, target: str) -> bool:
+    """Whether something of a target was not sent yet."""
+    found = tx.one(
+        "SELECT 1 AS found FROM bridge_updates WHERE target = :target AND seq > coalesce((SELECT sent_seq"
+        " FROM bridge_chats WHERE transport = :transport AND target = :target), 0) LIMIT 1",
+        transport=transport,
+        target=target,
+    )
+    return found is not None
+
+
+def begin(tx: Tx, transport: str, target: str) -> None:
+    """The target's chat is known to the transport; it begins with what happened lately."""
+    tx.run(
+        "INSERT INTO bridge_chats (transport, target, sent_seq, attempts, next_at)"
+        " SELECT :transport, :target, coalesce(max(seq), 0), 0, 0 FROM bridge_updates"
+        " WHERE target = :target AND created_at < :since"
+        " ON CONFLICT (transport, target) DO NOTHING",
+        transport=transport,
+        target=target,
+        since=tx.now() - NEW_CHAT_MS,
+    )
+
+
+def progress(tx: Tx, transport: str, target: str) -> Progress:
+    """How far a transport has come with a target."""
+    row = tx.one(
+        "SELECT sent_seq, sending_seq, attempts, next_at, failure FROM bridge_chats"
+        " WHERE transport = :transport AND target = :target",
+        transport=transport,
+        target=target,
+    )
+    if row is None:
+        return Progress(0, None, 0, 0, None)
+    wait = max(0, int(row["next_at"]) - tx.now())
+    return Progress(row["sent_seq"], row["sending_seq"], row["attempts"], wait, row["failure"])
+
+
+def unsent(tx: Tx, transport: str, target: str) -> Unsent | None:
+    """The next update that a transport has not sent."""
+    so_far = progress(tx, transport, target)
+    found = bridge.updates(tx, target, after=so_far.sent_seq, limit=1, chat=True)
+    return Unsent(found[0], bridge.task(tx, target), so_far) if found else None
+
+
+def sending(tx: Tx, transport: str, target: str, seq: int) -> None:
+    """An update is about to be sent."""
+    tx.run(
+        "UPDATE bridge_chats SET sending_seq = :seq WHERE transport = :transport AND target = :target",
+        seq=seq,
+        transport=transport,
+        target=target,
+    )
+
+
+def sent(tx: Tx, transport: str, target: str, seq: int, failure: str | None = None) -> None:
+    """An update is done with: it arrived, or (with the reason) never will."""
+    tx.run(
+        "UPDATE bridge_chats SET sent_seq = :seq, sending_seq = NULL, attempts = 0, next_at = 0, failure = :failure"
+        " WHERE transport = :transport AND target = :target",
+        seq=seq,
+        failure=failure,
+        transport=transport,
+        target=target,
+    )
+    if failure is not None:
+        tx.emit("bridge.undeliverable", target, {"transport": transport, "seq": seq, "reason": failure})
+
+
+def failed(tx: Tx, transport: str, target: str, failure: str, pause_ms: int, *, uncertain: bool) -> None:
+    """A send failed; the chat is left alone for a while. Where it may have arrived, that stays known."""
+    tx.run(
+        "UPDATE bridge_chats SET attempts = attempts + 1, failure = :failure, next_at = :next_at,"
+        " sending_seq = CASE WHEN :uncertain = 1 THEN sending_seq ELSE NULL END"
+        " WHERE transport = :transport AND target = :target",
+        failure=failure,
+        next_at=tx.now() + pause_ms,
+        uncertain=int(uncertain),
+        transport=transport,
+        target=target,
+    )
+
+
+def rest(tx: Tx, transport: str, target: str, pause_ms: int) -> None:
+    """A chat is left alone for a while, without any failure of this target's."""
+    tx.run(
+        "UPDATE bridge_chats SET next_at = :next_at"
+        " WHERE transport = :transport AND target = :target AND next_at < :next_at",
+        next_at=tx.now() + pause_ms,
+        transport=transport,
+        target=target,
+    )
+
+
+def troubles(tx: Tx) -> list[dict[str, str]]:
+    """The chats to which something could not be sent."""
+    rows = tx.all(
+        "SELECT transport, target, failure FROM bridge_chats WHERE failure IS NOT NULL ORDER BY transport, target"
+    )
+    return [{name: str(row[name]) for name in ("transport", "target", "failure")} for row in rows]

@@ -1,0 +1,56 @@
+"""What a chat shows of an update. Pure, no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from holdfast.bridge.chat import Button
+from holdfast.bridge.model import Task, Update, UpdateKind
+
+REPETITION = "(may be a repetition)"
+"""Before a text that may have arrived already."""
+SILENT = (UpdateKind.TASK, UpdateKind.MESSAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An update as people see it."""
+
+    text: str
+    buttons: tuple[Button, ...] = ()
+    urgent: bool = False
+
+
+def shown(update: Update, task: Task | None) -> Shown:
+    """An update in words, with the buttons that belong to it."""
+    buttons = _buttons(update)
+    if update.kind == UpdateKind.SESSION_RESTART:
+        return _restart(update, task)
+    text = update.content
+    if update.kind == UpdateKind.TASK:
+        text = f"Working on: {text}"
+    elif update.kind == UpdateKind.REPLY and update.data.get("outcome") == "failed":
+        text = f"Not done: {text}"
+    elif update.kind in (UpdateKind.DEAD_LETTER, UpdateKind.EXPIRED):
+        text = f"⚠️ {text}"
+    return Shown(text.strip() or "(no text)", buttons, urgent=bool(buttons) or update.kind not in SILENT)
+
+
+def question(session_id: str) -> str:
+    """What tells one restart's question from another's, short enough for a button."""
+    return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _restart(update: Update, task: Task | None) -> Shown:
+    if task is None or task.decision is not None:
+        return Shown(update.content, urgent=True)
+    step = f" (last completed step: {task.last_completed_step})" if task.last_completed_step else ""
+    text = f"{update.content}\n\nIt was working on: {task.current_task}{step}\nResume or start fresh?"
+    about = question(str(update.data.get("new", "")))
+    return Shown(text, (Button("Resume", f"resume:{about}"), Button("Start fresh", f"new:{about}")), urgent=True)
+
+
+def _buttons(update: Update) -> tuple[Button, ...]:
+    listed = update.data.get("buttons", [])
+    return tuple(Button(str(label), str(action)) for label, action in listed)

@@ -1,0 +1,188 @@
+"""What becomes of a message that a live agent gets with its hooks: each a function of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from holdfast.bridge import queries
+from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority, Task
+from holdfast.bridge.wording import delivered, resumption
+from holdfast.store import Tx
+
+HOLD_MS = 30 * 60_000
+"""How long a message belongs to a turn of which nothing is heard; while its agent lives, it is prolonged."""
+LONGEST_TEXT = 8_000
+"""Characters of a message that come with a hook: an agent cuts what is much longer."""
+LONGEST_OPENING = 600
+"""Characters of what an agent is told when it begins: it carries them through the whole conversation."""
+
+_HOOK = "hook"
+_HOLDER = "session:"
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The incarnation of an agent that is at work now."""
+
+    session_id: str
+    previous: str | None
+    source: str
+
+
+def present(tx: Tx, target: str) -> Present | None:
+    """Who is at work for a target, and who told of it."""
+    row = tx.one(
+        "SELECT i.session_id, i.previous, i.source FROM bridge_targets t"
+        " JOIN bridge_incarnations i ON i.row_id = t.incarnation WHERE t.target = :target",
+        target=target,
+    )
+    return None if row is None else Present(**row)
+
+
+def at_work(tx: Tx) -> dict[str, str]:
+    """The session at work for each target whose agent has hooks."""
+    rows = tx.all(
+        "SELECT t.target, i.session_id FROM bridge_targets t JOIN bridge_incarnations i ON i.row_id = t.incarnation"
+        " WHERE i.source LIKE 'hook%'"
+    )
+    return {row["target"]: row["session_id"] for row in rows}
+
+
+def holder(session: str) -> str:
+    """Whose a message is that a session has."""
+    return f"{_HOLDER}{session}"
+
+
+def held(tx: Tx, target: str, session: str) -> list[Message]:
+    """What a session has that ends with its turn: what came with a hook, and every STOP."""
+    mine = queries.leased(tx, target, holder(session))
+    return [message for message in mine if message.way == _HOOK or message.priority == Priority.STOP]
+
+
+def hand_over(tx: Tx, target: str, session: str, least: Priority = Priority.NORMAL) -> Message | None:
+    """The next message, for the turn that a session is in."""
+    return queries.take(tx, target, holder(session), _HOOK, HOLD_MS, least=least)
+
+
+def end_turn(tx: Tx, messages: Iterable[Message], said: str, *, halted: bool = False) -> bool:
+    """End what an agent had in its turn; whether a STOP was in it. What was halted is not done."""
+    over = list(messages)
+    halted = halted or any(message.priority == Priority.STOP for message in over)
+    for message in over:
+        if halted and message.priority != Priority.STOP:
+            queries.finish(tx, message, Outcome.FAILED, plain(f"Halted by a STOP. {said}"))
+        else:
+            queries.finish(tx, message, Outcome.DONE, plain(said) or None)
+    return halted
+
+
+def interrupt_turn(tx: Tx, messages: Iterable[Message], seen: Collection[str], why: str) -> None:
+    """A turn broke off: what was seen in it comes back to the queue, unless a STOP was the reason."""
+    over = [message for message in messages if message.id in seen]
+    if any(message.priority == Priority.STOP for message in over):
+        end_turn(tx, over, why)
+        return
+    for message in over:
+        queries.give_back(tx, message)
+
+
+def leave(tx: Tx, target: str, session: str) -> None:
+    """A session ended: what it still had comes back to the queue. A STOP has what it asked for."""
+    tx.lock(f"bridge:{target}")
+    for message in queries.leased(tx, target, holder(session)):
+        if message.priority == Priority.STOP:
+            queries.finish(tx, message, Outcome.DONE, "The session ended.")
+        else:
+            queries.give_back(tx, message)
+
+
+def stop_for(tx: Tx, target: str, session: str) -> Message | None:
+    """The STOP that a session has, or is to get."""
+    for message in queries.leased(tx, target, holder(session)):
+        if message.priority == Priority.STOP:
+            return message
+    first = next(iter(queries.pending(tx, target, 1)), None)
+    waits = first is not None and first.priority == Priority.STOP and first.expires_at >= tx.now()
+    return first if waits else None
+
+
+def cuts_in(tx: Tx, target: str) -> bool:
+    """Whether something waits that an agent is given in the middle of its turn."""
+    first = next(iter(queries.pending(tx, target, 1)), None)
+    if first is None or first.priority == Priority.NORMAL:
+        return False
+    return first.priority == Priority.STOP or not queries.leased(tx, target)
+
+
+def hook_leases(tx: Tx) -> dict[str, int]:
+    """The sessions that have messages with a hook, and until when at the earliest."""
+    rows = tx.all(
+        "SELECT lease_by, min(lease_until) AS until FROM bridge_messages"
+        " WHERE status = 'leased' AND way = 'hook' GROUP BY lease_by"
+    )
+    return {str(row["lease_by"]).removeprefix(_HOLDER): int(row["until"]) for row in rows}
+
+
+def prolong(tx: Tx, sessions: Iterable[str]) -> None:
+    """Sessions are still at work on what came with their hooks."""
+    for session in sessions:
+        tx.run(
+            "UPDATE bridge_messages SET lease_until = :until"
+            " WHERE status = 'leased' AND way = 'hook' AND lease_by = :by",
+            until=tx.now() + HOLD_MS,
+            by=holder(session),
+        )
+
+
+def text_of(tx: Tx, message: Message) -> str:
+    """A message as it comes with a hook."""
+    shown = message
+    if len(message.text) > LONGEST_TEXT:
+        more = f"… [cut after {LONGEST_TEXT} of {len(message.text)} characters: take_message gives it whole]"
+        shown = replace(message, text=message.text[:LONGEST_TEXT] + more)
+    return delivered(shown, waiting=queries.waiting(tx, message.target))
+
+
+def heading(message: Message) -> str:
+    """By what a message is recognised where it was delivered, this time and not an earlier one."""
+    return delivered(message).partition("\n\n")[0]
+
+
+def resuming(task: Task, old: str | None) -> str:
+    """What a new incarnation is told of the task, within what it can carry."""
+    step = task.last_completed_step
+    shown = replace(
+        task,
+        current_task=_short(task.current_task, 220),
+        last_completed_step=None if step is None else _short(step, 60),
+        pending_messages=tuple(_short(one, 40) for one in task.pending_messages[:2]),
+    )
+    return _short(resumption(shown, old and _short(old, 40), task.decision), LONGEST_OPENING - 50)
+
+
+def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) -> str | None:
+    """What an agent is told when its session begins or goes on: its task, and what waits for it."""
+    told: list[str] = []
+    now = present(tx, target)
+    # A call that comes twice is answered twice alike, so it is the store that knows, not the first call.
+    took_over = now is not None and now.session_id == session and source in ("startup", "clear")
+    task = queries.task(tx, target)
+    if now is not None and now.previous is not None and task is not None and (restarted or took_over):
+        told.append(resuming(task, now.previous))
+    if source == "compact":
+        told += [
+            f"You are working on message {one.id}: take_message gives it whole." for one in held(tx, target, session)
+        ]
+    elif waiting := queries.waiting(tx, target):
+        told.append(f"{waiting} {'message waits' if waiting == 1 else 'messages wait'}; they come in order.")
+    return _short("\n".join(told), LONGEST_OPENING) if told else None
+
+
+def plain(text: str) -> str:
+    """Words of an agent, as they can be stored and sent on."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()[:MAX_TEXT].strip()
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

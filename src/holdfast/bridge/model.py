@@ -1,0 +1,167 @@
+"""The rules of the bridge: priorities, what is a duplicate, what is a restart. Pure, no I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Any
+
+MAX_TEXT = 100_000
+"""Characters of a message."""
+MAX_PENDING = 1_000
+"""Messages that may wait for one target."""
+KEPT_FOR_STOP = 100
+"""Places beyond them that only a STOP gets."""
+MAX_ATTEMPTS = 5
+"""How often a message is handed out before it is a dead letter."""
+SAME_TEXT_MS = 30_000
+"""How long the same text is taken for the same message, while the first still waits."""
+TTL_MS = 7 * 24 * 3_600_000
+LEASE_MS = 10 * 60_000
+"""How long whoever took a message has it to themselves."""
+TURN_LEASE_MS = 6 * 3_600_000
+"""How long a message that came with a hook belongs to that turn; its end gives it back earlier."""
+
+
+class Priority(IntEnum):
+    """How soon a message is handed out."""
+
+    NORMAL = 0
+    URGENT = 1
+    STOP = 2
+
+    @property
+    def word(self) -> str:
+        """As it is written."""
+        return self.name.lower()
+
+
+class Status(StrEnum):
+    """What became of a message."""
+
+    PENDING = "pending"
+    LEASED = "leased"
+    DONE = "done"
+    FAILED = "failed"
+    """Whoever worked on it could not do it."""
+    DEAD = "dead"
+    """Handed out too often without an end."""
+    EXPIRED = "expired"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more happens to it."""
+        return self not in (Status.PENDING, Status.LEASED)
+
+
+class Outcome(StrEnum):
+    """How whoever took a message ends it."""
+
+    DONE = "done"
+    FAILED = "failed"
+    LATER = "later"
+    """It goes back to its place in the queue."""
+
+
+class UpdateKind(StrEnum):
+    """What an update tells."""
+
+    REPLY = "reply"
+    SESSION_RESTART = "session_restart"
+    TASK = "task"
+    DEAD_LETTER = "dead_letter"
+    EXPIRED = "expired"
+    MESSAGE = "message"
+    """What was sent to the target, for its chat."""
+
+
+class Refusal(StrEnum):
+    """Why a message is not queued."""
+
+    DUPLICATE = "duplicate"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message in a target's queue."""
+
+    row_id: int
+    id: str
+    target: str
+    seq: int
+    text: str
+    sender: str
+    source: str
+    priority: int
+    reply_to: str | None
+    status: str
+    attempts: int
+    lease_by: str | None
+    lease_until: int | None
+    way: str | None
+    """How it was handed out: by a call, with a hook, or to a managed agent."""
+    outcome: str | None
+    reply: str | None
+    created_at: int
+    expires_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Something that happened at a target."""
+
+    seq: int
+    target: str
+    kind: str
+    message_id: str | None
+    content: str
+    data: dict[str, Any]
+    chat_only: bool
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a target's agent is working on."""
+
+    target: str
+    session_id: str | None
+    current_task: str
+    current_task_id: str | None
+    last_completed_step: str | None
+    pending_messages: tuple[str, ...]
+    updated_at: int
+    decision: str | None
+    """The owner's word after a restart: resume or fresh; None while it was not asked or not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """One incarnation of an agent took the place of another."""
+
+    target: str
+    old: str
+    new: str
+
+    @property
+    def content(self) -> str:
+        """As the seed words it."""
+        return f"⚠️ Agent session restarted. Previous context lost. Session: {self.old} → {self.new}"
+
+
+def fingerprint(text: str) -> str:
+    """What the same text has in common."""
+    return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def restart(target: str, known: str | None, seen: str, *, known_is_alive: bool = False) -> Restart | None:
+    """Whether an agent that is seen now took the place of the one that was known.
+
+    The first one is no restart, nor is the same one after a resume or compaction, nor a second beside a living one.
+    """
+    if known is None or known == seen or known_is_alive:
+        return None
+    return Restart(target, known, seen)

@@ -1,0 +1,185 @@
+"""The bridge over REST: send, follow, and look after what could not be delivered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from holdfast.bridge.letters import Letters
+from holdfast.bridge.model import MAX_TEXT, Priority, Status
+from holdfast.bridge.service import MAX_ID, Bridge
+from holdfast.connections.keys import Scope
+from holdfast.wire.rest import Answer, Asked, Given, Problem, Reply, RestRoute, Told
+from holdfast.wire.rest_fields import Limit
+
+BASE = "/api/bridge"
+
+Target = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="a target's name")]
+MessageId = Annotated[
+    str, Field(pattern=rf"^[!-~]{{1,{MAX_ID}}}$", description=f"1 to {MAX_ID} printable characters without spaces")
+]
+State = Literal["pending", "leased", "done", "failed", "dead", "expired"]
+
+
+class QueuedTold(Told):
+    """Whether the message is queued, and under which id; else why not."""
+
+    queued: bool
+    id: str | None = None
+    target: str | None = None
+    reason: str | None = None
+
+
+class TargetsTold(Told):
+    """Every target's queue, task and session."""
+
+    targets: dict[str, dict[str, Any]]
+
+
+class UpdatesTold(Told):
+    """What happened at a target, the oldest first."""
+
+    updates: list[dict[str, Any]]
+    cursor: str
+    session_restart: dict[str, Any] | None = None
+
+
+class MessagesTold(Told):
+    """Messages, the newest first."""
+
+    messages: list[dict[str, Any]]
+
+
+class RetriedTold(Told):
+    """A message that waits again."""
+
+    id: str
+    target: str
+    status: str
+
+
+class SendBody(Given):
+    """What is sent to whom."""
+
+    target: Annotated[str, Field(min_length=1, max_length=64)]
+    message: Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+    id: MessageId | None = None
+    priority: Literal["normal", "urgent", "stop"] = "normal"
+
+
+class UpdatesPage(Given):
+    """Whose updates, and since when."""
+
+    target: Target
+    since: Annotated[
+        str | None, Field(max_length=64, description="the cursor of the answer before, or a time such as …T12:00:00Z")
+    ] = None
+    limit: Limit = 50
+
+
+class MessagesPage(Given):
+    """Which messages."""
+
+    target: Target | None = None
+    status: State | None = None
+    limit: Limit = 50
+
+
+class OneMessage(Given):
+    """Which message."""
+
+    message_id: MessageId
+
+
+class OfTarget(Given):
+    """Whose message, where several targets have one of that id."""
+
+    target: Target | None = None
+
+
+def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
+    """The routes of the bridge."""
+
+    async def send(asked: Asked) -> Reply:
+        body: SendBody = asked.body
+        sent = await bridge.send(
+            body.target,
+            body.message,
+            message_id=body.id,
+            priority=Priority[body.priority.upper()],
+            sender=asked.key.name if asked.key else "somebody",
+            source="rest",
+        )
+        return Reply(sent)
+
+    async def targets(asked: Asked) -> Reply:
+        return Reply(await bridge.status())
+
+    async def updates(asked: Asked) -> Reply:
+        query: UpdatesPage = asked.query
+        return Reply(await bridge.pull(query.target, query.since, query.limit))
+
+    async def messages(asked: Asked) -> Reply:
+        query: MessagesPage = asked.query
+        status = None if query.status is None else Status(query.status)
+        return Reply({"messages": await letters.listed(query.target, status, query.limit)})
+
+    async def retry(asked: Asked) -> Reply:
+        return Reply(await letters.retry(asked.path.message_id, asked.query.target))
+
+    found = [
+        RestRoute(
+            "POST",
+            f"{BASE}/messages",
+            "send_message",
+            "Queue a message for a target",
+            send,
+            {200: Answer("Whether it is queued, and why not.", QueuedTold)},
+            scope=Scope.ADMIN,
+            body=SendBody,
+        ),
+        RestRoute(
+            "GET",
+            f"{BASE}/messages",
+            "messages",
+            "Messages and what became of them, the newest first",
+            messages,
+            {200: Answer("The messages.", MessagesTold)},
+            query=MessagesPage,
+        ),
+        RestRoute(
+            "POST",
+            f"{BASE}/messages/{{message_id}}/retry",
+            "retry_message",
+            "Let a message that nobody did wait again",
+            retry,
+            {
+                200: Answer("It waits again.", RetriedTold),
+                400: Answer("It waits, is worked on or is done; or several targets have one of that id.", Problem),
+                404: Answer("There is no such message.", Problem),
+            },
+            scope=Scope.ADMIN,
+            path_params=OneMessage,
+            query=OfTarget,
+        ),
+        RestRoute(
+            "GET",
+            f"{BASE}/targets",
+            "targets",
+            "Every target: what waits, what is worked on, by whom",
+            targets,
+            {200: Answer("The targets.", TargetsTold)},
+        ),
+        RestRoute(
+            "GET",
+            f"{BASE}/updates",
+            "updates",
+            "Replies, restarts and task changes of a target, the oldest first",
+            updates,
+            {200: Answer("The updates.", UpdatesTold), 404: Answer("There is no such target.", Problem)},
+            query=UpdatesPage,
+        ),
+    ]
+    return [replace(route, tag="bridge") for route in found]

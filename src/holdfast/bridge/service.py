@@ -1,0 +1,306 @@
+"""Bridge: nothing sent is lost, nothing is done twice unnoticed, and a restart is noticed by everybody who cares."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from holdfast.bridge import queries
+from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
+from holdfast.bridge.model import (
+    LEASE_MS,
+    MAX_TEXT,
+    TTL_MS,
+    Message,
+    Outcome,
+    Priority,
+    Refusal,
+    Restart,
+    Status,
+    Task,
+    Update,
+    UpdateKind,
+)
+from holdfast.bridge.wording import delivered
+from holdfast.caller import Caller
+from holdfast.errors import BadInput
+from holdfast.project import Root, path_of
+from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, once
+from holdfast.store.wakeups import Wakeups
+from holdfast.teams.team import Team
+from holdfast.times import iso, milliseconds
+
+MOST_UPDATES = 100
+MAX_ID = 128
+MAX_FIELD = 2_000
+MAX_LISTED = 100
+LONGEST_WAIT_S = 300
+LONGEST_TTL_MS = 365 * 24 * 3_600_000
+POLL_S = 2.0
+
+Targets = Callable[[], Mapping[str, Team]]
+"""The teams as they are configured now; each is a target."""
+
+
+class Bridge:
+    """The only door to the bridge."""
+
+    def __init__(self, store: Store, targets: Targets) -> None:
+        self._store = store
+        self._targets = targets
+
+    # -- whoever sends ------------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        target: str,
+        text: str,
+        *,
+        message_id: str | None = None,
+        priority: Priority = Priority.NORMAL,
+        sender: str = "somebody",
+        source: str = "mcp",
+        ttl_ms: int = TTL_MS,
+        reply_to: str | None = None,
+        key: CallKey | None = None,
+    ) -> dict[str, Any]:
+        """Queue a message; `queued` false with the reason where it is not."""
+        if target not in self._targets():
+            return {"queued": False, "reason": f"unknown target: {target[:64]}"}
+        if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
+            raise BadInput("message", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
+        for name, value in (("id", message_id), ("reply_to", reply_to)):
+            if value is not None and not _is_id(value):
+                raise BadInput(name, f"must be 1 to {MAX_ID} printable characters without spaces")
+        if not 1_000 <= ttl_ms <= LONGEST_TTL_MS:
+            raise BadInput("ttl_seconds", "must be 1 to 31,536,000")
+
+        def write(tx: Tx) -> dict[str, Any]:
+            made = queries.enqueue(
+                tx,
+                target,
+                text,
+                message_id=message_id,
+                priority=priority,
+                sender=sender,
+                source=source,
+                ttl_ms=ttl_ms,
+                reply_to=reply_to,
+            )
+            if isinstance(made, Refusal):
+                return {"queued": False, "reason": made.value}
+            if self._has_chat(target) and source != "telegram":
+                shown = f"{sender}: {text}"
+                queries.add_update(tx, target, UpdateKind.MESSAGE, shown, made, {}, chat_only=True)
+            return {"queued": True, "id": made, "target": target}
+
+        return await self._store.write(once(key, write))
+
+    async def pull(self, target: str, since: str | None, limit: int = MOST_UPDATES) -> dict[str, Any]:
+        """What happened at a target after a cursor or since a time."""
+        self._known(target)
+        after, at = _since(since)
+
+        def read(tx: Tx) -> list[Update]:
+            return queries.updates(tx, target, after=after, since=at, limit=limit)
+
+        found = await self._store.read(read)
+        restarts = [update for update in found if update.kind == UpdateKind.SESSION_RESTART]
+        reply: dict[str, Any] = {"updates": [update_view(update) for update in found]}
+        if restarts:
+            last = restarts[-1]
+            reply["session_restart"] = {**last.data, "at": iso(last.created_at)}
+        reply["cursor"] = str(found[-1].seq if found else after)
+        return reply
+
+    async def status(self) -> dict[str, Any]:
+        """Every target: what waits, what is worked on, by whom, and when they were last heard of."""
+        names = list(self._targets())
+
+        def read(tx: Tx) -> dict[str, Any]:
+            return {name: _target_view(tx, name) for name in names}
+
+        return {"targets": await self._store.read(read)}
+
+    # -- whoever works ------------------------------------------------------------------------------------------------
+
+    async def take(
+        self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None
+    ) -> dict[str, Any]:
+        """Lease the next message for the caller; waits for one as long as it is asked to."""
+        name = self._target(caller, target)
+        if not 0 <= wait_s <= LONGEST_WAIT_S:
+            raise BadInput("wait_seconds", f"must be 0 to {LONGEST_WAIT_S}")
+        by = taker(caller)
+        deadline = time.monotonic() + wait_s
+
+        def write(tx: Tx) -> dict[str, Any]:
+            tx.lock(f"bridge:{name}")
+            # While something is out only a STOP is handed out; else whoever asks again still has what they had.
+            taken = queries.take(tx, name, by, "call", LEASE_MS) or next(iter(queries.leased(tx, name, by)), None)
+            return message_view(taken, waiting=queries.waiting(tx, name)) if taken else {}
+
+        found = await self._store.write(write)
+        if not found and wait_s:
+            with Wakeups(self._store) as news:
+                while not (found := await self._store.write(write)) and (left := deadline - time.monotonic()) > 0:
+                    await news.wait(min(left, POLL_S))
+                    news.clear()
+        return {"target": name, **(found or {"message": f"Nothing waits for {name}."})}
+
+    async def finish(self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
+        """End a message that the caller took; ending it again in the same way changes nothing."""
+        if reply is not None and (len(reply) > MAX_TEXT or "\0" in reply):
+            raise BadInput("reply", f"must be at most {MAX_TEXT} characters without NUL bytes")
+        return await self._store.write(lambda tx: self._finish(tx, taker(caller), message_id, outcome, reply))
+
+    def _finish(self, tx: Tx, by: str, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
+        message = queries.find(tx, message_id, by)
+        if message is None:
+            raise UnknownMessage(f"There is no message {message_id[:64]}.", recovery="queue_status shows the targets.")
+        if tx.engine == "postgres":  # where another transaction may have changed it before this one got the lock
+            tx.lock(f"bridge:{message.target}")
+            message = queries.find(tx, message_id, by) or message
+        if Status(message.status).over and message.lease_by == by and message.outcome == outcome.value:
+            return {"id": message.id, "status": message.status, "repeated": True}
+        if message.status != Status.LEASED or message.lease_by != by:
+            whose = "was finished" if Status(message.status).over else "is not with you any more"
+            raise NotYours(
+                f"Message {message.id} {whose} (it is {message.status}).", recovery="take_message gives you the next."
+            )
+        status = queries.finish(tx, message, outcome, reply)
+        return {"id": message.id, "status": status.value, "waiting": queries.waiting(tx, message.target)}
+
+    async def save_task(
+        self,
+        caller: Caller,
+        target: str | None,
+        current_task: str,
+        *,
+        current_task_id: str | None,
+        last_completed_step: str | None,
+        pending_messages: list[str],
+    ) -> dict[str, Any]:
+        """Keep what the caller is working on, for whoever comes after it."""
+        name = self._target(caller, target)
+        for field, value in (("current_task", current_task), ("last_completed_step", last_completed_step or "-")):
+            if not 0 < len(value) <= MAX_FIELD:
+                raise BadInput(field, f"must be 1 to {MAX_FIELD} characters")
+        if len(pending_messages) > MAX_LISTED or any(len(one) > MAX_ID for one in pending_messages):
+            raise BadInput("pending_messages", f"must be at most {MAX_LISTED} ids")
+        saved = Task(
+            target=name,
+            session_id=caller.agent_session,
+            current_task=current_task,
+            current_task_id=current_task_id,
+            last_completed_step=last_completed_step,
+            pending_messages=tuple(pending_messages),
+            updated_at=0,
+            decision=None,
+        )
+        changed = await self._store.write(lambda tx: queries.save_task(tx, saved))
+        return {"target": name, "saved": True, "changed": changed}
+
+    # -- who is at work -----------------------------------------------------------------------------------------------
+
+    async def seen(
+        self, target: str, session_id: str, source: str, *, known_is_alive: bool = False
+    ) -> tuple[Restart | None, Task | None]:
+        """An agent of the target was heard of; the restart that is, and the task it may resume."""
+
+        def write(tx: Tx) -> tuple[Restart | None, Task | None]:
+            found = queries.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
+            return found, queries.task(tx, target) if found else None
+
+        return await self._store.write(write)
+
+    async def sweep(self) -> None:
+        """Messages that nobody took in time end."""
+        while await self._store.write(queries.expire_old):
+            pass
+
+    def at(self, root: Root | None) -> str | None:
+        """The target in whose project a root is."""
+        path = path_of(root.uri) if root else None
+        return next((name for name, team in self._targets().items() if team.project.resolve() == path), None)
+
+    def applies_to(self, root: Root | None) -> bool:
+        """Whether a project is a target's."""
+        return self.at(root) is not None
+
+    def _target(self, caller: Caller, target: str | None) -> str:
+        if target is not None:
+            self._known(target)
+            return target
+        found = self.at(caller.root)
+        if found is None:
+            raise BadInput("target", "is needed: you are in no target's project", recovery="queue_status lists them.")
+        return found
+
+    def _known(self, target: str) -> None:
+        if target not in self._targets():
+            raise UnknownTarget(f"unknown target: {target[:64]}", recovery="queue_status lists them.")
+
+    def _has_chat(self, target: str) -> bool:
+        team = self._targets().get(target)
+        return team is not None and team.chat is not None
+
+
+def taker(caller: Caller) -> str:
+    """Whose a leased message is: the agent's session where it has one, so that hooks and calls are the same."""
+    return f"session:{caller.agent_session}" if caller.agent_session else caller.identity or "somebody"
+
+
+def message_view(message: Message, *, waiting: int) -> dict[str, Any]:
+    """A message as its taker gets it."""
+    view: dict[str, Any] = {
+        "id": message.id,
+        "priority": Priority(message.priority).word,
+        "from": message.sender,
+        "text": delivered(message, waiting=waiting),
+        "attempt": message.attempts,
+        "waiting": waiting,
+        "reply_to": message.reply_to,
+    }
+    return {name: value for name, value in view.items() if value is not None}
+
+
+def update_view(update: Update) -> dict[str, Any]:
+    """An update in the seed's shape."""
+    return {
+        "message_id": update.message_id,
+        "content": update.content,
+        "created_at": iso(update.created_at),
+        "type": update.kind,
+    }
+
+
+def _target_view(tx: Tx, name: str) -> dict[str, Any]:
+    working = queries.leased(tx, name)
+    task, seen_at = queries.task(tx, name), queries.last_seen(tx, name)
+    view = {
+        "pending": queries.waiting(tx, name),
+        "in_progress": len(working),
+        "current_task": task.current_task if task else (working[0].text[:200] if working else None),
+        "session_id": queries.incarnation(tx, name),
+        "last_seen": None if seen_at is None else iso(seen_at),
+        "dead_letters": queries.count(tx, name, Status.DEAD) or None,
+    }
+    return {key: value for key, value in view.items() if value is not None}
+
+
+def _is_id(text: str) -> bool:
+    return 0 < len(text) <= MAX_ID and text.isprintable() and " " not in text
+
+
+def _since(since: str | None) -> tuple[int, int | None]:
+    if since is None:
+        return 0, None
+    if since.isascii() and since.isdigit() and len(since) <= 18:
+        return int(since), None
+    try:
+        return 0, milliseconds(since)
+    except ValueError as error:
+        raise BadInput("since", f"must be a cursor from pull_updates, or {error}") from error

@@ -1,0 +1,132 @@
+"""The files in which an agent without hooks says which session it is in, and what it is working on.
+
+Another program writes them, at any time and not in one step. What cannot be read now says nothing: that a file is
+missing, cut off or no file at all is never a sign that its agent is gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_BYTES = 64 * 1024
+MAX_ID = 128
+MAX_FIELD = 2_000
+MAX_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFile:
+    """Which session an agent says it is in."""
+
+    id: str
+    started_at: str | None = None
+    """As it stands there."""
+    chat_id: str | None = None
+    project: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """What an agent says it is working on."""
+
+    current_task: str
+    session_id: str | None = None
+    current_task_id: str | None = None
+    last_completed_step: str | None = None
+    pending_messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A file's content, and when it was last written."""
+
+    content: bytes
+    at: int
+    """Milliseconds since the epoch."""
+
+
+def read_small(path: Path) -> Written | None:
+    """A regular file of a bearable size; None for anything else, and where it cannot be read now."""
+    try:
+        # A link could lead anywhere, and a pipe would keep its reader waiting.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode):
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return Written(content, about.st_mtime_ns // 1_000_000) if len(content) <= MAX_BYTES else None
+
+
+def session_in(content: bytes) -> SessionFile | None:
+    """The session that a file's content names, as `id` or `session_id`."""
+    said = _members(content)
+    found = _id(said.get("id")) or _id(said.get("session_id"))
+    if found is None:
+        return None
+    return SessionFile(
+        found, _text(said.get("started_at")), _number_or_id(said.get("chat_id")), _text(said.get("project"))
+    )
+
+
+def state_in(content: bytes) -> StateFile | None:
+    """The task that a file's content names; None where it names none."""
+    said = _members(content)
+    task = _text(said.get("current_task"))
+    if task is None:
+        return None
+    pending = said.get("pending_messages")
+    listed = (_id(one) for one in pending[:MAX_LISTED]) if isinstance(pending, list) else ()
+    return StateFile(
+        current_task=task,
+        session_id=_id(said.get("session_id")),
+        current_task_id=_id(said.get("current_task_id")),
+        last_completed_step=_step(said.get("last_completed_step")),
+        pending_messages=tuple(one for one in listed if one is not None),
+    )
+
+
+def _members(content: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _id(value: object) -> str | None:
+    fits = isinstance(value, str) and 0 < len(value) <= MAX_ID and value.isprintable() and " " not in value
+    return str(value) if fits else None
+
+
+def _number_or_id(value: object) -> str | None:
+    """A chat's id is a number, which some write as text."""
+    return _id(str(value) if _is_number(value) else value)
+
+
+def _step(value: object) -> str | None:
+    return _text(str(value) if _is_number(value) else value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18
+
+
+def _text(value: object) -> str | None:
+    """Text that a store takes and an agent can be shown; cut where it is too long."""
+    if not isinstance(value, str):
+        return None
+    plain = "".join(char if char.isprintable() or char in "\n\t" else " " for char in value[:MAX_FIELD]).strip()
+    return plain or None

@@ -1,0 +1,85 @@
+"""`holdfast bridge init`: the hooks through which a project's live agent gets its messages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast import claude_settings
+from holdfast.cli.common import add_home, settings_of
+from holdfast.config import Settings, read_settings
+from holdfast.errors import BadInput
+from holdfast.git_place import git_answer, keep_out_of_git
+from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.team import Delivery, Team
+
+
+def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    init = verbs.add_parser("init", help="install the hooks that bring messages to a project's live agent")
+    init.add_argument("directory", metavar="DIR", nargs="?", default=".", help="a team's project (default: here)")
+    init.add_argument("--remove", action="store_true", help="take the hooks out again")
+    init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
+    add_home(init)
+    init.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Install the hooks in a project, or take them out."""
+    project = Path(os.path.realpath(Path(options.directory).expanduser()))
+    if not project.is_dir():
+        raise BadInput("DIR", f"{options.directory} is not a directory")
+    settings = settings_of(options)
+    hooks = claude_settings.PURPOSES["bridge"]
+    if options.remove:
+        _apply(claude_settings.removed(project, hooks), options)
+        return 0
+    _apply(claude_settings.installed(project, hooks, home=_other_home(settings)), options)
+    top = git_answer(project, "rev-parse", "--show-toplevel")
+    if top and not options.dry_run:
+        # The hooks' command is this machine's own.
+        keep_out_of_git(project, (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix())
+    _warn(project, settings)
+    return 0
+
+
+def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
+    if not change.needed:
+        print(f"The hooks in {change.path} are as they should be.")
+        return
+    print(f"{'Would change' if options.dry_run else 'Changing'} {change.path}:\n\n{change.diff()}")
+    if not options.dry_run:
+        change.write()
+
+
+def _warn(project: Path, settings: Settings) -> None:
+    """Say what keeps messages from coming; the hooks themselves are in order."""
+    roster = RosterFile(settings.home)
+    team = _at_home(project, roster.roster.teams.values())
+    if team is None:
+        print(
+            f"warning: no team of {roster.path} has its project here, so nothing will come."
+            f" `holdfast teams add NAME --project {project}` makes it one.",
+            file=sys.stderr,
+        )
+    elif team.delivery is Delivery.RUN:
+        print(
+            f'warning: {roster.path} has "delivery": "run" for {team.name}, so nothing will come with these hooks.',
+            file=sys.stderr,
+        )
+    else:
+        print(f"Messages for {team.name} come to the agent that works here.")
+
+
+def _at_home(project: Path, teams: Iterable[Team]) -> Team | None:
+    """The team whose project this is, or has this inside it."""
+    homes = {Path(os.path.realpath(team.project)): team for team in teams}
+    return next((homes[folder] for folder in (project, *project.parents) if folder in homes), None)
+
+
+def _other_home(settings: Settings) -> str | None:
+    """The data directory, where a hook would not find it by itself."""
+    return None if settings.home == read_settings({}).home else str(settings.home)

@@ -1,0 +1,191 @@
+"""Messages for the real Claude Code, with the bridge's hooks installed in its project: it never asks for one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.agents.claude_code import CLAUDE, ClaudeRun, run_claude
+from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
+from tests.installation import Installation, wait_until
+
+from holdfast.claude_settings import PURPOSES, installed
+
+OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+
+class Homelab:
+    """A target with its project, and its owner's phone."""
+
+    def __init__(self, holdfast: Installation, project: Path) -> None:
+        self.holdfast = holdfast
+        self.project = project
+        project.mkdir()
+        holdfast.home.joinpath("teams.json").write_text(json.dumps({"teams": {"homelab": {"project": str(project)}}}))
+        installed(project, PURPOSES["bridge"], home=str(holdfast.home)).write()
+
+    def send(self, message: str, *options: str) -> str:
+        """Send a message; its id."""
+        sent = self.holdfast.run("send", "homelab", message, *options)
+        assert sent.returncode == 0, sent.stderr
+        return sent.stdout.strip().rpartition(" as ")[2].rstrip(".")
+
+    def updates(self, kind: str) -> list[dict[str, Any]]:
+        pulled = self.holdfast.run("pull", "homelab", "--json")
+        return [one for one in json.loads(pulled.stdout)["updates"] if one["type"] == kind]
+
+    def replies(self) -> dict[str, str]:
+        return {one["message_id"]: one["content"] for one in self.updates("reply")}
+
+    def work(self, script: Script, session: str = OLD) -> tuple[ClaudeRun, list[Request]]:
+        """Claude Code is given a prompt here, and works to its end."""
+        with ScriptedModel(script) as model:
+            run = run_claude(
+                model,
+                self.project,
+                "Mend the fence.",
+                home=self.project.parent / "claude",
+                session_id=session,
+                mcp_config=self.holdfast.mcp_config(),
+                allowed_tools=["mcp__holdfast", "Bash", "Agent"],
+            )
+        return run, model.requests
+
+    def kill_agent(self) -> None:
+        """End Claude Code as a crash does: no hook is called any more."""
+        agents = [process for process in psutil.process_iter() if _is_claude_in(process, self.project)]
+        for process in agents:
+            os.kill(process.pid, signal.SIGKILL)
+        assert agents
+
+
+def _is_claude_in(process: psutil.Process, project: Path) -> bool:
+    try:
+        return process.cmdline()[:1] == [str(CLAUDE)] and process.cwd() == str(project.resolve())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+@pytest.fixture
+def homelab(holdfast: Installation, tmp_path: Path) -> Homelab:
+    return Homelab(holdfast, tmp_path / "homelab")
+
+
+def bash(command: str) -> Reply:
+    return tool_use("Bash", {"command": command, "description": "as told"})
+
+
+def test_a_message_sent_while_the_agent_works_arrives_at_the_end_of_its_turn(homelab: Homelab) -> None:
+    sent: list[str] = []
+
+    def at_work(request: Request) -> Reply:
+        sent.extend([homelab.send("Fix the DNS record"), homelab.send("Update the backend")])
+        return bash("echo mending")
+
+    script = steps(
+        at_work, text("The fence is mended."), text("The record is fixed."), text("The backend is up to date.")
+    )
+    run, requests = homelab.work(script)
+
+    assert run.result == "The backend is up to date."
+    assert not any("Fix the DNS record" in request.text for request in requests[:2])
+    assert f"Message {sent[0]}" in requests[2].user_turns[-1] and "Fix the DNS record" in requests[2].user_turns[-1]
+    assert "Update the backend" in requests[3].user_turns[-1]
+    assert "handed out before" not in requests[3].text
+    assert homelab.replies() == {sent[0]: "The record is fixed.", sent[1]: "The backend is up to date."}
+
+
+def test_a_message_that_waits_comes_with_the_prompt_and_an_urgent_one_after_a_tool(homelab: Homelab) -> None:
+    first = homelab.send("Fix the DNS record")
+    urgent: list[str] = []
+
+    def finishing(request: Request) -> Reply:
+        assert f"Message {first}" in request.text
+        return tool_use("mcp__holdfast__finish_message", {"id": first, "outcome": "done", "reply": "It is fixed."})
+
+    def hurrying(request: Request) -> Reply:
+        urgent.append(homelab.send("It burns", "--urgent"))
+        return bash("echo working")
+
+    run, requests = homelab.work(steps(finishing, hurrying, text("The fire is out.")))
+    assert not run.is_error, (run.ending, run.stderr)
+    assert f"Message {urgent[0]}" in requests[2].text
+    assert homelab.replies() == {first: "It is fixed.", urgent[0]: "The fire is out."}
+
+
+def test_a_stop_halts_the_next_tool_and_the_turn(homelab: Homelab) -> None:
+    waiting: list[str] = []
+
+    def at_work(request: Request) -> Reply:
+        waiting.append(homelab.send("STOP, you are cutting the cable", "--stop"))
+        homelab.send("Something for later")
+        return bash("touch cut")
+
+    run, requests = homelab.work(steps(at_work, bash("touch cut again"), text("I have stopped.")))
+    for request in requests[1:]:
+        (result,) = request.tool_results
+        assert result.is_error and "cutting the cable" in result.text
+    assert run.result == "I have stopped."
+    assert not (homelab.project / "cut").exists()
+    assert homelab.replies() == {waiting[0]: "I have stopped."}
+
+
+def test_a_stop_halts_a_subagent_and_is_answered_by_its_agent(homelab: Homelab) -> None:
+    sent: list[str] = []
+
+    def in_the_subagent(request: Request) -> Reply:
+        sent.append(homelab.send("STOP, you are cutting the cable", "--stop"))
+        return bash("touch cut")
+
+    errand = {"description": "Cut", "prompt": "Cut the wire.", "run_in_background": False}
+    script = steps(tool_use("Agent", errand), in_the_subagent, text("I may not."), text("All of us have stopped."))
+    run, requests = homelab.work(script)
+
+    assert "Cut the wire." in requests[1].user_turns[-1]
+    (denied,) = requests[2].tool_results
+    assert denied.is_error and "cutting the cable" in denied.text
+    assert run.result == "All of us have stopped."
+    assert not (homelab.project / "cut").exists()
+    assert homelab.replies() == {sent[0]: "All of us have stopped."}
+
+
+def test_an_agent_that_was_killed_is_told_its_task_and_asked_whether_to_resume(homelab: Homelab) -> None:
+    sent = homelab.send("Fix the DNS record")
+
+    def killed(request: Request) -> Reply:
+        homelab.kill_agent()
+        return text("Nobody hears this.")
+
+    task = {"current_task": "Fix the DNS record", "current_task_id": sent, "last_completed_step": 2}
+    run, _ = homelab.work(steps(tool_use("mcp__holdfast__save_task", task), killed))
+    assert run.exit_code == -signal.SIGKILL
+
+    again, (first, *_) = homelab.work(steps(text("[Session restarted.] Resume or start fresh?")), session=NEW)
+    assert not again.is_error, (again.ending, again.stderr)
+    assert "was working on: Fix the DNS record" in first.text and "step was 2" in first.text
+    assert "Resume or start fresh?" in first.text
+    assert f"Message {sent}" in first.text and "handed out before" in first.text
+    (restart,) = homelab.updates("session_restart")
+    assert restart["content"].endswith(f"Session: {OLD} → {NEW}")
+    assert [one["content"] for one in homelab.updates("task")] == ["Fix the DNS record (step 2)"]
+    assert homelab.replies() == {sent: "[Session restarted.] Resume or start fresh?"}
+
+
+def test_a_turn_that_outlives_a_daemon_still_ends_its_message(homelab: Homelab) -> None:
+    sent = homelab.send("Fix the DNS record")
+
+    def without_daemon(request: Request) -> Reply:
+        assert f"Message {sent}" in request.text
+        killed = homelab.holdfast.kill_daemon()
+        wait_until(lambda: homelab.holdfast.daemon() not in (None, killed), "the relay has started another")
+        return text("The record is fixed.")
+
+    run, _ = homelab.work(steps(without_daemon))
+    assert not run.is_error, (run.ending, run.stderr)
+    assert homelab.replies() == {sent: "The record is fixed."}
+    assert homelab.updates("session_restart") == []

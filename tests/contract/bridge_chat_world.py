@@ -1,0 +1,182 @@
+"""Chats on a store, a scripted Bot API, and a receiver of signed webhooks, for the tests of all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.bot_api import OWNER, TOKEN, BotApi, Kind, bot_api
+from tests.contract.conftest import Place
+
+from holdfast.bridge import queries
+from holdfast.bridge.chat.intake import Account, Answers, Intake
+from holdfast.bridge.chat.lease import Lease
+from holdfast.bridge.chat.permissions import PermissionDesk
+from holdfast.bridge.chat.polling import Poller
+from holdfast.bridge.chat.sender import Sender
+from holdfast.bridge.chat.telegram import Telegram
+from holdfast.bridge.chat.webhook_out import DELIVERY, SIGNATURE, TIMESTAMP, genuine
+from holdfast.bridge.model import UpdateKind
+from holdfast.store import Row, Store, Tx
+from holdfast.teams.permissions import Permissions
+from holdfast.teams.team import Chat, Team
+
+SECRET = "a secret of the webhook"  # noqa: S105
+FAST = (1000, 1.0)
+PATIENCE_S = 60.0
+
+T = TypeVar("T")
+
+
+def target(name: str, chat: str, *, topic: int | None = None, users: tuple[int, ...] = (OWNER,)) -> Team:
+    return Team(name, Path("/nowhere"), chat=Chat(chat, topic, users))
+
+
+TEAMS = {
+    "homelab": target("homelab", "-100"),
+    "felt": target("felt", "-200", topic=5),
+    "sentry": target("sentry", "-200", topic=6),
+    "quiet": Team("quiet", Path("/nowhere")),
+}
+
+
+async def eventually(seen: Callable[[], Any]) -> None:
+    """Wait until something shows; a slow machine is no failure."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not seen():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.01)
+
+
+async def came(look: Callable[[], Awaitable[T]]) -> T:
+    """What a look shows, as soon as it shows anything."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := await look()):
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.01)
+    return found
+
+
+class World:
+    """One daemon's chats."""
+
+    def __init__(self, store: Store, api: BotApi, holder: str = "one", teams: dict[str, Team] | None = None) -> None:
+        self.store = store
+        self.api = api
+        self.teams = dict(TEAMS) if teams is None else teams
+        self.now = 0.0
+        self.telegram = Telegram(TOKEN, api=api.url, per_chat=FAST, per_group=FAST)
+        self.permissions = Permissions(store)
+        self.desk = PermissionDesk(store, self.permissions, lambda: self.teams)
+        account = Account("telegram", self.telegram.account, lambda: self.telegram.username)
+        answers = Answers(self.telegram.answer_press, self.telegram.refuse)
+        self.intake = Intake(store, account, lambda: self.teams, self.desk, answers, lambda: self.now)
+        lease = Lease(store, "telegram:poll", self.telegram.account, holder)
+        self.poller = Poller(self.telegram, self.intake, lease, self.nap)
+        self.sender = Sender(store, self.telegram, lambda: self.teams, holder)
+
+    async def nap(self, seconds: float) -> None:
+        """A pause that no test has to sit out."""
+        await asyncio.sleep(0)
+
+    async def poll(self, offset: int | None = None) -> int | None:
+        """Ask for updates once."""
+        return await self.poller.step(offset)
+
+    async def tell(self, target: str, *contents: str, kind: UpdateKind = UpdateKind.REPLY) -> None:
+        """Something happens at a target."""
+
+        def write(tx: Tx) -> None:
+            for content in contents:
+                queries.add_update(tx, target, kind, content, None, {})
+
+        await self.store.write(write)
+
+    async def rows(self, sql: str, **params: Any) -> list[Row]:
+        return await self.store.read(lambda tx: tx.all(sql, **params))
+
+    async def queued(self, target: str) -> list[str]:
+        """The texts that were queued for a target, in order."""
+        sql = "SELECT text FROM bridge_messages WHERE target = :target ORDER BY seq"
+        return [row["text"] for row in await self.rows(sql, target=target)]
+
+
+@asynccontextmanager
+async def world(place: Place, **more: Any) -> AsyncIterator[World]:
+    """Chats on a fresh store with a Bot API of their own."""
+    store = place.open()
+    try:
+        async with bot_api() as api:
+            made = World(store, api, **more)
+            try:
+                yield made
+            finally:
+                await made.telegram.close()
+    finally:
+        await store.close()
+
+
+@dataclass
+class Receiver:
+    """Somebody who receives signed webhooks, and misbehaves when told to."""
+
+    port: int = 0
+    faults: list[Kind] = field(default_factory=list)
+    received: list[dict[str, Any]] = field(default_factory=list)
+    deliveries: list[str] = field(default_factory=list)
+    """The ids of all attempts, also of those that failed."""
+    forged: int = 0
+    open: int = 0
+    """Connections at present."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/hook"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.open += 1
+        try:
+            while await self._exchange(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self.open -= 1
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+        body = await reader.readexactly(int(headers["content-length"]))
+        if not genuine(SECRET, headers[TIMESTAMP.lower()], body, headers[SIGNATURE.lower()]):
+            self.forged += 1
+        self.deliveries.append(headers[DELIVERY.lower()])
+        fault = self.faults.pop(0) if self.faults else None
+        if fault is Kind.LOST:
+            return False
+        status = {Kind.FLOOD: 429, Kind.ERROR: 502, Kind.REFUSED: 422}.get(fault or Kind.SLOW, 200)
+        if status == 200:
+            self.received.append(json.loads(body))
+        more = "Retry-After: 3\r\n" if fault is Kind.FLOOD else ""
+        answer = f"HTTP/1.1 {status} X\r\n{more}Content-Length: 2\r\n\r\nok".encode()
+        writer.write(answer[:-12] if fault is Kind.CUT else answer)
+        await writer.drain()
+        return fault is not Kind.CUT
+
+
+@asynccontextmanager
+async def receiver() -> AsyncIterator[Receiver]:
+    """A receiver for as long as the block lasts."""
+    made = Receiver()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.port = server.sockets[0].getsockname()[1]
+    try:
+        yield made
+    finally:
+        server.close()

@@ -1,0 +1,199 @@
+"""What the owner can order from a chat: work with its priority, commands, decisions and permissions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.contract.bridge_chat_world import World, came, world
+from tests.contract.conftest import Place
+
+from holdfast.bridge import queries
+from holdfast.bridge.chat.wording import question
+from holdfast.bridge.model import LEASE_MS, MAX_PENDING, Outcome, Priority, Task
+from holdfast.store import Tx
+
+pytestmark = pytest.mark.anyio
+
+STRANGER = 666
+
+
+async def said(one: World, text: str, **more: Any) -> str:
+    """What the chat answers to a text."""
+    before = len(one.api.sent)
+    one.api.write(text, **more)
+    await one.poll()
+    await one.sender.drain()
+    return "\n".join(sent.text for sent in one.api.sent[before:])
+
+
+async def saved_task(one: World, target: str = "homelab") -> None:
+    def write(tx: Tx) -> None:
+        queries.seen(tx, target, "abc-123", "hook")
+        queries.save_task(tx, Task(target, "abc-123", "Fix DNS", None, "2", (), 0, None))
+        queries.seen(tx, target, "def-456", "hook")
+
+    await one.store.write(write)
+
+
+async def decision(one: World, target: str = "homelab") -> str | None:
+    found = await one.store.read(lambda tx: queries.task(tx, target))
+    return found.decision if found else None
+
+
+async def test_the_first_word_decides_the_priority(place: Place) -> None:
+    async with world(place) as one:
+        for text in ("later", "urgent: now", "Stop!"):
+            one.api.write(text)
+        await one.poll()
+        rows = await one.rows("SELECT text, priority FROM bridge_messages ORDER BY seq")
+        assert [(row["text"], row["priority"]) for row in rows] == [("later", 0), ("urgent: now", 1), ("Stop!", 2)]
+
+
+async def test_an_answer_an_edit_and_an_attachment_arrive_as_text(place: Place) -> None:
+    async with world(place) as one:
+        first = one.api.write("restart the server")
+        one.api.write("which one?", reply_to_message={"message_id": first, "text": "restart the server"})
+        one.api.edit(first, "restart the web server")
+        one.api.write("", photo=[{"file_id": "x"}], caption="the screen")
+        await one.poll()
+        assert await one.queued("homelab") == [
+            "restart the server",
+            '[In reply to: "restart the server"]\nwhich one?',
+            "[Edited; it takes the place of what was written before.]\nrestart the web server",
+            "[photo]\nthe screen",
+        ]
+        rows = await one.rows("SELECT id, reply_to FROM bridge_messages ORDER BY seq")
+        assert rows[1]["reply_to"] == rows[0]["id"]
+
+
+async def test_the_reply_of_the_agent_answers_the_very_message(place: Place) -> None:
+    async with world(place) as one:
+        number = one.api.write("do it")
+        await one.poll()
+
+        def work(tx: Tx) -> None:
+            taken = queries.take(tx, "homelab", "agent", "call", LEASE_MS)
+            assert taken is not None
+            queries.finish(tx, taken, Outcome.DONE, "done it")
+
+        await one.store.write(work)
+        await one.sender.drain()
+        assert [(sent.text, sent.reply_to) for sent in one.api.sent] == [("done it", number)]
+
+
+async def test_a_full_queue_is_told_and_nothing_is_dropped_in_silence(sqlite_place: Place) -> None:
+    async with world(sqlite_place) as one:
+
+        def fill(tx: Tx) -> None:
+            for number in range(MAX_PENDING):
+                queries.enqueue(
+                    tx,
+                    "homelab",
+                    str(number),
+                    message_id=str(number),
+                    priority=Priority.NORMAL,
+                    sender="x",
+                    source="mcp",
+                    ttl_ms=10**9,
+                    reply_to=None,
+                )
+
+        await one.store.write(fill)
+        assert "queue is full" in await said(one, "one more")
+
+
+async def test_status_and_queue_tell_what_goes_on(place: Place) -> None:
+    async with world(place) as one:
+        await saved_task(one)
+        await one.sender.drain()
+        one.api.write("first job")
+        one.api.write("urgent: second job")
+        await one.poll()
+        await one.sender.drain()
+        status = await said(one, "/status")
+        for part in ("homelab", "Fix DNS (step 2)", "Waiting: 2", "def-456"):
+            assert part in status
+        waiting = await said(one, "/queue@holdfast_bot")
+        assert waiting.index("second job") < waiting.index("first job")
+        assert "/approve" in await said(one, "/help")
+        assert "There is no command /stpo" in await said(one, "/stpo")
+        assert await said(one, "/status@another_bot") == ""
+
+
+async def test_stop_is_queued_before_everything_else(place: Place) -> None:
+    async with world(place) as one:
+        one.api.write("work")
+        assert "STOP is queued" in await said(one, "/stop the deploy")
+        (first, *_) = await one.store.read(lambda tx: queries.pending(tx, "homelab", 5))
+        assert (first.text, first.priority) == ("STOP the deploy", Priority.STOP)
+
+
+@pytest.mark.parametrize(("order", "word"), [("/resume", "resume"), ("/new", "fresh")])
+async def test_the_owner_decides_whether_to_resume(place: Place, order: str, word: str) -> None:
+    async with world(place) as one:
+        assert "no saved task" in await said(one, order)
+        await saved_task(one)
+        await said(one, order)
+        assert await decision(one) == word
+        assert "Fix DNS" in (await one.queued("homelab"))[0]
+
+
+async def test_the_button_below_a_restart_decides_and_one_from_an_earlier_restart_does_not(place: Place) -> None:
+    async with world(place) as one:
+        await saved_task(one)
+        await one.sender.drain()
+        actions = dict(one.api.sent[-1].buttons)
+        old = one.api.press(f"resume:{question('abc-123')}")
+        await one.poll()
+        assert await decision(one) is None
+        press = one.api.press(actions["Start fresh"])
+        await one.poll(None)
+        assert await decision(one) == "fresh"
+        assert [number for number, _ in one.api.answered] == [old, press]
+        assert "earlier restart" in one.api.answered[0][1]
+
+
+# -- permissions ------------------------------------------------------------------------------------------------------
+
+
+async def asked(one: World, team: str) -> tuple[str, asyncio.Task[bool]]:
+    """A managed agent asks for permission."""
+    waiting = asyncio.create_task(one.permissions.request("ask-1", team, "Bash", {"command": "rm -r build"}))
+    (found,) = await came(one.permissions.open)
+    return str(found["id"]), waiting
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("way", ["button", "command"])
+async def test_a_permission_is_shown_once_and_answered_from_the_phone(place: Place, allowed: bool, way: str) -> None:
+    async with world(place) as one:
+        request, waiting = await asked(one, "homelab")
+        await one.desk.show()
+        await one.desk.show()
+        await one.sender.drain()
+        (shown,) = one.api.sent
+        assert "rm -r build" in shown.text
+        assert not shown.silent
+        actions = dict(shown.buttons)
+        if way == "button":
+            one.api.press(actions["Approve" if allowed else "Deny"])
+        else:
+            one.api.write(f"/{'approve' if allowed else 'deny'} {request}")
+        await one.poll()
+        assert await waiting is allowed
+        await one.sender.drain()
+        assert one.api.sent[-1].text == f"{'Approved' if allowed else 'Denied'}: Bash"
+
+
+async def test_a_permission_is_not_decided_from_another_teams_chat_nor_by_a_stranger(place: Place) -> None:
+    async with world(place) as one:
+        request, waiting = await asked(one, "homelab")
+        one.api.write(f"/approve {request}", chat=-200, topic=5)
+        one.api.press(f"approve:{request}", user=STRANGER)
+        await one.poll()
+        assert [row["id"] for row in await one.permissions.open()] == [request]
+        await one.permissions.decide(request, False)
+        assert await waiting is False
+        assert "Nobody here waits" in await said(one, f"/approve {request}")

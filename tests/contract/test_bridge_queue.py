@@ -1,0 +1,245 @@
+"""The queue on both engines: order, priorities, duplicates, leases, dead letters, restarts, tasks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.conftest import Place
+
+from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
+from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, MAX_PENDING, SAME_TEXT_MS, TTL_MS, Outcome, Priority
+from holdfast.bridge.service import Bridge
+from holdfast.caller import Caller, Era, Transport
+from holdfast.errors import BadInput
+from holdfast.project import RootSource, locate
+from holdfast.teams.team import Team
+
+pytestmark = pytest.mark.anyio
+
+TARGETS = ("homelab", "felt", "sentry")
+
+
+def agent(session: str, at: Path | None = None) -> Caller:
+    """An agent with a session of its own, in a project."""
+    root = locate(str(at), RootSource.DIRECTORY) if at else None
+    return Caller(Transport.RELAY, Era.LEGACY, f"agent:{session}", agent_session=session, root=root)
+
+
+ME, OTHER = agent("me"), agent("other")
+
+
+@asynccontextmanager
+async def _bridge(place: Place) -> AsyncIterator[Bridge]:
+    store = place.open()
+    teams = {name: Team(name, place.home / name) for name in TARGETS}
+    for team in teams.values():
+        team.project.mkdir(exist_ok=True)
+    try:
+        yield Bridge(store, lambda: teams)
+    finally:
+        await store.close()
+
+
+async def _take(bridge: Bridge, target: str = "homelab", by: Caller = ME) -> dict[str, Any]:
+    return await bridge.take(by, target)
+
+
+async def _texts(bridge: Bridge, target: str) -> list[str]:
+    found = []
+    while "id" in (taken := await _take(bridge, target)):
+        found.append(taken["text"].split("\n\n")[1])
+        await bridge.finish(ME, taken["id"], Outcome.DONE, None)
+    return found
+
+
+async def test_messages_of_one_target_never_appear_in_another(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        for target in TARGETS:
+            for number in range(3):
+                sent = await bridge.send(target, f"{target} {number}")
+                assert (sent["queued"], sent["target"]) == (True, target)
+        for target in TARGETS:
+            assert await _texts(bridge, target) == [f"{target} {number}" for number in range(3)]
+
+
+async def test_urgent_goes_first_and_stop_before_everything(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        await bridge.send("homelab", "first")
+        await bridge.send("homelab", "second")
+        await bridge.send("homelab", "hurry", priority=Priority.URGENT)
+        await bridge.send("homelab", "halt", priority=Priority.STOP)
+        assert await _texts(bridge, "homelab") == ["halt", "hurry", "first", "second"]
+
+
+async def test_one_message_at_a_time_but_a_stop_does_not_wait(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        await bridge.send("homelab", "first")
+        await bridge.send("homelab", "second", priority=Priority.URGENT)
+        urgent = await _take(bridge)
+        assert urgent["priority"] == "urgent"
+        assert "id" not in await _take(bridge, by=OTHER)
+        assert (await _take(bridge))["id"] == urgent["id"], "asked again, it is still the same one"
+        await bridge.send("homelab", "halt", priority=Priority.STOP)
+        stop = await _take(bridge, by=OTHER)
+        assert stop["priority"] == "stop" and "halt what you are doing at once" in stop["text"]
+
+
+async def test_the_same_id_is_a_duplicate_for_ever_the_same_text_only_for_a_moment(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        assert (await bridge.send("homelab", "continue", message_id="m1"))["queued"]
+        again = await bridge.send("homelab", "something else", message_id="m1")
+        assert again == {"queued": False, "reason": "duplicate"}
+        assert (await bridge.send("felt", "continue", message_id="m1"))["queued"], "another target's queue"
+        assert (await bridge.send("homelab", "go on"))["queued"]
+        assert (await bridge.send("homelab", " go  on "))["reason"] == "duplicate"
+        place.shift += SAME_TEXT_MS + 1
+        assert (await bridge.send("homelab", "go on"))["queued"], "a second one later is a new message"
+        taken = await _take(bridge)
+        assert taken["id"] == "m1"
+        await bridge.finish(ME, "m1", Outcome.DONE, None)
+        assert (await bridge.send("homelab", "continue", message_id="m1"))["reason"] == "duplicate"
+
+
+async def test_a_text_that_was_taken_may_be_sent_again_at_once(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        await bridge.send("homelab", "continue")
+        await _take(bridge)
+        assert (await bridge.send("homelab", "continue"))["queued"]
+
+
+async def test_an_unknown_target_and_a_full_queue_are_told_by_name(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        assert await bridge.send("nowhere", "x") == {"queued": False, "reason": "unknown target: nowhere"}
+        with pytest.raises(UnknownTarget):
+            await bridge.pull("nowhere", None)
+        for number in range(MAX_PENDING):
+            assert (await bridge.send("homelab", "x", message_id=f"m{number}"))["queued"]
+        assert (await bridge.send("homelab", "one too many"))["reason"] == "full"
+        assert (await bridge.send("homelab", "x", message_id="m0"))["reason"] == "duplicate", (
+            "it is there: no need to retry"
+        )
+        assert (await bridge.send("felt", "x"))["queued"], "another queue has room"
+        stop = await bridge.send("homelab", "STOP", priority=Priority.STOP)
+        assert stop["queued"] and (await _take(bridge))["id"] == stop["id"], "a full queue does not hold up a STOP"
+
+
+async def test_a_lease_that_runs_out_comes_back_and_says_so(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        sent = await bridge.send("homelab", "work")
+        first = await _take(bridge)
+        place.shift += LEASE_MS + 1
+        second = await _take(bridge, by=OTHER)
+        assert (second["id"], second["attempt"]) == (sent["id"], 2) and "handed out before" in second["text"]
+        with pytest.raises(NotYours):
+            await bridge.finish(ME, first["id"], Outcome.DONE, "too late")
+        assert (await bridge.finish(OTHER, first["id"], Outcome.DONE, "it is done"))["status"] == "done"
+        assert (await bridge.finish(OTHER, first["id"], Outcome.DONE, "it is done"))["repeated"] is True
+        updates = (await bridge.pull("homelab", None))["updates"]
+        assert [(update["type"], update["content"]) for update in updates] == [("reply", "it is done")]
+
+
+async def test_a_message_handed_out_too_often_is_a_dead_letter(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        sent = await bridge.send("homelab", "poison")
+        await bridge.send("homelab", "after it")
+        for _ in range(MAX_ATTEMPTS):
+            assert (await _take(bridge))["id"] == sent["id"]
+            place.shift += LEASE_MS + 1
+        assert (await _take(bridge))["text"].split("\n\n")[1] == "after it"
+        (update,) = (await bridge.pull("homelab", None))["updates"]
+        assert (update["type"], update["message_id"]) == ("dead_letter", sent["id"])
+        assert (await bridge.status())["targets"]["homelab"]["dead_letters"] == 1
+
+
+async def test_later_keeps_its_place_and_an_old_message_expires(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        first = await bridge.send("homelab", "first", ttl_ms=60_000)
+        await bridge.send("homelab", "second")
+        await _take(bridge)
+        assert (await bridge.finish(ME, first["id"], Outcome.LATER, None))["status"] == "pending"
+        assert (await _take(bridge))["id"] == first["id"]
+        await bridge.finish(ME, first["id"], Outcome.LATER, None)
+        place.shift += 60_001
+        assert (await _take(bridge))["text"].split("\n\n")[1] == "second"
+        (update,) = (await bridge.pull("homelab", None))["updates"]
+        assert (update["type"], update["message_id"]) == ("expired", first["id"])
+
+
+async def test_a_restart_is_told_in_the_seeds_words_and_leases_come_back(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        await bridge.send("homelab", "work")
+        assert (await bridge.seen("homelab", "abc-123", "hook:startup"))[0] is None, "the first one is no restart"
+        assert (await bridge.seen("homelab", "abc-123", "hook:resume"))[0] is None, "nor is the same one again"
+        taken = await bridge.take(agent("abc-123"), "homelab")
+        await bridge.save_task(
+            agent("abc-123"),
+            "homelab",
+            "Fix nexus.mg DNS record",
+            current_task_id="msg-456",
+            last_completed_step="2",
+            pending_messages=["msg-789"],
+        )
+        cursor = (await bridge.pull("homelab", None))["cursor"]
+        assert (await bridge.seen("homelab", "beside", "hook:startup", known_is_alive=True))[0] is None
+        restart, task = await bridge.seen("homelab", "def-456", "hook:startup")
+        assert restart is not None and (restart.old, restart.new) == ("abc-123", "def-456")
+        assert task is not None and (task.current_task, task.last_completed_step) == ("Fix nexus.mg DNS record", "2")
+        pulled = await bridge.pull("homelab", cursor)
+        (update,) = pulled["updates"]
+        assert update == {
+            "message_id": None,
+            "content": "⚠️ Agent session restarted. Previous context lost. Session: abc-123 → def-456",
+            "created_at": update["created_at"],
+            "type": "session_restart",
+        }
+        assert pulled["session_restart"]["new"] == "def-456"
+        again = await bridge.take(agent("def-456"), "homelab")
+        assert (again["id"], again["attempt"]) == (taken["id"], 2)
+        status = (await bridge.status())["targets"]
+        assert set(status) == set(TARGETS)
+        assert status["homelab"]["session_id"] == "def-456" and status["homelab"]["in_progress"] == 1
+
+
+async def test_updates_are_pulled_by_cursor_or_by_time(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        for number in range(3):
+            sent = await bridge.send("homelab", f"work {number}")
+            await _take(bridge)
+            place.shift += 1_000
+            await bridge.finish(ME, sent["id"], Outcome.DONE, f"reply {number}")
+        everything = await bridge.pull("homelab", None)
+        assert [update["content"] for update in everything["updates"]] == ["reply 0", "reply 1", "reply 2"]
+        assert (await bridge.pull("homelab", everything["cursor"])) == {"updates": [], "cursor": everything["cursor"]}
+        since = everything["updates"][1]["created_at"]
+        assert [one["content"] for one in (await bridge.pull("homelab", since))["updates"]] == ["reply 1", "reply 2"]
+        with pytest.raises(BadInput, match="since"):
+            await bridge.pull("homelab", "yesterday")
+
+
+async def test_a_target_is_found_by_the_project_its_agent_sits_in(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        await bridge.send("felt", "for felt")
+        taken = await bridge.take(agent("felt-1", place.home / "felt"), None)
+        assert taken["target"] == "felt" and "for felt" in taken["text"]
+        with pytest.raises(BadInput, match="target"):
+            await bridge.take(agent("nowhere", place.home), None)
+
+
+async def test_what_is_not_there_or_not_yours_is_refused_by_name(place: Place) -> None:
+    async with _bridge(place) as bridge:
+        with pytest.raises(UnknownMessage):
+            await bridge.finish(ME, "no-such", Outcome.DONE, None)
+        sent = await bridge.send("homelab", "waiting")
+        with pytest.raises(NotYours):
+            await bridge.finish(ME, sent["id"], Outcome.DONE, None)
+        for text in ("", "  \n", "x" * 100_001, "nul\0"):
+            with pytest.raises(BadInput, match="message"):
+                await bridge.send("homelab", text)
+        with pytest.raises(BadInput, match="id"):
+            await bridge.send("homelab", "x", message_id="with space")
+        with pytest.raises(BadInput, match="ttl"):
+            await bridge.send("homelab", "x", ttl_ms=10 * 365 * TTL_MS)

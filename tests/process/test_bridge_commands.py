@@ -1,0 +1,162 @@
+"""`holdfast send`, `pull`, `queue` and `tail`, as people and scripts use them."""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.installation import HOLDFAST, PATIENCE, Installation
+from tests.process.agent import Agent
+
+
+def write_targets(installation: Installation, place: Path) -> dict[str, Path]:
+    """Two targets with a project each, whose messages Holdfast itself never works on."""
+    projects = {name: place / name for name in ("homelab", "felt")}
+    for project in projects.values():
+        project.mkdir(parents=True)
+    installation.home.mkdir(mode=0o700, exist_ok=True)
+    teams = {name: {"project": str(project), "delivery": "hook"} for name, project in projects.items()}
+    (installation.home / "teams.json").write_text(json.dumps({"teams": teams}))
+    return projects
+
+
+def queued(installation: Installation, *arguments: str) -> None:
+    sent = installation.run("send", *arguments)
+    assert sent.returncode == 0, sent.stderr
+
+
+def test_a_message_goes_to_the_agent_and_its_reply_comes_back(holdfast: Installation, tmp_path: Path) -> None:
+    projects = write_targets(holdfast, tmp_path / "targets")
+    sent = holdfast.run("send", "homelab", "--id", "msg-456", "Fix", "the", "DNS", "record")
+    assert (sent.returncode, sent.stdout) == (0, "Queued for homelab as msg-456.\n"), sent.stderr
+    queued(holdfast, "homelab", "--urgent", "Hurry")
+    with Agent(holdfast, projects["homelab"], session="abc-123") as agent:
+        urgent = agent.call("take_message")
+        assert "Hurry" in urgent["text"]
+        agent.call("finish_message", id=urgent["id"], outcome="done", reply="Hurried.")
+        taken = agent.call("take_message")
+        assert taken["id"] == "msg-456" and "Fix the DNS record" in taken["text"]
+        agent.call("save_task", current_task="The DNS record", current_task_id="msg-456", last_completed_step=2)
+        (homelab,) = json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"].values()
+        assert (homelab["pending"], homelab["in_progress"], homelab["current_task"]) == (0, 1, "The DNS record")
+        agent.call("finish_message", id="msg-456", outcome="done", reply="It is\nfixed.")
+    told = holdfast.run("pull", "homelab")
+    assert "  reply  msg-456\n    It is\n    fixed.\n" in told.stdout and told.stdout.endswith("--since 3\n")
+    since = json.loads(holdfast.run("pull", "homelab", "--since", "2", "--json").stdout)
+    assert [update["message_id"] for update in since["updates"]] == ["msg-456"] and since["cursor"] == "3"
+    assert holdfast.run("pull", "homelab", "--since", "3").stdout == "Nothing happened since.\n"
+    assert holdfast.run("pull", "felt").stdout == "Nothing happened.\n"
+
+
+def test_without_a_daemon_messages_are_queued_just_the_same(embedded: Installation, tmp_path: Path) -> None:
+    assert "no targets yet" in embedded.run("queue").stdout
+    write_targets(embedded, tmp_path / "targets")
+    queued(embedded, "homelab", "--id", "m1", "while nobody serves")
+    again = embedded.run("send", "homelab", "--id", "m1", "while nobody serves")
+    assert (again.returncode, again.stdout, again.stderr) == (1, "", "Not queued: duplicate.\n")
+    heading, *rows = embedded.run("queue").stdout.splitlines()
+    assert heading.split() == ["TARGET", "PENDING", "IN", "PROGRESS", "DEAD", "LAST", "SEEN", "SESSION", "TASK"]
+    assert sorted(row.split()[:3] for row in rows) == [["felt", "0", "0"], ["homelab", "1", "0"]]
+
+
+def test_a_target_that_does_not_exist_is_named(embedded: Installation, tmp_path: Path) -> None:
+    write_targets(embedded, tmp_path / "targets")
+    for arguments in (("send", "nowhere", "x"), ("pull", "nowhere"), ("queue", "nowhere")):
+        refused = embedded.run(*arguments)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert "unknown target: nowhere" in refused.stderr
+    assert "since" in embedded.run("pull", "homelab", "--since", "yesterday").stderr
+    assert "holdfast serve" in embedded.run("tail").stderr
+
+
+def test_a_message_can_come_from_stdin_and_must_be_a_text(embedded: Installation, tmp_path: Path) -> None:
+    write_targets(embedded, tmp_path / "targets")
+    long = embedded.run("send", "homelab", "-", stdin="first line\nsecond line\n")
+    assert long.returncode == 0, long.stderr
+    for given, reason in (("", "message"), ("x" * 100_001, "100000")):
+        refused = embedded.run("send", "homelab", "-", stdin=given)
+        assert refused.returncode == 1 and reason in refused.stderr
+    refused = embedded.run("send", "homelab", "\udcff")
+    assert refused.returncode == 1 and "MESSAGE: must be UTF-8" in refused.stderr
+
+
+def test_what_an_agent_says_cannot_steer_the_terminal(embedded: Installation, tmp_path: Path) -> None:
+    projects = write_targets(embedded, tmp_path / "targets")
+    embedded.serve()
+    queued(embedded, "homelab", "--id", "m1", "hello")
+    with Agent(embedded, projects["homelab"]) as agent:
+        agent.call("take_message")
+        agent.call("finish_message", id="m1", outcome="done", reply="a\x1b[2Jb")
+    told = embedded.run("pull", "homelab").stdout
+    assert "\x1b" not in told and "a\\x1b[2Jb" in told
+
+
+class Follower:
+    """A running `holdfast tail`, whose lines can be waited for."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._lines: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self._lines.put(line.rstrip("\n"))
+
+    def until(self, wanted: str) -> list[str]:
+        """Every line up to the one that is wanted."""
+        lines: list[str] = []
+        while wanted not in lines:
+            lines.append(self._lines.get(timeout=PATIENCE))
+        return lines
+
+
+@contextmanager
+def following(installation: Installation, *arguments: str) -> Iterator[Follower]:
+    process = subprocess.Popen(
+        [str(HOLDFAST), "tail", *arguments],
+        env=installation.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield Follower(process)
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+
+
+@pytest.mark.timeout(300)
+def test_tail_shows_each_update_once_and_outlives_the_daemon(embedded: Installation, tmp_path: Path) -> None:
+    projects = write_targets(embedded, tmp_path / "targets")
+    embedded.serve()
+
+    def reply(message_id: str, target: str = "homelab") -> None:
+        queued(embedded, target, "--id", message_id, f"do {message_id}")
+        with Agent(embedded, projects[target], session=f"session-{message_id}") as agent:
+            agent.call("take_message")
+            agent.call("finish_message", id=message_id, outcome="done", reply=f"did {message_id}")
+
+    reply("before")
+    with following(embedded, "homelab") as follower:
+        seen = follower.until("    did before")
+        reply("elsewhere", "felt")
+        reply("during")
+        seen += follower.until("    did during")
+        killed = embedded.kill_daemon()
+        embedded.serve(another_than=killed)
+        reply("after")
+        seen += follower.until("    did after")
+        said = [line.strip() for line in seen if line.startswith("    ")]
+        assert said == ["did before", "did during", "did after"]
+        follower.process.send_signal(signal.SIGINT)
+        assert follower.process.wait(PATIENCE) == 130
