@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import bridge, flood, hooks, http, memory, scale, startup, teams, thoughts, tracking
+from bench import bridge, briefing, flood, hooks, http, memory, recall, scale, startup, teams, thoughts, tracking
 from bench.peers import PeerMissing
 from bench.report import QUICK, Effort, Progress, Row, machine, table
 
@@ -29,6 +29,8 @@ SECTIONS: dict[str, Callable[[Effort, Progress], list[Row]]] = {
     "teams": teams.measure,
     "hooks": hooks.measure,
     "bridge": bridge.measure,
+    "recall": recall.measure,
+    "briefing": briefing.measure,
 }
 
 

@@ -20,7 +20,7 @@ EMPTY = (sys.executable, "-c", "pass")
 SETTINGS = 'protocol = "simple"\nenforcement = "enforce"\nstart = "hook"\n'
 
 
-class NotDenied(Exception):
+class Unexpected(Exception):
     """The hook did not do the work that is measured."""
 
 
@@ -32,15 +32,15 @@ def measure(effort: Effort, progress: Progress) -> list[Row]:
     empty: list[float] = []
     with scratch() as place, Served(place / "home") as daemon:
         project = _project(place / "project")
-        _hook("SessionStart", project, daemon.env, source="startup")
-        _hook("UserPromptSubmit", project, daemon.env, prompt="Measure.")
+        hook("SessionStart", project, daemon.env, source="startup")
+        hook("UserPromptSubmit", project, daemon.env, prompt="Measure.")
         for done in range(rounds):
             any_command.append(_before("ls -l", project, daemon.env)[0])
             seconds, told = _before("git commit -m early", project, daemon.env)
             if b'"deny"' not in told:
-                raise NotDenied(told.decode(errors="replace"))
+                raise Unexpected(told.decode(errors="replace"))
             denied.append(seconds)
-            empty.append(_timed(EMPTY, b"", daemon.env, project)[0])
+            empty.append(timed(EMPTY, b"", daemon.env, project)[0])
             progress("hooks", done + 1, rounds)
     return [
         compare(f"pre-tool-use hook, {what}, median of {rounds}", ours, empty, theirs_is="empty python", target=TARGET)
@@ -59,16 +59,18 @@ def _project(path: Path) -> Path:
 
 def _before(command: str, project: Path, env: Mapping[str, str]) -> tuple[float, bytes]:
     asked = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_use_id": "t"}
-    return _hook("PreToolUse", project, env, **asked)
+    return hook("PreToolUse", project, env, **asked)
 
 
-def _hook(event: str, project: Path, env: Mapping[str, str], **more: object) -> tuple[float, bytes]:
+def hook(event: str, project: Path, env: Mapping[str, str], **more: object) -> tuple[float, bytes]:
+    """Run a hook as Claude Code does; how long it took, and what it printed."""
     payload = {"session_id": "bench", "cwd": str(project), "hook_event_name": event, **more}
     # Claude Code hands a hook's command to a shell.
-    return _timed(("/bin/sh", "-c", claude_settings.command(event)), json.dumps(payload).encode(), env, project)
+    return timed(("/bin/sh", "-c", claude_settings.command(event)), json.dumps(payload).encode(), env, project)
 
 
-def _timed(argv: Sequence[str], stdin: bytes, env: Mapping[str, str], cwd: Path) -> tuple[float, bytes]:
+def timed(argv: Sequence[str], stdin: bytes, env: Mapping[str, str], cwd: Path) -> tuple[float, bytes]:
+    """Run a command to its end."""
     began = time.perf_counter()
     done = subprocess.run(argv, input=stdin, env=dict(env), cwd=cwd, capture_output=True, check=True)
     return time.perf_counter() - began, done.stdout

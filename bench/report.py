@@ -36,10 +36,22 @@ class Effort:
     """New pairs of teams."""
     turns: int = 150
     """Turns of a warm agent."""
+    transcripts: int = 14
+    """Sessions of Claude Code that are compacted."""
 
 
 QUICK = Effort(
-    starts=3, calls=30, edge=30, length=2_000, sessions=200, loads=10, daemon_starts=2, http_calls=3, pairs=2, turns=5
+    starts=3,
+    calls=30,
+    edge=30,
+    length=2_000,
+    sessions=200,
+    loads=10,
+    daemon_starts=2,
+    http_calls=3,
+    pairs=2,
+    turns=5,
+    transcripts=2,
 )
 """Enough to see that the benchmarks work; the numbers say nothing."""
 

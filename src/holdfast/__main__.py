@@ -14,6 +14,10 @@ def main() -> int:
         from holdfast.relay.hook_client import main as hook
 
         return hook(sys.argv[2:])
+    if command == "statusline" and len(sys.argv) == 2:
+        from holdfast.history.statusline_client import main as status_line
+
+        return status_line()
     from holdfast.cli import main as cli
 
     return cli(sys.argv[1:])

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.archive.service import Archives
 from holdfast.bridge.chat.service import Chats, ChatSettings
 from holdfast.bridge.dispatch import Dispatcher
 from holdfast.bridge.hooks import BridgeHooks
@@ -14,6 +15,15 @@ from holdfast.bridge.letters import Letters
 from holdfast.bridge.model import Priority
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.watch import Watch
+from holdfast.briefing.hooks import BriefingHooks
+from holdfast.briefing.ledger.service import Ledgers
+from holdfast.briefing.service import Briefings
+from holdfast.briefing.sharing import SharedTranscripts
+from holdfast.briefing.sources import Place
+from holdfast.briefing.sources.colleagues import colleagues
+from holdfast.briefing.sources.inbox import inbox
+from holdfast.briefing.sources.run import run
+from holdfast.briefing.sources.thoughts import thoughts
 from holdfast.config import Settings
 from holdfast.connections.attempts import AttemptLimits
 from holdfast.connections.keys import Keys, Scope
@@ -21,7 +31,10 @@ from holdfast.connections.reconnects import Reconnects
 from holdfast.connections.service import Connections
 from holdfast.connections.signing import FileShelf, SharedShelf, SigningRing
 from holdfast.errors import BadInput, StoreCorrupt
-from holdfast.project import Root, RootSource, locate
+from holdfast.history.service import History
+from holdfast.history.status_line import StatusLine
+from holdfast.hooks import Capability, Hooks
+from holdfast.project import Root, RootSource, locate, path_of
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.hooks.answers import ProtocolHooks
 from holdfast.protocol.serena.client import Serena
@@ -71,6 +84,19 @@ class App:
     protocol_hooks: ProtocolHooks
     serena: Serena
     mirror: Mirror
+    briefings: Briefings
+    briefing_hooks: BriefingHooks
+    archives: Archives
+    history: History
+    status_line: StatusLine
+
+    def hooks(self, links: Links) -> Hooks:
+        """Who answers when an agent's hook calls."""
+        capabilities = [
+            Capability(self.protocol_hooks.handle, always_covers=frozenset({"protocol"})),
+            Capability(self.bridge_hooks.handle, covers=frozenset({"task", "messages"})),
+        ]
+        return Hooks(links, self.connections, capabilities, self.briefing_hooks)
 
     @property
     def busy(self) -> bool:
@@ -97,6 +123,10 @@ class App:
             "bridge-send": self._send,
             "bridge-pull": self._pull,
             "bridge-queue": self._queue,
+            "resume": self._resume,
+            **self.archives.commands(),
+            **self.history.commands(),
+            **self.status_line.commands(),
             "key-create": self._create_key,
             "key-list": self._list_keys,
             "key-revoke": self._revoke_key,
@@ -132,7 +162,12 @@ class App:
         if not isinstance(what, str) or not what:
             raise BadInput("what", "must be a session id or a project's path or URI")
         if "/" in what:
-            return await self.reasoning.forget_project(_project(what))
+            root = _project(what)
+            path = path_of(root.uri)
+            imported = await self.history.remove({"project": str(path)}, progress) if path is not None else {"files": 0}
+            agents = await self.briefings.forget(root)
+            forgotten = await self.reasoning.forget_project(root)
+            return {**forgotten, "agent_sessions": agents, "imported": imported["files"]}
         return await self.reasoning.forget_session(what)
 
     async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
@@ -187,6 +222,11 @@ class App:
     async def _queue(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await self.teams.refresh()
         return await self.bridge.status()
+
+    async def _resume(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        found = await self.briefings.asked(Place(_project(args.get("project")), None), args.get("budget"))
+        return found.view()
 
     async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"name": args["name"], "key": await self.keys.create(args["name"], Scope(args["scope"]))}
@@ -244,9 +284,17 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
     def targets() -> Mapping[str, Team]:
         return teams.roster.teams
 
+    async def roster() -> Mapping[str, Team]:
+        await teams.refresh()
+        return targets()
+
     bridge, bridge_hooks = Bridge(store, targets), BridgeHooks(store, targets, alive)
     serena = Serena(settings.home)
     protocols = Protocols(store, Checks(serena.probe), foreign_state)
+    sources = [inbox(bridge), run(protocols), thoughts(reasoning), colleagues(teams)]
+    shared = SharedTranscripts(store, settings.home) if store.engine == "postgres" else None
+    briefings = Briefings(store, daemon, Ledgers(store, daemon), sources, alive, shared)
+    runner.brief = briefings.managed
     return App(
         store,
         settings,
@@ -264,6 +312,11 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
         ProtocolHooks(protocols),
         serena,
         Mirror(store, protocols, serena),
+        briefings,
+        BriefingHooks(briefings, daemon),
+        Archives(store, settings.home, daemon, roster),
+        History(store, daemon),
+        StatusLine(store, targets),
     )
 
 
@@ -308,7 +361,11 @@ async def open_app_store(
 
 def build_wire(app: App, links: Links) -> Wire:
     """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
+    import jwt  # noqa: F401 - so that no call waits for it
+    import limits.strategies  # noqa: F401 - nor for this
+
     from holdfast.bridge import tools as bridge_tools
+    from holdfast.briefing import tools as briefing_tools
     from holdfast.connections import tools as connection_tools
     from holdfast.protocol import tools as protocol_tools
     from holdfast.reasoning import tools as reasoning_tools
@@ -317,6 +374,7 @@ def build_wire(app: App, links: Links) -> Wire:
     from holdfast.wire.server import Wire
 
     offers = [
+        briefing_tools.offer(app.briefings),
         reasoning_tools.offer(app.reasoning),
         connection_tools.offer(app.connections),
         team_tools.offer(app.teams),
@@ -329,6 +387,7 @@ def build_wire(app: App, links: Links) -> Wire:
 def build_rest(app: App) -> list[RestRoute]:
     """The REST side of every capability that has one."""
     from holdfast.bridge import routes as bridge_routes
+    from holdfast.briefing import routes as briefing_routes
     from holdfast.connections import routes as connection_routes
     from holdfast.protocol import routes as protocol_routes
     from holdfast.teams import routes as team_routes
@@ -338,4 +397,5 @@ def build_rest(app: App) -> list[RestRoute]:
         *team_routes.routes(app.teams),
         *protocol_routes.routes(app.protocols),
         *bridge_routes.routes(app.bridge, app.letters),
+        *briefing_routes.routes(app.briefings),
     ]

@@ -1,41 +1,59 @@
-"""Hook entries in a project's Claude Code settings: put in and taken out without touching anything else there.
+"""Hook entries in Claude Code's settings: put in and taken out without touching anything else there.
 
-A hook names this machine's python, so it belongs in `.claude/settings.local.json`, the file that Claude Code keeps for
-one user on one machine, and which is kept out of git here. The command says nothing where Holdfast is gone: a hook that
-is missing would warn at every call.
+A project's hooks name this machine's python, so they belong in `.claude/settings.local.json`, the file that Claude Code
+keeps for one user on one machine, and which is kept out of git here; a file that others share gets a portable command.
+Either says nothing where Holdfast is gone: a hook that is missing would warn at every call.
 """
 
 from __future__ import annotations
 
-import difflib
-import json
-import os
 import re
-import secrets
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import holdfast.relay
-from holdfast.errors import Conflict, HoldfastError
+from holdfast.setup.json_file import (
+    REPAIR,
+    Change,
+    Edit,
+    Misshapen,
+    SettingsUnusable,
+    edited,
+    inside,
+    read_settings,
+)
+
+__all__ = [
+    "BRIEFING",
+    "CONVERSATION",
+    "LOCAL",
+    "PURPOSES",
+    "SHARED",
+    "TOOLS",
+    "TURNS",
+    "Change",
+    "Hook",
+    "SettingsUnusable",
+    "command",
+    "hooks_in",
+    "installed",
+    "is_installed",
+    "portable_command",
+    "putting_in",
+    "removed",
+    "taking_out",
+]
 
 LOCAL = ".claude/settings.local.json"
 SHARED = ".claude/settings.json"
 TIMEOUT_S = 10
 """Seconds after which Claude Code goes on without a hook; the hook client itself gives up before."""
-LARGEST = 4 * 1024 * 1024
 
 _OURS = re.compile(r"holdfast/relay/hook\.py'? |(?:^|[\s/;])holdfast hook ")
-_INDENT = re.compile(r"^[{\[]\s*\n([ \t]+)\S")
-
-
-class SettingsUnusable(HoldfastError):
-    """A settings file that cannot be changed without losing what is in it."""
-
-    code = "E_SETTINGS_UNUSABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,68 +71,20 @@ TOOLS = (Hook("PreToolUse", "Bash"), Hook("PostToolUse", "Read|Bash|mcp__.*"), H
 """What an agent does and when it stops: only where a project asked for it."""
 TURNS = (Hook("PreToolUse"), Hook("PostToolUse"), Hook("Stop"), Hook("SessionEnd"))
 """Everything in an agent's turn at which a message can come, or a STOP hold it."""
+BRIEFING = (Hook("SessionStart"), Hook("PreCompact"), Hook("SessionEnd"))
+"""A conversation begins, is about to forget, ends: never a process of ours at a tool call."""
 PURPOSES: Mapping[str, tuple[Hook, ...]] = {
     "conversation": CONVERSATION,
     "protocol": (*CONVERSATION, *TOOLS),
     "bridge": (*CONVERSATION, *TURNS),
+    "briefing": BRIEFING,
 }
 """What hooks are installed for. Purposes share entries, and Claude Code runs one command once for each call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A settings file as it is, and as it is to be."""
-
-    path: Path
-    before: str | None
-    """None where there is no file yet."""
-    after: str
-
-    @property
-    def needed(self) -> bool:
-        """Whether there is anything to do."""
-        return self.after != (self.before or "")
-
-    def diff(self) -> str:
-        """The change as `diff -u` shows it."""
-        lines = difflib.unified_diff(
-            (self.before or "").splitlines(keepends=True),
-            self.after.splitlines(keepends=True),
-            str(self.path) if self.before is not None else os.devnull,
-            str(self.path),
-        )
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
-
-    def write(self) -> None:
-        """Make the change in one step. Raises Conflict when somebody else changed the file since it was read."""
-        if not self.needed:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
-        mode = self.path.stat().st_mode & 0o777 if self.before is not None else 0o644
-        try:
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
-                file.write(self.after)
-                file.flush()
-                os.fsync(file.fileno())
-            if _text(self.path) != self.before:
-                raise Conflict(f"{self.path} was changed meanwhile.", recovery="Run the command again.")
-            fresh.replace(self.path)
-        finally:
-            fresh.unlink(missing_ok=True)
-
-
 def installed(project: Path, hooks: Iterable[Hook], *, file: str = LOCAL, home: str | None = None) -> Change:
     """The settings with these hooks of Holdfast in them; ours that are there already are brought up to date."""
-    path = _settings_path(project, file)
-    before = _text(path)
-    settings = _parsed(path, before)
-    section = _section(path, settings)
-    for hook in hooks:
-        handler = {"type": "command", "command": command(hook.event, home=home), "timeout": TIMEOUT_S}
-        section[hook.event] = _with_ours(section.get(hook.event, []), hook, handler)
-    settings["hooks"] = section
-    return _change(path, before, settings)
+    return edited(inside(project, file), putting_in(hooks, lambda event: command(event, home=home)))
 
 
 def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = LOCAL) -> Change:
@@ -122,33 +92,58 @@ def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = L
 
     Without these of them, where some are named: those that another purpose shares stay, as long as that is installed.
     """
-    path = _settings_path(project, file)
-    before = _text(path)
-    settings = _parsed(path, before)
-    section = _section(path, settings)
-    wanted = None if hooks is None else _unshared(section, set(hooks))
-    for event, groups in list(section.items()):
-        left = _without_ours(groups, event, wanted)
-        if left or not groups:
-            section[event] = left
-        else:
-            del section[event]
-    if "hooks" in settings and not section:
-        del settings["hooks"]
-    return _change(path, before, settings)
+    return edited(inside(project, file), taking_out(hooks))
+
+
+def putting_in(hooks: Iterable[Hook], run: Callable[[str], str]) -> Edit:
+    """Puts hooks into settings, each with the command that `run` gives for its event."""
+
+    def edit(settings: dict[str, Any]) -> None:
+        section = _section(settings)
+        for hook in hooks:
+            handler = {"type": "command", "command": run(hook.event), "timeout": TIMEOUT_S}
+            section[hook.event] = _with_ours(section.get(hook.event, []), hook, handler)
+        settings["hooks"] = section
+
+    return edit
+
+
+def taking_out(hooks: Iterable[Hook] | None) -> Edit:
+    """Takes these hooks of Holdfast, or all, out of settings, but none that another purpose there needs."""
+
+    def edit(settings: dict[str, Any]) -> None:
+        section = _section(settings)
+        wanted = None if hooks is None else _unshared(section, set(hooks))
+        for event, groups in list(section.items()):
+            left = _without_ours(groups, event, wanted)
+            if left or not groups:
+                section[event] = left
+            else:
+                del section[event]
+                if not section:
+                    del settings["hooks"]
+
+    return edit
 
 
 def is_installed(project: Path, purpose: str) -> bool:
     """Whether every hook of a purpose is in one of a project's settings files; False for files that cannot be read."""
     for file in (LOCAL, SHARED):
         try:
-            path = _settings_path(project, file)
-            there = _ours_in(_section(path, _parsed(path, _text(path))))
+            there = hooks_in(inside(project, file))
         except SettingsUnusable:
             continue
         if there.issuperset(PURPOSES[purpose]):
             return True
     return False
+
+
+def hooks_in(path: Path) -> set[Hook]:
+    """Which hooks of Holdfast a settings file has; raises SettingsUnusable."""
+    try:
+        return _ours_in(_section(read_settings(path)))
+    except Misshapen as problem:
+        raise SettingsUnusable(f"{path}: {problem}.", recovery=REPAIR) from problem
 
 
 def command(event: str, *, home: str | None = None) -> str:
@@ -157,6 +152,18 @@ def command(event: str, *, home: str | None = None) -> str:
     client = shlex.quote(str(Path(holdfast.relay.__file__).with_name("hook.py")))
     place = "" if home is None else f"export HOLDFAST_HOME={shlex.quote(home)}; "
     return f"[ -x {python} ] && [ -f {client} ] || exit 0; {place}exec {python} -I -S {client} {event}"
+
+
+def portable_command(event: str) -> str:
+    """What a hook runs in settings that others share: the `holdfast` on the PATH, or nothing where there is none."""
+    return f"command -v holdfast >/dev/null 2>&1 || exit 0; exec holdfast hook {event}"
+
+
+def _section(settings: dict[str, Any]) -> dict[str, Any]:
+    section = settings.get("hooks", {})
+    if not isinstance(section, dict) or not all(isinstance(groups, list) for groups in section.values()):
+        raise Misshapen("`hooks` must be an object with a list per event")
+    return section
 
 
 def _ours_in(section: Mapping[str, Any]) -> set[Hook]:
@@ -228,75 +235,3 @@ def _matcher(group: Any) -> str | None:
 def _is_ours(handler: object) -> bool:
     text = handler.get("command") if isinstance(handler, dict) else None
     return isinstance(text, str) and _OURS.search(text) is not None
-
-
-def _settings_path(project: Path, file: str) -> Path:
-    """The file that is really meant. A link in a clone must not lead to a file outside it."""
-    root, path = Path(os.path.realpath(project)), Path(os.path.realpath(project / file))
-    if not path.is_relative_to(root):
-        raise SettingsUnusable(
-            f"{project / file} leads out of the project through a symbolic link.", recovery="Replace it with a file."
-        )
-    return path
-
-
-def _text(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as failure:
-        raise SettingsUnusable(f"{path} cannot be read: {failure.strerror}.") from failure
-    if len(content) > LARGEST:
-        raise SettingsUnusable(f"{path} has over {LARGEST} bytes.")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as failure:
-        raise SettingsUnusable(f"{path} is not UTF-8 ({failure.reason} at byte {failure.start}).") from failure
-
-
-def _parsed(path: Path, text: str | None) -> dict[str, Any]:
-    repair = "Repair it; it was left as it is."
-    try:
-        settings = json.loads(text, object_pairs_hook=_once) if text is not None and text.strip() else {}
-    except json.JSONDecodeError as failure:
-        raise SettingsUnusable(f"{path}, line {failure.lineno}: {failure.msg}.", recovery=repair) from failure
-    except (_Twice, RecursionError) as failure:
-        raise SettingsUnusable(f"{path}: {failure}.", recovery=repair) from failure
-    if not isinstance(settings, dict):
-        raise SettingsUnusable(f"{path} must hold a JSON object.", recovery=repair)
-    return settings
-
-
-def _section(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    section = settings.get("hooks", {})
-    if not isinstance(section, dict) or not all(isinstance(groups, list) for groups in section.values()):
-        raise SettingsUnusable(
-            f"{path}: `hooks` must be an object with a list per event.", recovery="Repair it; it was left as it is."
-        )
-    return section
-
-
-class _Twice(ValueError):
-    """A name that stands twice in one object: reading it would lose the first."""
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise _Twice(f"{json.dumps(name)} stands twice in one object")
-        found[name] = value
-    return found
-
-
-def _change(path: Path, before: str | None, settings: dict[str, Any]) -> Change:
-    """The file is rewritten only when its meaning changes, in its own indentation."""
-    if before is not None and before.strip() and json.loads(before) == settings:
-        return Change(path, before, before)
-    if before is None and not settings:
-        return Change(path, None, "")
-    found = _INDENT.match(before or "")
-    indent: int | str = 2 if found is None else "\t" * len(found[1]) if "\t" in found[1] else len(found[1])
-    return Change(path, before, json.dumps(settings, indent=indent, ensure_ascii=False) + "\n")

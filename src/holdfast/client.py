@@ -260,6 +260,10 @@ class Client:
         """Replies, restarts and task changes of a target, the oldest first."""
         return self._ask("GET", "/api/bridge/updates", {"target": target, "since": since, "limit": limit})
 
+    def briefing(self, project: str, *, budget: int | None = None) -> dict[str, Any]:
+        """Where a project's work stands, as an agent that starts there is told."""
+        return self._ask("GET", "/api/briefing", {"project": project, "budget": budget})
+
     def _ask(
         self,
         method: str,

@@ -20,7 +20,7 @@ from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
 from holdfast.errors import BadInput, HoldfastError, StoreCorrupt
-from holdfast.hooks import MAX_PAYLOAD, Hooks
+from holdfast.hooks import MAX_PAYLOAD, Told
 from holdfast.lock import HomeLock
 from holdfast.relay import place
 from holdfast.secrets_file import read_or_make
@@ -42,6 +42,7 @@ FLUSH_SECONDS = 1.0
 TEAM_SECONDS = 2.0
 MIRROR_SECONDS = 2.0
 BRIDGE_SECONDS = 2.0
+LEDGER_SECONDS = 30.0
 REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
 ANNOUNCE_SECONDS = 0.05
@@ -178,6 +179,7 @@ class Daemon:
         self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.upkeep.maintain, first=120.0)
         self._supervisor.every("protocol: mirror", MIRROR_SECONDS, app.mirror.step, first=MIRROR_SECONDS)
         self._supervisor.every("bridge: queue", REST_SECONDS, app.bridge.sweep, first=REST_SECONDS)
+        self._supervisor.every("briefing: ledgers", LEDGER_SECONDS, app.briefings.catch_up, first=SETTLE_SECONDS)
         self._supervisor.every("bridge: hooks", BRIDGE_SECONDS, app.bridge_hooks.keep, first=BRIDGE_SECONDS)
         self._supervisor.every("bridge: files", BRIDGE_SECONDS, app.watch.step)
         self._supervisor.start("bridge: turns", dispatch)
@@ -291,17 +293,15 @@ class Daemon:
                 return
         if self._app is None:
             return
-        handlers = [self._app.protocol_hooks.handle, self._app.bridge_hooks.handle]
-        hooks = Hooks(self._links, self._app.connections, handlers)
-        event, pid, managed = str(first.get("event", "")), str(first.get("pid", "")), bool(first.get("managed"))
-        reply = await hooks.handle(event, pid, bytes(payload), managed=managed)
+        told = Told(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"))
+        reply = await self._app.hooks(self._links).handle(str(first.get("event", "")), told, bytes(payload))
         writer.write(reply.encode())
         await writer.drain()
 
     async def _command(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name, args = first.get("name"), first.get("args") or {}
         if name == "status":
-            return await _say(writer, {"ok": True, "result": {**self.status(), "mirrors": await self._mirrors()}})
+            return await _say(writer, {"ok": True, "result": {**self.status(), **await self._health()}})
         if name == "stop":
             await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
             return self.stop(str(args.get("why") or "it was asked to"))
@@ -320,11 +320,12 @@ class Daemon:
             return await _say(writer, {"ok": False, "code": error.code, "message": str(error)})
         return await _say(writer, {"ok": True, "result": result})
 
-    async def _mirrors(self) -> list[dict[str, Any]]:
-        """The worktrees whose memories are behind, or had to go to second best."""
+    async def _health(self) -> dict[str, Any]:
+        """The worktrees whose memories are behind, or had to go to second best; and how the chats are doing."""
         if self._app is None:
-            return []
-        return [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
+            return {"mirrors": []}
+        mirrors = [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
+        return {"mirrors": mirrors, "chats": await self._app.chats.status()}
 
     def status(self) -> dict[str, Any]:
         """What `holdfast status` shows."""

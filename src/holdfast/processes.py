@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
@@ -12,3 +13,14 @@ def is_running(pid: int) -> bool:
     except (ProcessLookupError, PermissionError):  # gone, or somebody else's process has the number by now
         return False
     return True
+
+
+def mark_of(pid: int) -> str | None:
+    """What tells this process from a later one of the same number: when it began, where the system tells."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:  # gone, or a system without /proc
+        return None
+    # The name before the last parenthesis may hold anything; the beginning is the 20th field after it.
+    fields = told[told.rfind(b")") + 1 :].split()
+    return fields[19].decode("ascii") if len(fields) > 19 else None

@@ -92,7 +92,7 @@ def run_claude(
     with subprocess.Popen(
         command,
         cwd=cwd,
-        env={**_environment(model, home), **(env or {})},
+        env={**environment(model, home), **(env or {})},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -108,7 +108,8 @@ def run_claude(
     return ClaudeRun(process.returncode, [json.loads(line) for line in stdout.splitlines() if line], stderr)
 
 
-def _environment(model: ScriptedModel, home: Path) -> dict[str, str]:
+def environment(model: ScriptedModel, home: Path) -> dict[str, str]:
+    """What Claude Code sees: no setting, key or server of the user's."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),

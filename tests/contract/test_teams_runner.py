@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -271,3 +272,25 @@ async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(pla
         assert conversation is not None and conversation.status == "archived"
         again = await world.answer(await world.ask("a", "two"))
         assert again.answer is not None and again.answer.startswith("echo 2")
+
+
+async def test_the_first_turn_of_a_new_process_is_told_what_changed_and_no_other(sqlite_place: Place) -> None:
+    briefed: list[tuple[str, str]] = []
+
+    async def brief(project: Path, session_id: str) -> str:
+        briefed.append((project.name, session_id))
+        return "[news]"
+
+    async with _world(sqlite_place) as world:
+        world.runner.brief = brief
+        first = await world.answer(await world.ask("a", "one"))
+        assert "[news]" not in (first.answer or "") and briefed == [], "a conversation that begins missed nothing"
+        await world.answer(await world.ask("a", "two"))
+        assert briefed == [], "its process went on"
+    async with _world(sqlite_place) as world:
+        world.runner.brief = brief
+        again = await world.answer(await world.ask("a", "three"))
+        assert again.answer is not None and again.answer.startswith("echo 3") and again.answer.endswith("[news]")
+        assert [project for project, _ in briefed] == ["a"]
+        await world.answer(await world.ask("a", "four"))
+        assert len(briefed) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -70,6 +71,18 @@ class Way:
                 client_info=types.Implementation(name="test-agent", version="1.0"),
             )
             yield Session(await stack.enter_async_context(client))
+
+    @asynccontextmanager
+    async def at_work(self, holdfast: Installation, project: Path) -> AsyncIterator[Session]:
+        """A client of a project. Over HTTP nothing but the agent tells which one that is, so it binds it first."""
+        headers = {}
+        if self.transport == "http":
+            async with self.connect(holdfast) as client:
+                bound = await client.init("bind_root", mcpRootUri=project.as_uri())
+                made = bound["connection"]
+                headers = {"Holdfast-Session": made["session_id"], "Holdfast-Token": made["reconnect_token"]}
+        async with self.connect(holdfast, cwd=str(project), headers=headers) as client:
+            yield client
 
 
 class Session:

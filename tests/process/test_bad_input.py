@@ -104,10 +104,10 @@ def test_an_unknown_tool_is_named_with_the_known_ones(embedded: Installation, pr
 def test_tools_list_stays_under_six_kilobytes(embedded: Installation, project: Path) -> None:
     with Agent(embedded, project) as agent:
         tools = agent.request("tools/list")["tools"]
-        assert {tool["name"] for tool in tools} == {"init", "thought", "session", "reconnect_session"}
+        assert {tool["name"] for tool in tools} == {"resume", "init", "thought", "session", "reconnect_session"}
         assert len(json.dumps(tools, separators=(",", ":"))) < 6 * 1024
         for tool in tools:
-            assert tool["title"].startswith(("[Reasoning] ", "[Connection] "))
+            assert tool["title"].startswith(("[Briefing] ", "[Reasoning] ", "[Connection] "))
             assert tool["description"] and tool["outputSchema"]["type"] == "object"
             assert set(tool["annotations"]) >= {"readOnlyHint", "destructiveHint", "idempotentHint"}
             assert "additionalProperties" not in tool["outputSchema"]

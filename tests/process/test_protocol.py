@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +25,10 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "project", AGENTS_FILES)
 
 
-@asynccontextmanager
-async def _at_work(holdfast: Installation, way: Way, project: Path) -> AsyncIterator[Session]:
-    """A client of the project. Over HTTP nothing but the agent tells which one that is, so it binds it first."""
-    headers = {}
-    if way.transport == "http":
-        async with way.connect(holdfast) as client:
-            bound = await client.init("bind_root", mcpRootUri=project.as_uri())
-            made = bound["connection"]
-            headers = {"Holdfast-Session": made["session_id"], "Holdfast-Token": made["reconnect_token"]}
-    async with way.connect(holdfast, cwd=str(project), headers=headers) as client:
-        yield client
-
-
 async def test_the_seeds_lifecycle_with_its_gates_satisfied_in_between(
     holdfast: Installation, way: Way, repository: Repository
 ) -> None:
-    async with _at_work(holdfast, way, repository.path) as client:
+    async with way.at_work(holdfast, repository.path) as client:
         started = await client.call("session_start", objective="Integration test")
         run = started["session_id"]
         assert RUN_ID.fullmatch(run)

@@ -13,6 +13,8 @@ import pytest
 import holdfast
 from holdfast.bridge.routes import routes as bridge_routes
 from holdfast.bridge.tools import offer as offer_bridge
+from holdfast.briefing.routes import routes as briefing_routes
+from holdfast.briefing.tools import offer as offer_briefing
 from holdfast.cli import build_parser
 from holdfast.config import Settings
 from holdfast.connections.model import Reason, State
@@ -28,7 +30,7 @@ from holdfast.wire.catalog import INSTRUCTIONS
 from holdfast.wire.http import OPEN_ROUTES, rest_table
 from holdfast.wire.rest import RestRoute
 
-OFFERS = (offer_reasoning, offer_connections, offer_teams, offer_protocol, offer_bridge)
+OFFERS = (offer_briefing, offer_reasoning, offer_connections, offer_teams, offer_protocol, offer_bridge)
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
 
@@ -88,6 +90,7 @@ ROUTES = rest_table(
         *team_routes(cast("Any", None)),
         *protocol_routes(cast("Any", None)),
         *bridge_routes(cast("Any", None), cast("Any", None)),
+        *briefing_routes(cast("Any", None)),
     ]
 )
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from holdfast import client as client_module
 from holdfast.bridge.routes import routes as bridge_routes
+from holdfast.briefing.routes import routes as briefing_routes
 from holdfast.client import Client, RestError
 from holdfast.connections import views
 from holdfast.connections.routes import routes
@@ -37,6 +38,7 @@ def test_the_client_has_one_method_for_each_route() -> None:
                 *team_routes(cast("Any", None)),
                 *protocol_routes(cast("Any", None)),
                 *bridge_routes(cast("Any", None), cast("Any", None)),
+                *briefing_routes(cast("Any", None)),
             ]
         )
     }

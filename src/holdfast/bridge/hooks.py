@@ -267,7 +267,7 @@ class BridgeHooks:
         teams = {name: team for name, team in self._targets().items() if team.delivery is not Delivery.RUN}
         visit = self._visits.get(session)
         if visit is None or visit.target not in teams:
-            target = await asyncio.to_thread(_target_at, cwd, teams.values())
+            target = await asyncio.to_thread(_target_at, cwd, teams.values()) if teams else None
             if target is None:
                 return None
             now = self._clock()

@@ -216,6 +216,16 @@ def waiting(tx: Tx, target: str) -> int:
     return count(tx, target, Status.PENDING)
 
 
+def waiting_by_sender(tx: Tx, target: str) -> dict[str, int]:
+    """How many messages of each sender wait for a target, most first."""
+    rows = tx.all(
+        "SELECT sender, count(*) AS n FROM bridge_messages WHERE target = :target AND status = 'pending'"
+        " GROUP BY sender ORDER BY n DESC, sender",
+        target=target,
+    )
+    return {row["sender"]: int(row["n"]) for row in rows}
+
+
 def count(tx: Tx, target: str, status: Status) -> int:
     """How many messages of a target are in a state."""
     row = tx.one(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bridge import queries
@@ -29,7 +30,7 @@ from holdfast.project import Root, path_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once
 from holdfast.store.wakeups import Wakeups
-from holdfast.teams.team import Team
+from holdfast.teams.team import Team, team_at
 from holdfast.times import iso, milliseconds
 
 MOST_UPDATES = 100
@@ -42,6 +43,17 @@ POLL_S = 2.0
 
 Targets = Callable[[], Mapping[str, Team]]
 """The teams as they are configured now; each is a target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A target at a glance."""
+
+    task: Task | None
+    following: Message | None
+    """What will be handed out next."""
+    waiting: dict[str, int]
+    """How many messages wait, by sender."""
 
 
 class Bridge:
@@ -123,6 +135,15 @@ class Bridge:
             return {name: _target_view(tx, name) for name in names}
 
         return {"targets": await self._store.read(read)}
+
+    async def glance(self, target: str) -> Glance:
+        """A target as somebody who comes back to it sees it; nothing is taken."""
+
+        def read(tx: Tx) -> Glance:
+            following = next(iter(queries.pending(tx, target, 1)), None)
+            return Glance(queries.task(tx, target), following, queries.waiting_by_sender(tx, target))
+
+        return await self._store.read(read)
 
     # -- whoever works ------------------------------------------------------------------------------------------------
 
@@ -223,8 +244,7 @@ class Bridge:
 
     def at(self, root: Root | None) -> str | None:
         """The target in whose project a root is."""
-        path = path_of(root.uri) if root else None
-        return next((name for name, team in self._targets().items() if team.project.resolve() == path), None)
+        return team_at(self._targets(), path_of(root.uri) if root else None)
 
     def applies_to(self, root: Root | None) -> bool:
         """Whether a project is a target's."""

@@ -81,10 +81,11 @@ def _send(bridge: Bridge) -> Tool:
 
     return Tool(
         name="send_message",
-        title="[Bridge] Queue work for a target",
+        title="[Bridge] Send a message",
         description=(
-            "Queue a message for a target's agent, also while it is busy, restarting or gone; what comes of it:"
-            " pull_updates. priority urgent or stop goes first. To wait for an answer use teams_ask."
+            "Send a message to the agent of another project, a target, also while it is busy, restarting or gone: it"
+            " waits in the queue. What comes of it: pull_updates. priority urgent or stop goes first. For an answer:"
+            " teams_ask."
         ),
         params=SendParams,
         output={"queued": YES_NO, "id": TEXT, "target": TEXT, "reason": TEXT},
@@ -99,8 +100,11 @@ def _pull(bridge: Bridge) -> Tool:
 
     return Tool(
         name="pull_updates",
-        title="[Bridge] What happened at a target",
-        description="Replies, restarts and task changes of a target; since: the last cursor, or a time.",
+        title="[Bridge] Updates of a target",
+        description=(
+            "What happened at the target: its agent's replies, restarts, task changes. since: the last cursor, or a"
+            " time."
+        ),
         params=PullParams,
         output={"updates": {"type": "array"}, "session_restart": {"type": "object"}, "cursor": TEXT},
         handler=handle,
@@ -116,7 +120,10 @@ def _status(bridge: Bridge) -> Tool:
     return Tool(
         name="queue_status",
         title="[Bridge] All queues",
-        description="Every target: pending, in progress, current task, session, last seen.",
+        description=(
+            "Which agents are waiting or busy, how many messages are in the queue: every target's pending, in progress,"
+            " current task, session, last seen."
+        ),
         params=StatusParams,
         output={"targets": {"type": "object"}},
         handler=handle,
@@ -132,7 +139,10 @@ def _take(bridge: Bridge) -> Tool:
     return Tool(
         name="take_message",
         title="[Bridge] Take the next message",
-        description="Take the next message of your queue (target: default your project's); end it with finish_message.",
+        description=(
+            "Take the next message that is waiting for you in the queue (target: default your project's); end it with"
+            " finish_message."
+        ),
         params=TakeParams,
         output={"target": TEXT, "id": TEXT, "priority": TEXT, "from": TEXT, "text": TEXT, "waiting": NUMBER},
         handler=handle,
@@ -147,7 +157,7 @@ def _finish(bridge: Bridge) -> Tool:
     return Tool(
         name="finish_message",
         title="[Bridge] End a message",
-        description="End a message you took: done or failed with your reply to the sender, or later to put it back.",
+        description="Mark the message you took done or failed, with a reply to its sender, or put it back for later.",
         params=FinishParams,
         output={"id": TEXT, "status": TEXT, "waiting": NUMBER},
         handler=handle,
@@ -169,8 +179,8 @@ def _save(bridge: Bridge) -> Tool:
 
     return Tool(
         name="save_task",
-        title="[Bridge] Save what you are working on",
-        description="Save your task after every step, so that whoever comes after a restart can resume it.",
+        title="[Bridge] Save your task",
+        description="Save your task and its progress after each step, so that after a restart it can be resumed.",
         params=TaskParams,
         output={"target": TEXT, "saved": YES_NO},
         handler=handle,

@@ -15,7 +15,7 @@ EXAMPLES = """\
 examples:
   holdfast serve                        run the daemon in the foreground
   holdfast mcp                          what an agent starts (stdio); starts a daemon when there is none
-  claude mcp add-json -s user holdfast '{"type":"stdio","command":"holdfast","args":["mcp"]}'
+  holdfast setup claude                 put it into Claude Code; shown first, taken out with --remove
   holdfast status                       who serves, since when, how many clients
   holdfast send homelab "Fix the DNS"   work for an agent, also while it is busy or gone
   holdfast key create phone             a key for one more HTTP client
@@ -48,7 +48,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Every command with its options."""
-    from holdfast.cli import audit, bridge, daemon, keys, permissions, protocol, records, serve, teams, trust
+    from holdfast.cli import (
+        audit,
+        bridge,
+        daemon,
+        demo,
+        doctor,
+        handoff,
+        history,
+        keys,
+        permissions,
+        protocol,
+        records,
+        resume,
+        serve,
+        setup,
+        teams,
+        trust,
+    )
 
     parser = argparse.ArgumentParser(
         prog="holdfast",
@@ -59,8 +76,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
     commands = parser.add_subparsers(metavar="<command>", title="commands")
     serve.add_to(commands)
+    setup.add_to(commands)
     _add_relayed(commands)
     daemon.add_to(commands)
+    doctor.add_to(commands)
+    demo.add_to(commands)
     keys.add_to(commands)
     audit.add_to(commands)
     records.add_to(commands)
@@ -69,6 +89,9 @@ def build_parser() -> argparse.ArgumentParser:
     protocol.add_to(commands)
     trust.add_to(commands)
     bridge.add_to(commands)
+    resume.add_to(commands)
+    handoff.add_to(commands)
+    history.add_to(commands)
     return parser
 
 

@@ -112,7 +112,10 @@ def run_forget(options: argparse.Namespace) -> int:
             print("Nothing was removed.")
             return 1
     report = ask_or_do(settings_of(options), "forget", {"what": what}, show_progress)
-    print(f"Forgotten: {report['sessions']} sessions, {report['thoughts']} thoughts. Older backups still hold them.")
+    found = f"{report['sessions']} sessions, {report['thoughts']} thoughts"
+    if "agent_sessions" in report:
+        found += f", what {report['agent_sessions']} sessions of agents did"
+    print(f"Forgotten: {found}. Older backups still hold them.")
     return 0
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-
-from limits import RateLimitItem, RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from holdfast.connections.model import Attempt
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+    from limits.strategies import MovingWindowRateLimiter
 
 PER_SESSION = 10
 PER_CALLER = 30
@@ -20,9 +22,8 @@ class AttemptLimits:
     """Failed attempts within the last minute. On loopback an address is everybody's, so the key stands for it there."""
 
     def __init__(self, per_session: int = PER_SESSION, per_caller: int = PER_CALLER) -> None:
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._per_session = RateLimitItemPerMinute(per_session)
-        self._per_caller = RateLimitItemPerMinute(per_caller)
+        self._session_limit = per_session
+        self._caller_limit = per_caller
 
     def wait(self, session_id: str, attempt: Attempt) -> int | None:
         """How many seconds this caller must wait, or None when it may try."""
@@ -37,6 +38,27 @@ class AttemptLimits:
         """Count a failure."""
         for limit, key in self._keys(session_id, attempt):
             self._limiter.hit(limit, *key)
+
+    # Imported when somebody attempts something: a daemon that a hook starts must answer it soon.
+
+    @cached_property
+    def _limiter(self) -> MovingWindowRateLimiter:
+        from limits.storage import MemoryStorage
+        from limits.strategies import MovingWindowRateLimiter
+
+        return MovingWindowRateLimiter(MemoryStorage())
+
+    @cached_property
+    def _per_session(self) -> RateLimitItem:
+        from limits import RateLimitItemPerMinute
+
+        return RateLimitItemPerMinute(self._session_limit)
+
+    @cached_property
+    def _per_caller(self) -> RateLimitItem:
+        from limits import RateLimitItemPerMinute
+
+        return RateLimitItemPerMinute(self._caller_limit)
 
     def _keys(self, session_id: str, attempt: Attempt) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
         principal = attempt.principal or "-"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-import jwt
-
 from holdfast.connections.model import Reason, Token
 from holdfast.connections.signing import SigningKey, SigningRing
 
@@ -25,6 +23,8 @@ class Claims:
 
 def sign(token: Token, key: SigningKey) -> str:
     """The token itself; the same fields always give the same text, which is how an answer can be repeated."""
+    import jwt  # late, as below: a daemon that a hook starts must answer it soon
+
     payload = {
         "session_id": token.connection_id,
         "iat": token.issued_at // 1000,
@@ -37,6 +37,8 @@ def sign(token: Token, key: SigningKey) -> str:
 
 def read(text: str, session_id: str, ring: SigningRing, now: int) -> Claims | Reason:
     """What the token says, or why it says nothing to us. Time is the store's, so it is checked here."""
+    import jwt
+
     if len(text) > MAX_LENGTH:
         return Reason.INVALID_TOKEN
     try:

@@ -44,8 +44,8 @@ def offer(connections: Connections) -> Offer:
         name="reconnect_session",
         title="[Connection] Take up your earlier connection",
         description=(
-            "After a reconnect: become who you were, with your root and session, by the session_id and reconnect_token"
-            " of the last `connection` you were given. To find a project's thoughts instead use init load_context."
+            "Reconnect as who you were, with your root and session, by the session_id and reconnect_token of the last"
+            " `connection` you were given. To find a project's thoughts instead use init load_context."
         ),
         params=ReconnectParams,
         output={

@@ -16,7 +16,7 @@ from holdfast.protocol.evidence import Claim, judge
 from holdfast.protocol.git.state import Git
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.settings import ProjectProtocol, read_project
+from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
 from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
 from holdfast.protocol.situation import Situation, Situations
@@ -238,12 +238,13 @@ class Protocols:
             return None
         return await self._find.active(worktree)
 
-    async def project_at(self, cwd: str) -> tuple[Path, ProjectProtocol] | None:
-        """The worktree that a directory is in, and its protocol."""
+    async def standing_at(self, cwd: str) -> tuple[Situation | None, ProjectProtocol | None]:
+        """The active run of the worktree that a directory is in; else the protocol that the project asks for."""
         worktree = await self._find.at(cwd)
         if worktree is None:
-            return None
-        return worktree.path, await asyncio.to_thread(read_project, worktree.path)
+            return None, None
+        active = await self._find.active(worktree)
+        return active, None if active else await asyncio.to_thread(configured_project, worktree.path)
 
     async def start_run(self, cwd: str, objective: str) -> Run:
         """Begin a run for an agent whose project has its hook do it."""

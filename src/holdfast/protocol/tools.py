@@ -81,8 +81,8 @@ def _start(protocols: Protocols) -> Tool:
         name="session_start",
         title="[Protocol] Start a working session",
         description=(
-            "Begin a session under the project's protocol: phases whose gates the server verifies. Git state is"
-            " detected. Thought sessions are init."
+            "Start a working session under the project's protocol: phases whose gates the server verifies. Thought"
+            " sessions: init."
         ),
         params=StartParams,
         output={"session_id": TEXT, "phase": TEXT, "blocked_until": LIST, "checklist": LIST},
@@ -98,7 +98,7 @@ def _validate(protocols: Protocols) -> Tool:
     return Tool(
         name="validate_gate",
         title="[Protocol] Check a gate",
-        description="Check one gate (phase: its name, e.g. SERENA_INIT) or ALL against the files, git and the hooks.",
+        description="Check whether a gate passes, by files, git and hooks. phase: its name, e.g. SERENA_INIT, or ALL.",
         params=GateParams,
         output={
             "phase": TEXT,
@@ -119,8 +119,8 @@ def _advance(protocols: Protocols) -> Tool:
 
     return Tool(
         name="advance_phase",
-        title="[Protocol] Go on to the next phase",
-        description="Go on to the next phase, or as far as `to`; the gates on the way are checked.",
+        title="[Protocol] Next phase",
+        description="Finish the protocol's phase and go on to the next, or as far as `to`; gates between are checked.",
         params=AdvanceParams,
         output={"session_id": TEXT, "phase": TEXT, "gates": LIST, "blocked_until": LIST, "message": TEXT},
         handler=handle,
@@ -136,8 +136,8 @@ def _record(protocols: Protocols) -> Tool:
         name="record_evidence",
         title="[Protocol] Record evidence",
         description=(
-            "Record evidence for a gate. evidence_type content_hash, report and commit are compared with the project;"
-            " anything else is kept as your word."
+            "Record evidence for a gate, e.g. that the tests passed. evidence_type content_hash, report and commit are"
+            " compared with the project; anything else is your word."
         ),
         params=EvidenceParams,
         output={"session_id": TEXT, "phase": TEXT, "recorded": YES_NO, "source": TEXT, "message": TEXT},
@@ -160,8 +160,8 @@ def _end(protocols: Protocols) -> Tool:
         name="session_end",
         title="[Protocol] End the working session",
         description=(
-            "End the session: the remaining gates are checked, the first unmet one is named. skip_qa holds only for a"
-            " change of documentation alone."
+            "End the working session: the remaining gates are checked, the first unmet one is named. skip_qa: for"
+            " documentation alone."
         ),
         params=EndParams,
         output={"status": TEXT, "session_id": TEXT, "phase": TEXT, "commit_sha": TEXT, "message": TEXT},
@@ -176,8 +176,8 @@ def _blocked(protocols: Protocols) -> Tool:
 
     return Tool(
         name="get_blocked_reason",
-        title="[Protocol] What blocks the session",
-        description="What the session still needs, how to get it, in order.",
+        title="[Protocol] What blocks",
+        description="Why am I blocked: what the session still needs, in order, and how to get it.",
         params=NoParams,
         output={"session_id": TEXT, "phase": TEXT, "blocked": YES_NO, "missing": LIST, "message": TEXT},
         handler=handle,

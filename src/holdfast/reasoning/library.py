@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.caller import Caller
+from holdfast.connections import queries as connection_queries
 from holdfast.connections.service import Connections
 from holdfast.errors import BadInput, Conflict
 from holdfast.project import Root
 from holdfast.reasoning import export, limits, queries, reading, recording
 from holdfast.reasoning.analysis import Step, analyze
 from holdfast.reasoning.export import Format
-from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS, Session, Status, Thought
-from holdfast.reasoning.placing import missing, require, usable
+from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS, Branch, Session, Status, Thought
+from holdfast.reasoning.placing import Placing, missing, require, usable
 from holdfast.reasoning.queries import Position, Scope
 from holdfast.reasoning.search import index_some, search
 from holdfast.reasoning.views import REPLY_BYTES, present, session_view
@@ -23,11 +25,25 @@ from holdfast.store import Store, Tx
 LIST_DEFAULT, LIST_LIMIT = 20, 100
 SEARCH_DEFAULT, SEARCH_LIMIT = 10, 50
 OUTLINE_DEFAULT = 100
+GLANCED, GLANCED_AT = 400, 3
+"""Characters of a thought, and thoughts, that a glance shows."""
 EXPORT_BRANCHES = 10_000
 EVERY_STATUS = tuple(Status)
 VISIBLE = (Status.ACTIVE, Status.ARCHIVED)
 
 _POSITION = re.compile(r"([0-9]{1,16})_([A-Za-z0-9._-]{1,64})")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A session at a glance: where it began, where it stands."""
+
+    session: Session
+    own: bool
+    """Whether whoever looks is in it already."""
+    first: Thought | None
+    last: tuple[Thought, ...]
+    branches: tuple[Branch, ...]
 
 
 class Library:
@@ -82,6 +98,25 @@ class Library:
         return reply | {"success": True, "scope": "all" if scope.root is None else "project"}
 
     # -- reading -------------------------------------------------------------------------------------------------
+
+    async def glance(self, root: Root, identity: str | None) -> Glance | None:
+        """What a caller of this root would get back, without giving it to anybody yet."""
+
+        def read(tx: Tx) -> Glance | None:
+            connection = connection_queries.by_identity(tx, identity) if identity else None
+            session = Placing(tx, self._connections, connection, root).to_offer(root)
+            if session is None:
+                return None
+            end = reading.session_end(tx, session)
+            return Glance(
+                session=session,
+                own=connection is not None and connection.reasoning_session == session.id,
+                first=next(iter(queries.thoughts(tx, session.id, 1, 1, 1, cut=GLANCED)), None),
+                last=tuple(reversed(queries.thoughts_before(tx, session.id, end + 1, GLANCED_AT, GLANCED))),
+                branches=tuple(queries.branches(tx, session.id, GLANCED_AT)) if session.branch_count else (),
+            )
+
+        return await self._store.read(read)
 
     async def outline(
         self, caller: Caller, session_id: str | None, limit: int | None = None, cursor: str | None = None

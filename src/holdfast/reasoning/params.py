@@ -17,7 +17,7 @@ class ThoughtParams(Params):
 
     thought: str
     nextThoughtNeeded: bool
-    thoughtNumber: int | None = Field(None, description="Optional: the server numbers")
+    thoughtNumber: int | None = None
     totalThoughts: int | None = None
     isRevision: bool | None = None
     revisesThought: int | None = None
@@ -62,7 +62,7 @@ class SessionParams(Params):
     sessionId: str | None = Field(None, description="Default: the one you are on")
     query: str | None = None
     scope: Literal["project", "all"] | None = None
-    from_: int | None = Field(None, alias="from", description="get: first whole thought")
+    from_: int | None = Field(None, alias="from")
     to: int | None = None
     format: Literal["markdown", "json", "mermaid"] | None = None
     title: str | None = None

@@ -62,9 +62,15 @@ class Placing:
     def for_recovery(self, root: Root) -> Pick:
         """The session that an explicit request for the project's context gets back, however old it is."""
         self._lock_project(root)
-        pinned = queries.pinned_in_root(self._tx, root.uri)
-        seen = {session.id for session in pinned}
-        return self._free(chain(pinned, (session for session in self._recent(root, since=0) if session.id not in seen)))
+        return self._free(self._in_order(root))
+
+    def to_offer(self, root: Root) -> Session | None:
+        """The session that its caller would get back if it asked now; nothing is locked."""
+        mine = self._connection.reasoning_session if self._connection else None
+        attached = queries.session(self._tx, mine) if mine else None
+        if attached is not None and attached.status is Status.ACTIVE:
+            return attached
+        return self._free(self._in_order(root, TELL_OF)).session
 
     def attached(self) -> Session | None:
         """The session this caller is on, locked, unless it was deleted or is another live caller's by now."""
@@ -99,6 +105,12 @@ class Placing:
         return first_free(
             candidates, lambda session: bool(self._connections.live_holders(self._tx, [session.id], self._connection))
         )
+
+    def _in_order(self, root: Root, limit: int = LOOK_AT) -> Iterator[Session]:
+        """The pinned ones first, then the others, the most recent first."""
+        pinned = queries.pinned_in_root(self._tx, root.uri)
+        seen = {session.id for session in pinned}
+        return chain(pinned, (session for session in self._recent(root, 0, limit) if session.id not in seen))
 
     def _recent(self, root: Root, since: int, limit: int = LOOK_AT) -> Iterator[Session]:
         """The root's sessions; those of the same project elsewhere only where this root has none at all."""

@@ -82,8 +82,8 @@ def _init(reasoning: Reasoning) -> Tool:
         name="init",
         title="[Reasoning] Load or start a session",
         description=(
-            "load_context brings back this project's last thought session, no id needed; start_new begins another."
-            " To record use thought; to search or edit sessions use session."
+            "load_context brings back what was thought before in this project, no id needed; start_new begins another"
+            " session. To record use thought; to search or edit sessions use session."
         ),
         params=InitParams,
         output={"success": FLAG, "message": TEXT, "session": OBJECT, "thoughts": LIST, "nextThoughtNumber": NUMBER},
@@ -139,11 +139,11 @@ def _session(reasoning: Reasoning) -> Tool:
 
     return Tool(
         name="session",
-        title="[Reasoning] Search, read and arrange sessions",
+        title="[Reasoning] Search and arrange sessions",
         description=(
-            "Thought sessions: get shows the structure, or whole thoughts from-to; search is full text; tag replaces"
-            " all tags; pin makes it the one load_context returns; delete is restorable for 30 days."
-            " To record use thought; to come back to a project use init."
+            "Search the thoughts of an earlier session in full text, read, export or arrange them. get shows the"
+            " structure, or whole thoughts from-to; tag replaces all tags; pin makes it the one load_context returns;"
+            " delete is restorable for 30 days. To record use thought; to start or come back use init."
         ),
         params=SessionParams,
         output={

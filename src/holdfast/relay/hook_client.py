@@ -34,6 +34,10 @@ class FailOpen(Exception):
     """The daemon could not be asked; the agent goes on without it."""
 
 
+class Stopped(FailOpen):
+    """The user stopped the daemon, and needs not be told so at every start."""
+
+
 def main(argv: list[str]) -> int:
     """Run one hook; returns the exit status the daemon asked for, or 0 when it could not be asked."""
     if "-h" in argv or "--help" in argv:
@@ -43,11 +47,20 @@ def main(argv: list[str]) -> int:
         status, output = _ask(_event(argv))
         _write(output)
     except FailOpen as reason:
-        sys.stderr.write(f"holdfast hook: {reason} The agent goes on without it. See `holdfast doctor`.\n")
+        message = f"holdfast hook: {reason} The agent goes on without it. See `holdfast doctor`."
+        sys.stderr.write(message + "\n")
+        if argv[:1] == ["SessionStart"] and not isinstance(reason, Stopped):
+            _tell_user(message)
         return 0
     except KeyboardInterrupt:
         return 0
     return status
+
+
+def _tell_user(message: str) -> None:
+    """Claude Code shows a user this, and keeps standard error to itself."""
+    plain = "".join(char if " " <= char <= "~" and char not in '"\\' else "?" for char in message)
+    sys.stdout.write(f'{{"systemMessage": "{plain}"}}\n')
 
 
 def _event(argv: list[str]) -> str:
@@ -64,7 +77,9 @@ def _ask(event: str) -> tuple[int, bytes]:
     if not (pid.isascii() and pid.isdigit() and len(pid) <= 20):
         pid = ""
     managed = ',"managed":"1"' if os.environ.get("HOLDFAST_MANAGED") else ""
-    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}}}\n'.encode()
+    wanted = os.environ.get("HOLDFAST_BRIEFING", "")
+    briefing = f',"briefing":"{wanted}"' if 0 < len(wanted) <= 10 and wanted.isascii() and wanted.isalpha() else ""
+    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}{briefing}}}\n'.encode()
     connection = _connection(event, deadline)
     try:
         _send(connection, header + payload, deadline)
@@ -158,7 +173,7 @@ def _socket_path(home: str) -> str:
 
 def _start_daemon(home: str) -> None:
     if os.path.exists(os.path.join(home, "stopped")):
-        raise FailOpen("Holdfast was stopped with `holdfast stop`; start it with `holdfast serve`.")
+        raise Stopped("Holdfast was stopped with `holdfast stop`; start it with `holdfast serve`.")
     starter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawn.py")
     child = os.posix_spawn(sys.executable, [sys.executable, "-I", "-S", starter, home], os.environ)
     _, status = os.waitpid(child, 0)

@@ -196,6 +196,22 @@ def asks_of(tx: Tx, conversation_id: int, before: int | None, limit: int) -> lis
     return [found for row in rows if (found := _ask(row))]
 
 
+def exchanges(tx: Tx, team: str, since: int, limit: int) -> list[Row]:
+    """The latest asks to and from a team."""
+    rows: list[Row] = []
+    for side in ("a.to_team", "c.from_team"):
+        rows += tx.all(
+            "SELECT a.row_id, c.from_team, a.to_team, substr(a.text, 1, 500) AS text, a.status,"
+            " substr(a.answer, 1, 500) AS answer, a.created_at FROM asks a"
+            f" JOIN conversations c ON c.id = a.conversation_id WHERE {side} = :team AND a.created_at >= :since"
+            " ORDER BY a.row_id DESC LIMIT :limit",
+            team=team,
+            since=since,
+            limit=limit,
+        )
+    return sorted(rows, key=lambda row: int(row["row_id"]), reverse=True)[:limit]
+
+
 def running_in(tx: Tx, conversation_id: int) -> Ask | None:
     """The ask a conversation's agent works on."""
     return _ask(

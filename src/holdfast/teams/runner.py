@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError, StoreError
@@ -63,6 +64,8 @@ class Runner:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._conversations: dict[str, int] = {}
         self._outcomes: dict[str, asyncio.Future[Seen | None]] = {}
+        self.brief: Callable[[Path, str], Awaitable[str]] = _no_briefing
+        """What an agent is told, beside the ask, with the first turn of a new process."""
         self._promised = 0
         self._serving = False
         self._wake = asyncio.Event()
@@ -224,8 +227,9 @@ class Runner:
         try:
             team = self._roster.teams[ask.to_team]
             await self._check_budget(team)
-            slot, note = await self._place.slot(team, conversation)
-            turn = await self._place.turn(slot.session, _text(claimed, note))
+            slot, note, opened = await self._place.slot(team, conversation)
+            briefing = await self.brief(team.project, conversation.session_id) if opened and conversation.begun else ""
+            turn = await self._place.turn(slot.session, _text(claimed, note, briefing))
             if turn.is_error:
                 raise AgentFailed(turn.text or turn.subtype or "The agent reported an error.")
             await self._answered(ask, token, turn, note, temporary=temporary)
@@ -311,12 +315,17 @@ class Runner:
         return len(lost)
 
 
-def _text(claimed: Claimed, note: str | None) -> str:
+def _text(claimed: Claimed, note: str | None, briefing: str) -> str:
     conversation = claimed.conversation
     summary = None if conversation.begun else conversation.summary
-    return framed(
+    text = framed(
         conversation.from_team, conversation.thread, claimed.ask.text, claimed.notices, summary, lost=note == LOST
     )
+    return f"{text}\n\n{briefing}" if briefing else text
+
+
+async def _no_briefing(project: Path, session_id: str) -> str:
+    return ""
 
 
 def _again(tx: Tx, ask: Ask, why: str) -> None:

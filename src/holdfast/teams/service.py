@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.caller import Caller
@@ -36,15 +37,30 @@ from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.runner import Claimed, Runner
 from holdfast.teams.seen import Seen, conversation_view, look, said
 from holdfast.teams.stats import figures
+from holdfast.teams.team import team_at
 from holdfast.times import iso
 
 POLL_SECONDS = 2.0
 PROGRESS_SECONDS = 5.0
 DAY_MS = 24 * 3_600_000
+LATELY_MS = 7 * DAY_MS
 
 Progress = Callable[[float, str], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question between teams, seen from one of them."""
+
+    incoming: bool
+    other: str
+    """The other team; empty for somebody outside."""
+    text: str
+    status: str
+    answer: str | None
+    at: int
 
 
 class Teams:
@@ -218,6 +234,24 @@ class Teams:
         """Messages, lifetimes, pairs, tokens and cost."""
         return await self._store.read(figures)
 
+    async def lately(self, root: Root | None, limit: int = 3) -> list[Exchange]:
+        """What the team of this project was asked and asked itself, the latest first."""
+        team = self._at(root)
+        if team is None:
+            return []
+        rows = await self._store.read(lambda tx: queries.exchanges(tx, team, tx.now() - LATELY_MS, limit))
+        return [
+            Exchange(
+                incoming=row["to_team"] == team,
+                other=row["from_team"] if row["to_team"] == team else row["to_team"],
+                text=row["text"],
+                status=row["status"],
+                answer=row["answer"],
+                at=row["created_at"],
+            )
+            for row in rows
+        ]
+
     async def conversations(self, team: str | None, status: str | None, limit: int) -> list[dict[str, Any]]:
         """Conversations, the last used first."""
         found = await self._store.read(lambda tx: queries.conversations(tx, team, status, limit))
@@ -342,8 +376,7 @@ class Teams:
         return self._at(root) is not None
 
     def _at(self, root: Root | None) -> str | None:
-        path = path_of(root.uri) if root else None
-        return next((team.name for team in self.roster.teams.values() if team.project.resolve() == path), None)
+        return team_at(self.roster.teams, path_of(root.uri) if root else None)
 
     def _sender(self, caller: Caller, from_team: str | None, managed: str | None) -> str:
         """Who asks: the team named, else the one in whose project the caller sits, else somebody outside."""

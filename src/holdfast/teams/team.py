@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -97,3 +98,19 @@ def name_problem(name: str) -> str | None:
     if not _NAME.fullmatch(name):
         return "must be 1 to 64 of the characters A-Z a-z 0-9 . _ - and not start with a dot"
     return None
+
+
+def team_at(teams: Mapping[str, Team], path: Path | None) -> str | None:
+    """The name of the team whose project a directory is, whatever links lead there."""
+    try:
+        here = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return next((name for name, team in teams.items() if here is not None and _is_same(team.project, here)), None)
+
+
+def _is_same(project: Path, here: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(project.stat(), here)
+    except OSError:  # a project that is not there yet, or not on this machine
+        return False

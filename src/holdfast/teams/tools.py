@@ -102,9 +102,9 @@ def _ask(teams: Teams) -> Tool:
         name="teams_ask",
         title="[Teams] Ask a team",
         description=(
-            "Ask another team's agent and wait for its answer (timeout in ms, default 30000). The conversation goes on"
-            " where it was. Not answered in time: status pending, and the answer waits under askId (teams_session)."
-            " temporary: a conversation of its own, put away when answered. To tell without waiting use teams_notify."
+            "Ask another team's agent a question and wait for its answer (timeout in ms, default 30000). The"
+            " conversation goes on where it was. Not answered in time: status pending, the answer waits under askId"
+            " (teams_session). temporary: a conversation of its own, put away when answered."
         ),
         params=AskParams,
         output=OUTPUT,
@@ -121,7 +121,10 @@ def _send(teams: Teams) -> Tool:
     return Tool(
         name="teams_send_message",
         title="[Teams] Send a team a message",
-        description="As teams_ask; with waitForResponse false it returns at once and the answer waits under askId.",
+        description=(
+            "Send another team a message, as teams_ask; waitForResponse false returns at once and the answer waits"
+            " under askId."
+        ),
         params=SendParams,
         output=OUTPUT,
         handler=handle,
@@ -145,7 +148,10 @@ def _notify(teams: Teams) -> Tool:
     return Tool(
         name="teams_notify",
         title="[Teams] Leave a team a notice",
-        description="A notice the team sees with its next turn; no turn is run for it. To get an answer use teams_ask.",
+        description=(
+            "Tell another team without waiting for an answer: leave a notice for the team, which it sees with its next"
+            " turn; none is run for it. For an answer: teams_ask."
+        ),
         params=NotifyParams,
         output={"status": TEXT, "noticeId": TEXT, "message": TEXT},
         handler=handle,
@@ -160,7 +166,7 @@ def _status(teams: Teams) -> Tool:
     return Tool(
         name="teams_status",
         title="[Teams] Who is there and busy",
-        description="All teams or one: processes, queue. Conversations: teams_session list.",
+        description="Which teams there are, which are busy, their queues. Conversations: teams_session list.",
         params=StatusParams,
         output={"teams": {"type": "array"}, "processes": TEXT},
         handler=handle,
@@ -203,8 +209,9 @@ def _session(teams: Teams) -> Tool:
         name="teams_session",
         title="[Teams] Answers and conversations",
         description=(
-            "result, wait or cancel an ask by askId; list conversations; history, compact, fork, archive, restore or"
-            " reset the one with team (fromTeam, threadId). Thought sessions are the tool session."
+            "The answer to an earlier question from a team by its askId: result, wait, cancel; list conversations;"
+            " history, compact, fork, archive, restore or reset the one with a team (fromTeam, threadId). Thought"
+            " sessions: session."
         ),
         params=SessionParams,
         output={**OUTPUT, "conversations": {"type": "array"}, "conversation": {"type": "object"}},

@@ -44,7 +44,7 @@ class Upkeep:
         """Have the agent compact its conversation; the tokens before and after, as it told them."""
         team = self._place.roster.teams[conversation.to_team]
         await self._store.write(lambda tx: queries.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING))
-        slot, _ = await self._place.slot(team, conversation)
+        slot, _, _ = await self._place.slot(team, conversation)
         try:
             done = await slot.session.compact()
         except CompactionFailed:
@@ -81,7 +81,7 @@ class Upkeep:
         for conversation in await self._store.read(lambda tx: queries.busiest(tx, self._place.roster.settings.warm_up)):
             team = self._place.roster.teams.get(conversation.to_team)
             if team is not None and self._place.can_run(team) and self._room():
-                slot, _ = await self._place.slot(team, conversation)
+                slot, _, _ = await self._place.slot(team, conversation)
                 self._place.pool.give_back(slot)
 
     async def found(self, team: Team) -> list[FoundSession]:

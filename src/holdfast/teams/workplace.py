@@ -55,20 +55,19 @@ class Workplace:
                 await self.pool.discard(slot)
         await self._agents[team.agent].delete_transcript(self.spec(team, conversation), conversation.session_id)
 
-    async def slot(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None]:
-        """The conversation's process, warm or opened for it; and what its caller must be told."""
-        notes: list[str] = []
+    async def slot(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None, bool]:
+        """The conversation's process; what its caller must be told; whether it was opened just now."""
+        notes: list[str | None] = []
 
         async def open_session() -> AgentSession:
             session, note = await self._open(team, conversation)
-            if note:
-                notes.append(note)
+            notes.append(note)
             return session
 
         slot = await self.pool.take(conversation, self.roster.settings.max_processes, open_session)
         if not conversation.begun or conversation.agent_pid != slot.session.pid:
             await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
-        return slot, notes[0] if notes else conversation.note
+        return slot, next(filter(None, notes), conversation.note), bool(notes)
 
     async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
         """The conversation's session: resumed, else begun; what is lost is begun afresh and said so."""

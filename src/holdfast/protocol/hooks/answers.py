@@ -78,13 +78,11 @@ class ProtocolHooks:
         """A conversation begins or goes on: agents forget the protocol at a compaction, so they are told again."""
         if "agent_id" in payload:
             return None
-        situation = await self._protocols.situation(cwd)
+        situation, project = await self._protocols.standing_at(cwd)
         if situation is not None:
             return _told("SessionStart", _standing(situation)) if _speaks(situation.project) else None
-        found = await self._protocols.project_at(cwd)
-        if found is None or not found[1].configured or not _speaks(found[1]):
+        if project is None or not _speaks(project):
             return None
-        project = found[1]
         if project.started_by == "hook" and payload.get("source") in ("startup", "clear"):
             self._awaits_prompt.add(_text(payload, "session_id"))
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -103,6 +104,14 @@ def read_project(worktree: Path) -> ProjectProtocol:
         tuple(check.argv for gate in protocol.gates for check in gate.checks if check.argv),
         parts,
     )
+
+
+def configured_project(worktree: Path) -> ProjectProtocol | None:
+    """What a worktree says of its protocol; None where it says nothing, which most do and costs next to nothing."""
+    if not os.path.lexists(worktree / SETTINGS):
+        return None
+    found = read_project(worktree)
+    return found if found.configured else None
 
 
 @dataclass(frozen=True, slots=True)

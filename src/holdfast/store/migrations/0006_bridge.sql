@@ -32,7 +32,7 @@ CREATE TABLE bridge_messages (
 );
 -- Every page that a commit changes is written, so one index serves who takes, who counts and who looks for the same
 -- text or for what has expired.
-CREATE INDEX bridge_waiting ON bridge_messages (target, priority DESC, seq, expires_at, fingerprint)
+CREATE INDEX bridge_waiting ON bridge_messages (target, priority DESC, seq, expires_at, fingerprint, sender)
     WHERE status = 'pending';
 CREATE INDEX bridge_leased ON bridge_messages (target, seq) WHERE status = 'leased';
 

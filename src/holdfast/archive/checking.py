@@ -1,0 +1,162 @@
+"""Rows of an archive that fit together: every reference leads to a row, and every chain of thoughts holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+from holdfast.archive.errors import ArchiveRefused
+from holdfast.archive.tables import Rows
+from holdfast.bridge.model import Priority, UpdateKind
+from holdfast.bridge.model import Status as MessageStatus
+from holdfast.protocol import definition
+from holdfast.protocol.model import Protocol
+from holdfast.protocol.runs import RunStatus
+from holdfast.reasoning import chain, queries
+from holdfast.reasoning.model import Status
+from holdfast.store import Row
+from holdfast.teams.model import AskStatus, ConversationStatus
+from holdfast.teams.team import name_problem
+
+REFERENCES = (
+    ("branches", "session_id", "sessions", "id"),
+    ("thoughts", "session_id", "sessions", "id"),
+    ("session_links", "session_id", "sessions", "id"),
+    ("session_links", "linked_id", "sessions", "id"),
+    ("protocol_gates", "run", "protocol_runs", "row_id"),
+    ("protocol_evidence", "run", "protocol_runs", "row_id"),
+    ("protocol_violations", "run", "protocol_runs", "row_id"),
+    ("asks", "conversation_id", "conversations", "id"),
+)
+KEYS = (
+    ("sessions", ("id",)),
+    ("branches", ("session_id", "branch_id")),
+    ("thoughts", ("session_id", "number")),
+    ("session_links", ("session_id", "linked_id")),
+    ("protocol_runs", ("row_id",)),
+    ("protocol_gates", ("run", "gate")),
+    ("bridge_messages", ("id", "target")),
+    ("bridge_tasks", ("target",)),
+    ("conversations", ("id",)),
+    ("conversations", ("session_id",)),
+    ("conversations", ("from_team", "to_team", "thread")),
+    ("asks", ("id",)),
+    ("notices", ("id",)),
+    ("ledgers", ("session_id",)),
+    ("agent_sessions", ("session_id",)),
+)
+"""What no two rows of a table share."""
+CHOICES: dict[tuple[str, str], frozenset[object]] = {
+    ("sessions", "status"): frozenset({Status.ACTIVE.value, Status.ARCHIVED.value}),
+    ("protocol_runs", "status"): frozenset(RunStatus),
+    ("bridge_messages", "status"): frozenset(MessageStatus),
+    ("bridge_messages", "priority"): frozenset(Priority),
+    ("bridge_updates", "kind"): frozenset(UpdateKind),
+    ("conversations", "status"): frozenset(ConversationStatus),
+    ("asks", "status"): frozenset(one for one in AskStatus if one.done),
+}
+NAMES = (
+    ("sessions", "id"),
+    ("protocol_runs", "id"),
+    ("bridge_messages", "id"),
+    ("conversations", "session_id"),
+    ("conversations", "from_team"),
+    ("conversations", "thread"),
+)
+"""What people are shown: short, and without anything that a terminal would obey."""
+TEAMS = (
+    ("bridge_messages", "target"),
+    ("bridge_updates", "target"),
+    ("bridge_tasks", "target"),
+    ("notices", "to_team"),
+    ("conversations", "to_team"),
+)
+LONGEST_NAME = 128
+MAX_NUMBER = 999_999
+JSON_COLUMNS = {
+    ("sessions", "tags"): list,
+    ("protocol_runs", "decisions"): list,
+    ("bridge_updates", "data"): dict,
+    ("bridge_tasks", "pending_messages"): list,
+    ("asks", "chain"): list,
+    ("ledgers", "content"): dict,
+    ("agent_sessions", "told"): list,
+}
+
+
+def check(rows: Rows) -> None:
+    """Refuse rows that no store could have held."""
+    for table, columns in KEYS:
+        keys = [tuple(row[column] for column in columns) for row in rows[table]]
+        if len(set(keys)) < len(keys):
+            raise _refused(f"holds a row of {table} twice")
+    for table, column, parent, key in REFERENCES:
+        known = {row[key] for row in rows[parent]}
+        if any(row[column] not in known for row in rows[table]):
+            raise _refused(f"holds {table} whose {parent} are missing")
+    for (table, column), allowed in CHOICES.items():
+        if any(row[column] not in allowed for row in rows[table]):
+            raise _refused(f"holds a {column} in {table} that there is not")
+    for (table, column), kind in JSON_COLUMNS.items():
+        if not all(row[column] is None or _is_json(row[column], kind) for row in rows[table]):
+            raise _refused(f"holds a {column} in {table} that cannot be read")
+    for table, column in NAMES:
+        if not all(row[column].isprintable() and len(row[column]) <= LONGEST_NAME for row in rows[table]):
+            raise _refused(f"holds a {column} in {table} that is no name")
+    for table, column in TEAMS:
+        if any(name_problem(row[column]) for row in rows[table]):
+            raise _refused(f"holds a {column} in {table} that is no team")
+    for run in rows["protocol_runs"]:
+        protocol_of(run)
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", run["day"], re.ASCII) or not 0 < run["number"] <= MAX_NUMBER:
+            raise _refused(f"holds a run {run['id']} of no day")
+    thoughts = by(rows["thoughts"], "session_id")
+    for session in rows["sessions"]:
+        _check_chain(session, thoughts.get(session["id"], []))
+
+
+def protocol_of(run: Row) -> Protocol:
+    """The protocol that a run began with."""
+    try:
+        return definition.loads(run["definition"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise _refused(f"holds a run {run['id']} whose protocol cannot be read") from None
+
+
+def commands_of(protocol: Protocol) -> set[tuple[str, ...]]:
+    """The commands that a protocol's gates run."""
+    checks = (check for step in protocol.transitions for check in step.gate.checks)
+    return {check.argv for check in checks if check.argv}
+
+
+def by(rows: Iterable[Row], column: str) -> dict[object, list[Row]]:
+    """The rows by their value in a column."""
+    found: dict[object, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[column], []).append(row)
+    return found
+
+
+def _is_json(text: str, kind: type) -> bool:
+    try:
+        return isinstance(json.loads(text), kind)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _check_chain(session: Row, thoughts: list[Row]) -> None:
+    """A session that is known to be damaged has gaps; what is left of it is whole all the same."""
+    previous = chain.genesis(session["id"])
+    for number, row in enumerate(thoughts, 1):
+        fields = {name: value for name, value in row.items() if name not in ("prev_hash", "hash")}
+        linked = row["prev_hash"] == previous and row["number"] == number
+        if chain.seal(row["prev_hash"], queries.to_thought(fields)) != row["hash"] or not (linked or session["damage"]):
+            raise _refused(f"holds a thought {row['number']} of session {session['id']} that was changed")
+        previous = row["hash"]
+    if not session["damage"] and (len(thoughts) != session["thought_count"] or previous != session["head_hash"]):
+        raise _refused(f"does not hold all thoughts of session {session['id']}")
+
+
+def _refused(why: str) -> ArchiveRefused:
+    return ArchiveRefused(f"The archive {why}. Nothing was written.", recovery="Hand the project off again.")

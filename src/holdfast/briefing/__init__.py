@@ -1,0 +1,1 @@
+"""Briefing: an agent that comes back knows what it was doing."""

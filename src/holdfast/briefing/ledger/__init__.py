@@ -1,0 +1,1 @@
+"""The ledger: what an agent really did, as its transcript tells."""

@@ -1,0 +1,210 @@
+"""What an agent did in one session: facts, each bounded, so that a ledger stays small whatever a transcript holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+LARGEST = 60_000
+"""Bytes of a ledger as it is stored."""
+MAX_REQUEST = 1_500
+"""Characters kept of the first and the last request."""
+MAX_EARLIER = 300
+"""Characters kept of a request between them."""
+MAX_REQUESTS = 30
+MAX_FILES = 200
+MAX_PATH = 400
+MAX_FAILED = 20
+MAX_ERRORS = 40
+MAX_TODOS = 30
+MAX_DECISIONS = 15
+MAX_RULED_OUT = 15
+MAX_COMMITS = 15
+MAX_CALLS = 64
+MAX_SUBAGENTS = 100
+MAX_LINE = 300
+MAX_WAITING = 10
+MAX_PLAN = 1_500
+MAX_WORDS = 800
+
+SESSION_ID = re.compile(r"[A-Za-z0-9-]{1,128}")
+"""Ids come from outside; one that is anything else names no file and no row."""
+
+
+def is_session_id(text: str) -> bool:
+    """Whether a text can be the id of a session."""
+    return SESSION_ID.fullmatch(text) is not None
+
+
+@dataclass(slots=True)
+class Touched:
+    """A file, and how often it was read or modified."""
+
+    path: str
+    times: int = 1
+
+
+@dataclass(slots=True)
+class Failure:
+    """A command that failed."""
+
+    command: str
+    error: str
+    """The class of the error, or the exit code."""
+    line: str
+    """What it said, on one line."""
+    mended: bool = False
+    """The same command succeeded later."""
+
+
+@dataclass(slots=True)
+class ErrorClass:
+    """An error's name that came up in a result."""
+
+    name: str
+    raised: bool
+    """A command or a tool said it; otherwise it only stood in what was read."""
+
+
+@dataclass(slots=True)
+class Todo:
+    """One thing on the agent's list."""
+
+    text: str
+    status: str
+    key: str = ""
+    """Its number, where the agent numbers them."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """A question that the user answered."""
+
+    question: str
+    answer: str
+
+
+@dataclass(slots=True)
+class Commit:
+    """A commit that the agent made."""
+
+    hash: str
+    subject: str
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool that was called and has not answered yet."""
+
+    id: str
+    tool: str
+    about: str = ""
+    """Its file or its command."""
+    text: str = ""
+    """A plan, the text of a todo."""
+    shown: list[str] = field(default_factory=list)
+    """Files that a command shows."""
+    written: list[str] = field(default_factory=list)
+    swap: str = ""
+    """What an edit replaced and by what, as two hashes: an edit that swaps them takes it back."""
+    side: bool = False
+    """A subagent's."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What an agent really did, as its transcript tells."""
+
+    session_id: str
+    cwd: str | None = None
+    branch: str | None = None
+    first_request: str | None = None
+    requests: list[str] = field(default_factory=list)
+    """The later ones, the latest last and whole, the others by their beginning."""
+    turns: int = 0
+    """How many requests there were."""
+    waiting: list[str] = field(default_factory=list)
+    """What was typed and is not handed to the agent yet; after a crash it never was. Empty for what is no request."""
+    read: list[Touched] = field(default_factory=list)
+    """By last use, the latest last; as are the lists below."""
+    modified: list[Touched] = field(default_factory=list)
+    failed: list[Failure] = field(default_factory=list)
+    errors: list[ErrorClass] = field(default_factory=list)
+    todos: list[Todo] = field(default_factory=list)
+    plan: str | None = None
+    decisions: list[Decision] = field(default_factory=list)
+    ruled_out: list[str] = field(default_factory=list)
+    """What the user refused, what a hook denied, what the agent took back."""
+    commits: list[Commit] = field(default_factory=list)
+    last_words: str | None = None
+    started_at: int = 0
+    last_at: int = 0
+    compactions: int = 0
+    unfinished: bool = False
+    """The last turn has no end: it goes on, or it was cut off. That is what kill -9 leaves."""
+    calls: list[Call] = field(default_factory=list)
+    """Tools that had not answered; only while a turn is unfinished."""
+    edits: list[str] = field(default_factory=list)
+    """The latest edits as path and hashes, to tell one that is taken back."""
+    subagents: dict[str, str] = field(default_factory=dict)
+    """How far the transcript of each subagent was read."""
+
+    @property
+    def latest_request(self) -> str | None:
+        """What the user asked last."""
+        return self.requests[-1] if self.requests else self.first_request
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing was asked and nothing was done."""
+        return not (self.first_request or self.read or self.modified or self.failed or self.todos)
+
+    def to_json(self) -> str:
+        """As it is stored; where it would be too large, the oldest of the longest lists are left out."""
+        written = _json(self)
+        while _size(written) > LARGEST and any(getattr(self, name) for name in _LISTS):
+            longest = max((getattr(self, name) for name in _LISTS), key=lambda parts: _size(_json(parts)))
+            del longest[: max(1, len(longest) // 4)]
+            written = _json(self)
+        return written
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """A stored ledger; members of another version's are left out."""
+        stored = json.loads(text)
+        values = _known(cls, stored)
+        for name, kind in _PARTS.items():
+            values[name] = [kind(**_known(kind, part)) for part in values.get(name, ())]
+        return cls(**values)
+
+
+_PARTS: dict[str, type[Any]] = {
+    "read": Touched,
+    "modified": Touched,
+    "failed": Failure,
+    "errors": ErrorClass,
+    "todos": Todo,
+    "decisions": Decision,
+    "commits": Commit,
+    "calls": Call,
+}
+_LISTS = (*_PARTS, "requests", "waiting", "ruled_out", "edits")
+
+
+def _known(kind: type[Any], stored: dict[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in stored.items() if name in names}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=_members, ensure_ascii=False, separators=(",", ":"))
+
+
+def _members(part: Any) -> dict[str, Any]:
+    return {one.name: getattr(part, one.name) for one in fields(part)}
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

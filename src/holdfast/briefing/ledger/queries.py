@@ -1,0 +1,97 @@
+"""The ledgers' SQL, each query a function of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.briefing.ledger.model import Ledger
+from holdfast.briefing.ledger.reading import Position
+from holdfast.project import Root
+from holdfast.reasoning import projects
+from holdfast.store import Row, Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A stored ledger, and how far its transcript was read for it."""
+
+    ledger: Ledger
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a session's transcript lies, and which project it belongs to."""
+
+    root: Root
+    machine: str
+    transcript: str
+
+
+def find(tx: Tx, session_id: str) -> Kept | None:
+    """The ledger of a session."""
+    row = tx.one("SELECT content, read_to, file_mark FROM ledgers WHERE session_id = :id", id=session_id)
+    return None if row is None else _kept(row)
+
+
+def keep(tx: Tx, ledger: Ledger, position: Position, based_on: Position, place: Place) -> bool:
+    """Store a ledger; False where another reading saw as much or more of the file, or where recording is paused."""
+    if projects.is_paused(tx, place.root, None):
+        return False
+    tx.lock(f"ledger:{ledger.session_id}")
+    row = tx.one("SELECT read_to, file_mark FROM ledgers WHERE session_id = :id", id=ledger.session_id)
+    if row is not None:
+        stored = Position(row["read_to"], row["file_mark"])
+        if stored != based_on and stored.offset >= position.offset and stored.begins_like(position):
+            return False
+    tx.run(
+        "INSERT INTO ledgers (session_id, root, project_key, machine, transcript, file_mark, read_to, content, last_at,"
+        " updated_at) VALUES (:id, :root, :key, :machine, :transcript, :mark, :read_to, :content, :last_at, :now)"
+        " ON CONFLICT (session_id) DO UPDATE SET root = excluded.root, project_key = excluded.project_key,"
+        " machine = excluded.machine, transcript = excluded.transcript, file_mark = excluded.file_mark,"
+        " read_to = excluded.read_to, content = excluded.content, last_at = excluded.last_at,"
+        " updated_at = excluded.updated_at",
+        id=ledger.session_id,
+        root=place.root.uri,
+        key=place.root.key,
+        machine=place.machine,
+        transcript=place.transcript,
+        mark=position.mark,
+        read_to=position.offset,
+        content=ledger.to_json(),
+        last_at=ledger.last_at,
+        now=tx.now(),
+    )
+    return True
+
+
+def recent(tx: Tx, root: Root, limit: int) -> Iterator[Ledger]:
+    """The latest ledgers of a project: of this root, and of the same project elsewhere. Each is read when it is due."""
+    # Two look-ups that each end at their limit: an OR over both would sort all there are.
+    found = tx.all(
+        "SELECT session_id, last_at FROM ledgers WHERE root = :root ORDER BY last_at DESC LIMIT :limit",
+        root=root.uri,
+        limit=limit,
+    )
+    if root.key is not None:
+        found += tx.all(
+            "SELECT session_id, last_at FROM ledgers WHERE project_key = :key ORDER BY last_at DESC LIMIT :limit",
+            key=root.key,
+            limit=limit,
+        )
+    latest = {row["session_id"]: row["last_at"] for row in found}
+    for one in sorted(latest, key=lambda one: (-latest[one], one))[:limit]:
+        kept = find(tx, one)
+        if kept is not None:
+            yield kept.ledger
+
+
+def told_of(tx: Tx, session_ids: Sequence[str]) -> set[str]:
+    """Those of these sessions that a hook has told of."""
+    sql = "SELECT session_id FROM agent_sessions WHERE session_id = :id"
+    return {one for one in session_ids if tx.one(sql, id=one) is not None}
+
+
+def _kept(row: Row) -> Kept:
+    return Kept(Ledger.from_json(row["content"]), Position(row["read_to"], row["file_mark"]))

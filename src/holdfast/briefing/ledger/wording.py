@@ -1,0 +1,288 @@
+"""A ledger as the lines of a briefing: what was asked first, then what was done; stored text is quoted as data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+
+from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo
+from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Item, Occasion, Rank
+from holdfast.briefing.quoting import quoted
+
+LAST_REQUEST = 700
+FIRST_REQUEST = 350
+EARLIER_REQUEST = 75
+EARLIER_SPACE = 1_000
+"""Bytes for all the requests between the first and the last."""
+SHORT_REQUEST = 200
+FILES_SPACE = 1_600
+"""Bytes for one list of files; what does not fit is named by folder, and what is left then is counted."""
+FOLDERS_SPACE = 350
+FOLDER_SPACE = 120
+SHORT_FILES_SPACE = 350
+ERRORS_SPACE = 420
+FAILURES = 4
+COMMAND = 90
+TOOL = 60
+SAID = 110
+PLAN = 350
+WORDS = 260
+LISTED = 4
+FRAME = 260
+"""Bytes that are left to what stands around the items."""
+WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", "request", "todos", "requests", "read")
+"""Kinds in the order in which they are shortened."""
+OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modified", "commits"})
+"""What an offer at a plain start tells; the rest is there for whoever takes it up."""
+
+
+def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
+    """What a ledger has to tell on an occasion, the most needed first. A resumed conversation knows it all itself."""
+    if ledger.is_empty or occasion is Occasion.RESUME:
+        return []
+    if occasion is Occasion.CLEAR:
+        return [Item("request", Rank.TASK, f"Asked last before: {quoted(ledger.latest_request or '', 120)}")]
+    told = [*_requests(ledger), *_ending(ledger, occasion), *_next(ledger), *_work(ledger, project), *_choices(ledger)]
+    if occasion is Occasion.STARTUP:
+        return [_brief(item) for item in told if item.kind in OFFERED]
+    return _within_budget(told, occasion)
+
+
+def _within_budget(told: list[Item], occasion: Occasion) -> list[Item]:
+    """Where all of it would be too much, what says the least in the most words is shortened first."""
+    space = TOKENS[occasion] * BYTES_PER_TOKEN - FRAME
+    for kind in WORDY:
+        if sum(_size(item.line) + 1 for item in told) <= space:
+            break
+        told = [_brief(item) if item.kind == kind else item for item in told]
+    return told
+
+
+def _name(text: str, limit: int) -> str:
+    """A name or a path: neutral as a quotation is, without its quotes."""
+    return quoted(text, limit)[1:-1]
+
+
+def _brief(item: Item) -> Item:
+    return item if item.shorter is None else Item(item.kind, item.rank, item.shorter, item.more)
+
+
+def _requests(ledger: Ledger) -> list[Item]:
+    found: list[Item] = []
+    last, first = ledger.latest_request, ledger.first_request
+    if last is not None:
+        found.append(
+            Item(
+                "request",
+                Rank.TASK,
+                f"The user asked last: {quoted(last, LAST_REQUEST)}",
+                shorter=f"The user asked last: {quoted(last, SHORT_REQUEST)}",
+            )
+        )
+    if first is not None and ledger.requests:
+        found.append(
+            Item(
+                "first",
+                Rank.TASK + 1,
+                f"The user asked first: {quoted(first, FIRST_REQUEST)}",
+                shorter=f"The user asked first: {quoted(first, SHORT_REQUEST // 2)}",
+            )
+        )
+    between = [quoted(text, EARLIER_REQUEST) for text in reversed(ledger.requests[:-1])]
+    if between:
+        # The latest are chosen first, and told in the order in which they were asked.
+        whole, few = (list(reversed(_within(between, space))) for space in (EARLIER_SPACE, EARLIER_SPACE // 3))
+        found.append(
+            Item(
+                "requests",
+                Rank.TASK + 2,
+                f"Between them: {_counted(whole, len(between), '; ')}",
+                shorter=f"Between them: {_counted(few, len(between), '; ')}",
+            )
+        )
+    return found
+
+
+def _ending(ledger: Ledger, occasion: Occasion) -> list[Item]:
+    """What the session was in when its transcript ended; a compaction ends nothing."""
+    if occasion is Occasion.COMPACT:
+        return []
+    found: list[Item] = []
+    if ledger.unfinished:
+        running = [call for call in ledger.calls if not call.side][-2:]
+        doing = ", ".join(_call(call) for call in running)
+        text = "That turn has no end" + (f"; it was in: {doing}" if doing else "")
+        found.append(Item("unfinished", Rank.TASK + 3, text))
+    unread = [quoted(text, EARLIER_REQUEST) for text in ledger.waiting if text]
+    if unread:
+        found.append(Item("unread", Rank.TASK + 4, f"Typed after that, and not read by the agent: {'; '.join(unread)}"))
+    return found
+
+
+def _next(ledger: Ledger) -> list[Item]:
+    found: list[Item] = []
+    if ledger.todos:
+        done = sum(1 for todo in ledger.todos if todo.status == "completed")
+        open_ones = sorted((todo for todo in ledger.todos if todo.status != "completed"), key=_not_begun)
+        state = f"Todos: {done} of {len(ledger.todos)} done"
+        listed = [_todo(todo) for todo in open_ones]
+        found.append(
+            Item(
+                "todos",
+                Rank.NEXT,
+                f"{state}; open: {_counted(listed[: 2 * LISTED], len(listed), ', ')}" if listed else state,
+                shorter=f"{state}; open: {_counted(listed[:2], len(listed), ', ')}" if listed else state,
+            )
+        )
+    if ledger.plan:
+        found.append(
+            Item(
+                "plan", Rank.NEXT + 1, f"Plan: {quoted(ledger.plan, PLAN)}", shorter=f"Plan: {quoted(ledger.plan, 120)}"
+            )
+        )
+    return found
+
+
+def _work(ledger: Ledger, project: Path | None) -> list[Item]:
+    found: list[Item] = []
+    modified = [_shown(file.path, project, ledger.cwd) for file in reversed(ledger.modified)]
+    if modified:
+        found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
+    raised = [error.name for error in reversed(ledger.errors) if error.raised]
+    named = [error.name for error in reversed(ledger.errors) if not error.raised]
+    if raised:
+        listed = _within(raised, ERRORS_SPACE)
+        found.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(raised), ', ')}"))
+    failures = [failure for failure in reversed(ledger.failed) if not failure.mended]
+    if failures:
+        found.append(
+            Item(
+                "failed",
+                Rank.FAILED + 1,
+                f"Failed, and not repeated with success: {_failures(failures[:FAILURES], len(failures))}",
+                shorter=f"Failed, and not repeated with success: {_failures(failures[:1], len(failures))}",
+            )
+        )
+    changed = {file.path for file in ledger.modified}
+    read = [_shown(file.path, project, ledger.cwd) for file in reversed(ledger.read) if file.path not in changed]
+    if read:
+        found.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
+    if named:
+        listed = _within(named, ERRORS_SPACE // 2)
+        found.append(
+            Item("errors", Rank.READ + 1, f"Errors named in what was read: {_counted(listed, len(named), ', ')}")
+        )
+    return found
+
+
+def _choices(ledger: Ledger) -> list[Item]:
+    found: list[Item] = []
+    if ledger.decisions:
+        given = [
+            f"{quoted(one.question, SAID)} {quoted(one.answer, SAID)}" if one.question else quoted(one.answer, SAID)
+            for one in reversed(ledger.decisions)
+        ]
+        found.append(_list_item("decided", Rank.DECIDED, "The user answered", given))
+    if ledger.ruled_out:
+        refused = [quoted(one, SAID) for one in reversed(ledger.ruled_out)]
+        found.append(_list_item("ruled out", Rank.DECIDED + 1, "Ruled out", refused))
+    if ledger.commits:
+        made = [f"{commit.hash} {quoted(commit.subject, 70)}" for commit in reversed(ledger.commits)]
+        found.append(_list_item("commits", Rank.DECIDED + 2, "Commits", made))
+    if ledger.last_words:
+        found.append(
+            Item(
+                "words",
+                Rank.DECIDED + 3,
+                f"The agent said last: {quoted(ledger.last_words, WORDS)}",
+                shorter=f"The agent said last: {quoted(ledger.last_words, WORDS // 3)}",
+            )
+        )
+    return found
+
+
+def _list_item(kind: str, rank: int, what: str, texts: Sequence[str]) -> Item:
+    return Item(
+        kind,
+        rank,
+        f"{what}: {_counted(texts[:LISTED], len(texts), '; ')}",
+        shorter=f"{what}: {_counted(texts[:1], len(texts), '; ')}",
+    )
+
+
+def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
+    """One line of files: the latest in full, older ones by folder, the rest as a number."""
+    whole = _within(paths, FILES_SPACE)
+    text = f"{what} ({len(paths)}): {', '.join(whole)}"
+    space, untold = FOLDERS_SPACE, 0
+    for folder, names in _by_folder(paths[len(whole) :]).items():
+        told = f"; in {folder}/: {_counted(_within(names, FOLDER_SPACE), len(names), ', ')}"
+        space -= _size(told)
+        if space < 0:
+            untold += len(names)
+        else:
+            text += told
+    text += f"; and {untold} more" if untold else ""
+    few = _within(paths, SHORT_FILES_SPACE)
+    return Item(kind, rank, text, shorter=f"{what} ({len(paths)}): {_counted(few, len(paths), ', ')}")
+
+
+def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        at = PurePosixPath(path)
+        folders.setdefault(str(at.parent), []).append(at.name)
+    return folders
+
+
+def _shown(path: str, project: Path | None, cwd: str | None) -> str:
+    """A path as short as it is still found: relative to the project, on one line and without markup."""
+    for base in filter(None, (str(project) if project else None, cwd)):
+        prefix = base.rstrip(os.sep) + os.sep
+        if path.startswith(prefix):
+            path = path.removeprefix(prefix)
+            break
+    return _name(path, 300).replace(", ", ",")
+
+
+def _failures(failures: Sequence[Failure], total: int) -> str:
+    told = []
+    for one in failures:
+        said = f" {quoted(one.line, SAID)}" if one.line else ""
+        told.append(f"{quoted(one.command, COMMAND)} ({one.error}){said}")
+    return _counted(told, total, "; ")
+
+
+def _call(call: Call) -> str:
+    tool = _name(call.tool, TOOL)
+    return f"{tool} {quoted(call.about, COMMAND)}" if call.about else tool
+
+
+def _todo(todo: Todo) -> str:
+    return quoted(todo.text, SAID) + (" (in progress)" if todo.status == "in_progress" else "")
+
+
+def _not_begun(todo: Todo) -> bool:
+    return todo.status != "in_progress"
+
+
+def _within(texts: Sequence[str], space: int, separator: str = ", ") -> list[str]:
+    """As many of the first texts as fit a space in bytes."""
+    chosen: list[str] = []
+    for text in texts:
+        space -= _size(text + separator)
+        if space < 0:
+            break
+        chosen.append(text)
+    return chosen
+
+
+def _counted(listed: Sequence[str], total: int, separator: str) -> str:
+    """The texts, and how many more there are."""
+    more = total - len(listed)
+    return separator.join([*listed, *([f"and {more} more"] if more else [])])
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

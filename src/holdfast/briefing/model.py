@@ -1,0 +1,116 @@
+"""The rules of a briefing: what is told first, how much, and that it fits. Pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum, StrEnum
+
+LONGEST = 9_000
+"""Characters of a briefing: Claude Code cuts what is longer than 10,000 to a preview."""
+BYTES_PER_TOKEN = 3.5
+"""How a text's size is estimated without a tokenizer; English prose has over 4, paths and code a little less."""
+
+
+class Wish(StrEnum):
+    """How much the user wants: HOLDFAST_BRIEFING, or the project's own setting."""
+
+    OFF = "off"
+    OFFER = "offer"
+    FULL = "full"
+
+
+class Occasion(StrEnum):
+    """Why an agent is told."""
+
+    STARTUP = "startup"
+    """A new conversation, and the last one ended in an orderly way."""
+    CRASH = "crash"
+    """A new conversation, and the last one was cut off."""
+    RESUME = "resume"
+    COMPACT = "compact"
+    CLEAR = "clear"
+    ASKED = "asked"
+    """The agent or a person asked for it."""
+
+
+TOKENS = {
+    Occasion.STARTUP: 400,
+    Occasion.CRASH: 1_200,
+    Occasion.RESUME: 400,
+    Occasion.COMPACT: 1_200,
+    Occasion.CLEAR: 60,
+    Occasion.ASKED: 1_200,
+}
+"""What each occasion may cost."""
+
+
+class Rank(IntEnum):
+    """What an agent needs most comes first, and is the last to be left out."""
+
+    TASK = 0
+    """What was being done, what was asked last."""
+    BLOCKED = 10
+    """What stands in the way: a gate, a STOP, an urgent message."""
+    NEXT = 20
+    """What comes next: the protocol's phase, the task's step, the plan."""
+    THOUGHTS = 30
+    MODIFIED = 40
+    FAILED = 50
+    READ = 60
+    DECIDED = 70
+    OTHERS = 80
+    """What other teams asked or answered."""
+    WAY_BACK = 5
+    """How the conversation itself is taken up again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing that an agent is told."""
+
+    kind: str
+    """What it is about: request, task, thoughts, protocol, modified, read, failed, messages, …"""
+    rank: int
+    text: str
+    """One line, or a few; stored text in it is quoted as data."""
+    more: str | None = None
+    """The tool that gives more."""
+    shorter: str | None = None
+    """What is said instead where the whole does not fit; None where it is left out then."""
+
+    @property
+    def line(self) -> str:
+        """As it stands in the briefing."""
+        return f"- {self.text}" + (f" (more: {self.more})" if self.more else "")
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a text costs, rather too many than too few."""
+    return -int(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+
+
+def fitting(items: Iterable[Item], budget: int, frame: str = "") -> list[Item]:
+    """The items that fit a budget of tokens beside a frame, most needed first; each kind and text once."""
+    left = min(budget * BYTES_PER_TOKEN, LONGEST) - _size(frame)
+    chosen: list[Item] = []
+    seen: set[str] = set()
+    for item in sorted(items, key=lambda one: one.rank):
+        if item.text in seen:
+            continue
+        seen.add(item.text)
+        versions = [item] if item.shorter is None else [item, replace(item, text=item.shorter, shorter=None)]
+        fits = next((one for one in versions if _size(one.line) + 1 <= left), None)
+        if fits is not None:
+            chosen.append(fits)
+            left -= _size(fits.line) + 1
+    return chosen
+
+
+def joined(frame: str, items: Sequence[Item]) -> str:
+    """The briefing's text; nothing where there is nothing to tell."""
+    return "\n".join([frame, *(item.line for item in items)]) if items else ""
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,55 @@
+"""The briefing over REST: where a project's work stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from holdfast.briefing.service import Briefings
+from holdfast.briefing.sources import Place
+from holdfast.project import MAX_ROOT, RootSource, locate
+from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
+
+Project = Annotated[str, Field(min_length=1, max_length=MAX_ROOT, description="a project's path or URI")]
+Budget = Annotated[int, Field(ge=50, le=2_500, description="tokens that the text may cost")]
+
+
+class BriefingAsked(Given):
+    """Which project, and how long it may be."""
+
+    project: Project
+    budget: Budget = 1_200
+
+
+class BriefingTold(Told):
+    """One text, and its parts."""
+
+    project: str
+    occasion: str
+    recovered: str | None = None
+    tokens: int
+    items: list[dict[str, Any]]
+    text: str
+
+
+def routes(briefings: Briefings) -> list[RestRoute]:
+    """The route of the briefing."""
+
+    async def briefing(asked: Asked) -> Reply:
+        query: BriefingAsked = asked.query
+        found = await briefings.asked(Place(locate(query.project, RootSource.ARGUMENT), None), query.budget)
+        return Reply(found.view())
+
+    return [
+        RestRoute(
+            "GET",
+            "/api/briefing",
+            "briefing",
+            "Where a project's work stands, as an agent that starts there is told",
+            briefing,
+            {200: Answer("The text and its parts.", BriefingTold)},
+            query=BriefingAsked,
+            tag="briefing",
+        )
+    ]

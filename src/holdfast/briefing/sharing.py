@@ -1,0 +1,72 @@
+"""Transcripts of people's own sessions on a store that several machines share: the conversation itself goes on there.
+
+A machine puts a session's lines into the store when the session is over; another one that is about to offer it writes
+them where its agent looks for them. Of a file that is there already nothing is lost: the store's lines are taken only
+where they go on from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from holdfast.archive import conversations
+from holdfast.archive.conversations import Relation
+from holdfast.store import Store
+from holdfast.teams.agents.errors import SessionInUse
+from holdfast.teams.agents.session_locks import SessionLocks
+from holdfast.teams.agents.transcript_files import TranscriptFiles
+from holdfast.teams.agents.transcripts import MAIN, TranscriptStore
+
+LOCK_SECONDS = 1.0
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a transcript; a longer one stays where it is."""
+
+
+class SharedTranscripts:
+    """Puts transcripts into the store, and gets those of other machines out of it."""
+
+    def __init__(self, store: Store, home: Path) -> None:
+        self._store = TranscriptStore(store)
+        self._locks = SessionLocks(home / "locks", LOCK_SECONDS)
+        self._shared: dict[str, tuple[int, int]] = {}
+        """Size and time of each file as it was shared last; a daemon that starts shares them once more."""
+
+    async def share(self, session_id: str, transcript: Path) -> None:
+        """Bring the store's copy of a session that is over level with its file."""
+        state = await asyncio.to_thread(_state, transcript)
+        if state is None or state[0] > LARGEST or self._shared.get(session_id) == state:
+            return
+        files = TranscriptFiles(transcript.parents[2])
+        lines = await asyncio.to_thread(files.read, session_id)
+        mirrored = await self._store.everywhere(session_id)
+        both = await asyncio.to_thread(conversations.together, mirrored, lines)
+        for subpath, merged in both.items():
+            key = {"project_key": transcript.parent.name, "session_id": session_id, "subpath": subpath}
+            await self._store.put(key, [line.entry for line in merged if line.is_mirrored and line.entry is not None])
+        self._shared[session_id] = state
+
+    async def fetch(self, session_id: str, folder: Path) -> bool:
+        """Write a session of another machine into the folder of this project; whether it can be resumed here now."""
+        mirrored = await self._store.everywhere(session_id)
+        if not mirrored.get(MAIN):
+            return False
+        theirs = await asyncio.to_thread(conversations.together, mirrored, {})
+        files = TranscriptFiles(folder.parents[1])
+        try:
+            async with self._locks.held(session_id):
+                ours = await asyncio.to_thread(files.read, session_id)
+                found = conversations.relation(theirs, ours)
+                if found in (Relation.NEW, Relation.AHEAD):
+                    await asyncio.to_thread(conversations.put, files, folder.name, session_id, theirs, ours)
+        except SessionInUse:
+            return False
+        return found is not Relation.FORKED
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns

@@ -1,0 +1,79 @@
+"""The briefing on the wire: the tool `resume`, the resource `holdfast://briefing`, the prompt `briefing`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from holdfast.briefing.model import LONGEST
+from holdfast.briefing.service import Briefings
+from holdfast.briefing.sources import Place
+from holdfast.caller import Caller
+from holdfast.wire.tools import Call, Offer, Page, Params, Prompt, Resource, Tool
+
+URI = "holdfast://briefing"
+NOTHING = "Nothing is known of earlier work in this project."
+NO_ROOT = 'Which project this is, is not known: init {operation: "bind_root", mcpRootUri: …} says it.'
+
+
+class ResumeParams(Params):
+    """Parameters of `resume`."""
+
+    budget: int | None = Field(None, ge=50, le=2_500, description="Tokens that the answer may cost; 1,200 by default.")
+
+
+def offer(briefings: Briefings) -> Offer:
+    """What agents see of it."""
+
+    async def told(caller: Caller, budget: int | None = None) -> str:
+        if caller.root is None:
+            return NO_ROOT
+        found = await briefings.asked(Place(caller.root, caller.agent_session), budget)
+        return found.text[:LONGEST] or NOTHING
+
+    async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:
+        return {"briefing": await told(call.caller, params.budget)}
+
+    async def read(caller: Caller, values: dict[str, str]) -> str:
+        return await told(caller) + "\n"
+
+    async def listed(caller: Caller, cursor: str | None) -> Page:
+        return Page([(URI, "briefing", "Where this project's work stands")])
+
+    return Offer(
+        tools=[
+            Tool(
+                name="resume",
+                title="[Briefing] Where the work stands",
+                description=(
+                    "Continue where the last session left off: what was asked and done in this project, task, files,"
+                    " errors, protocol phase, waiting messages. For when you are asked to continue, or context was"
+                    " lost. Reads only."
+                ),
+                params=ResumeParams,
+                output={"briefing": {"type": "string"}},
+                handler=resume,
+                read_only=True,
+                idempotent=True,
+                always_load=True,
+            )
+        ],
+        resources=[
+            Resource(
+                template=URI,
+                name="briefing",
+                description="Where this project's work stands: what was done, what is next, what waits",
+                read=read,
+                list=listed,
+            )
+        ],
+        prompts=[
+            Prompt(
+                name="briefing",
+                title="Where this project's work stands",
+                description="Puts what was done before, what is next and what waits in front of the agent",
+                render=told,
+            )
+        ],
+    )

@@ -1,0 +1,177 @@
+"""`holdfast doctor`: looks at the whole chain as it is installed; each fault comes with its repair."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.cli.common import add_home, settings_of
+from holdfast.cli.control import ask_daemon
+from holdfast.doctor.findings import Finding, Mark
+from holdfast.doctor.surroundings import Surroundings
+from holdfast.errors import BadInput
+from holdfast.relay.main import BadUsage, read_options
+from holdfast.relay.spawn import SESSION_NAMES
+from holdfast.version import __version__
+
+if TYPE_CHECKING:
+    from holdfast.doctor.chain import Diagnosis
+
+COLOURS = {Mark.OK: "32", Mark.NOTE: "33", Mark.FAULT: "31"}
+MARGIN = 20
+"""Columns before the text: the mark and the link's name."""
+
+DESCRIPTION = """\
+Look at the whole chain from the agent to the store, as it is installed: the data directory, the key, the store, the
+daemon, a real relay, every hook (by running it), the agent's configuration, Serena, Telegram. A daemon is started where
+none runs, as the first agent would. Exit status: 0 when everything holds (notes included), 1 when there is a fault.
+"""
+EXAMPLES = """\
+examples:
+  holdfast doctor           one line per link, with the repair of each fault
+  holdfast doctor --fix     also make the repairs that can destroy nothing, and say which
+  holdfast doctor --json    the same for programs
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "doctor",
+        help="check the whole chain as it is installed; each fault with its repair (exit status 1 if there is one)",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--fix", action="store_true", help="make the safe repairs: permissions, daemon, hooks")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_home(parser)
+    parser.set_defaults(run=examine)
+
+
+def run(arguments: Sequence[str] = ()) -> int:
+    """`holdfast doctor` with these arguments, for a command that ends with it."""
+    parser = argparse.ArgumentParser()
+    add_to(parser.add_subparsers())
+    return examine(parser.parse_args(["doctor", *arguments]))
+
+
+def examine(options: argparse.Namespace) -> int:
+    """Look at everything and tell."""
+    # Not above: it brings the store's and the chats' packages with it, which other commands do not need.
+    from holdfast.doctor.chain import Diagnosis, diagnose
+
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what the terminal cannot show
+    printed = _Quiet() if options.json else _Lines()
+    try:
+        diagnosis = diagnose(_surroundings(options), fix=options.fix, show=printed.show, told=printed.told)
+    except BadInput as error:
+        # Without settings there is nothing else to look at.
+        finding = Finding(Mark.FAULT, error.message, error.recovery or "Correct or unset it.", link="settings")
+        printed.show([finding])
+        diagnosis = Diagnosis([finding])
+    if options.json:
+        print(json.dumps(_document(diagnosis), indent=1))
+    else:
+        print(_verdict(diagnosis, fixing=options.fix))
+    return 1 if diagnosis.faults else 0
+
+
+def _surroundings(options: argparse.Namespace) -> Surroundings:
+    from holdfast.protocol.worktree import worktree_of
+
+    settings = settings_of(options)
+    here = worktree_of(Path.cwd())
+
+    try:
+        patience = read_options([]).patience
+    except BadUsage as error:
+        raise BadInput("HOLDFAST_DAEMON_WAIT", str(error).partition(": ")[2].rstrip(".")) from error
+
+    def ask(name: str, args: dict[str, Any]) -> dict[str, Any]:
+        return ask_daemon(settings, name, args)
+
+    # What is started from here works on the same data directory, and is not the agent that may have called us.
+    ours = {name: value for name, value in os.environ.items() if name not in SESSION_NAMES}
+    env = {**ours, "HOLDFAST_HOME": str(settings.home)}
+    return Surroundings(settings, env, here.path if here is not None else Path.cwd(), ask, patience=patience)
+
+
+class _Lines:
+    """Findings as lines, coloured where somebody is looking."""
+
+    def __init__(self) -> None:
+        self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self._width = max(60, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 10_000
+
+    def show(self, findings: Iterable[Finding]) -> None:
+        """Print findings, each with its repair below."""
+        for finding in findings:
+            self._line(f"{self._marked(finding.mark)}{finding.link:12} ", finding.text)
+            if finding.repair is not None and finding.mark is not Mark.OK:
+                self._line(" " * MARGIN, f"-> {finding.repair}")
+
+    def told(self, repairs: Iterable[Finding]) -> None:
+        """Print repairs that were made."""
+        for repair in repairs:
+            self._line(f"{'fixed' if repair.mark is Mark.OK else 'failed':7}{repair.link:12} ", repair.text)
+
+    def _line(self, before: str, text: str) -> None:
+        rest = textwrap.wrap(text, self._width - MARGIN, break_long_words=False, break_on_hyphens=False) or [""]
+        print(before + ("\n" + " " * MARGIN).join(rest), flush=True)
+
+    def _marked(self, mark: Mark) -> str:
+        word = f"{mark.value:7}"
+        return f"\x1b[{COLOURS[mark]}m{word}\x1b[0m" if self._coloured else word
+
+
+class _Quiet(_Lines):
+    """Prints nothing on the way: the document comes at the end."""
+
+    def show(self, findings: Iterable[Finding]) -> None:
+        """Print nothing."""
+
+    def told(self, repairs: Iterable[Finding]) -> None:
+        """Print nothing."""
+
+
+def _verdict(diagnosis: Diagnosis, *, fixing: bool) -> str:
+    faults = diagnosis.faults
+    if not faults:
+        notes = sum(1 for finding in diagnosis.findings if finding.mark is Mark.NOTE)
+        return f"\nNothing is broken; {notes} notes." if notes else "\nEverything holds."
+    count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
+    fixable = sum(1 for finding in faults if finding.fix is not None)
+    if fixing or not fixable:
+        return f"\n{count}; the lines with -> say what to do."
+    repairable = ("it" if fixable == 1 else "them") if fixable == len(faults) else f"{fixable} of them"
+    return f"\n{count}. `holdfast doctor --fix` repairs {repairable}."
+
+
+def _document(diagnosis: Diagnosis) -> dict[str, Any]:
+    return {
+        "ok": not diagnosis.faults,
+        "version": __version__,
+        "findings": [
+            {
+                "link": finding.link,
+                "mark": finding.mark.value,
+                "text": finding.text,
+                **({"repair": finding.repair} if finding.repair and finding.mark is not Mark.OK else {}),
+                **({"fixable": True} if finding.fix is not None else {}),
+            }
+            for finding in diagnosis.findings
+        ],
+        "repairs": [
+            {"link": repair.link, "done": repair.mark is Mark.OK, "text": repair.text} for repair in diagnosis.repairs
+        ],
+    }

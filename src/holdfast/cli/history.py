@@ -1,0 +1,193 @@
+"""`holdfast import`, `find`, `saved` and `statusline`: what was said before, and what Holdfast gave back."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.control import ask_or_do
+from holdfast.cli.handoff import config_directory
+
+IMPORT = """\
+Indexes the transcripts that Claude Code keeps on this machine, so that `holdfast find` finds what was said and done.
+Local, redacted, and only when you ask for it. Repeated, it reads only what is new; one that was cut off goes on.
+
+examples:
+  holdfast import claude            this project's conversations
+  holdfast import claude --all      those of every project
+  holdfast import claude --remove   drop what was imported of this project
+"""
+FIND = """\
+Finds what was said in earlier conversations with Claude Code: all words must be in one message, command or tool result.
+Prints the project, the date, the line, and the command that takes the conversation up again.
+
+examples:
+  holdfast find "ECONNREFUSED 127.0.0.1:5432"
+  holdfast find --project ~/work/shop drawer
+  holdfast find --scan drawer       without an import: reads the transcripts themselves, the newest first
+
+exit status: 0 something was found; 1 nothing was, or nothing is imported yet
+"""
+STATUSLINE = """\
+Prints one short line about the session whose JSON is on standard input: phase, waiting messages, thoughts. For Claude
+Code's settings.json:
+  "statusLine": {"type": "command", "command": "holdfast statusline"}
+
+example:
+  echo '{"session_id":"…","cwd":"/home/me/shop"}' | holdfast statusline
+"""
+AFTER = {
+    "startup": "a start",
+    "crash": "a crash",
+    "resume": "a resume",
+    "compact": "a compaction",
+    "clear": "/clear",
+    "asked": "asking",
+}
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    imports = commands.add_parser("import", help="index conversations that an agent kept on this machine")
+    agents = imports.add_subparsers(metavar="<agent>", title="agents", required=True)
+    claude = _parser(agents, "claude", "the transcripts of Claude Code", IMPORT)
+    which = claude.add_mutually_exclusive_group()
+    which.add_argument("--project", metavar="DIR", default=".", help="of this project (default: here)")
+    which.add_argument("--all", action="store_true", help="of every project")
+    claude.add_argument("--remove", action="store_true", help="drop what was imported instead")
+    claude.set_defaults(run=run_import)
+
+    find = _parser(commands, "find", "find what was said in earlier conversations", FIND)
+    find.add_argument("text", metavar="TEXT", nargs="+", help="words that must all be there")
+    find.add_argument("--project", metavar="DIR", help="in this project's conversations (default: in all)")
+    find.add_argument("--limit", metavar="N", type=int, default=10, help="conversations shown, 1 to 100 (default: 10)")
+    find.add_argument("--scan", action="store_true", help="read the transcripts themselves; nothing is kept")
+    find.add_argument("--json", action="store_true", help="print the hits as JSON")
+    find.set_defaults(run=run_find)
+
+    saved = commands.add_parser("saved", help="what agents got back from Holdfast, by project")
+    span = saved.add_mutually_exclusive_group()
+    span.add_argument("--week", action="store_true", help="in the last seven days (the default)")
+    span.add_argument("--all", action="store_true", help="ever")
+    saved.add_argument("--json", action="store_true", help="print it as JSON")
+    add_home(saved)
+    saved.set_defaults(run=run_saved)
+
+    _parser(commands, "statusline", "one line for Claude Code's status line", STATUSLINE).set_defaults(
+        run=run_statusline
+    )
+
+
+def _parser(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, description: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name, help=text, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_home(parser)
+    return parser
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Index transcripts, or drop what was indexed."""
+    project = None if options.all else str(_directory(options.project))
+    args = {"project": project, "config": config_directory()}
+    if options.remove:
+        removed = ask_or_do(settings_of(options), "history-remove", args, show_progress)
+        print(f"Dropped what was imported of {removed['files']} transcripts. The transcripts themselves are untouched.")
+        return 0
+    report = ask_or_do(settings_of(options), "history-import", args, show_progress)
+    if not report["found"]:
+        where = f"of {project} " if project else ""
+        print(f"There are no transcripts {where}under {args['config']}. `--all` looks at every project.")
+        return 0
+    print(
+        f"{report['found']} transcripts ({report['bytes'] / 1e6:.1f} MB): {report['files']} had something new,"
+        f" {report['passages']} passages indexed. `holdfast find TEXT` finds them."
+    )
+    if report["unreadable"]:
+        print(f"{report['unreadable']} could not be read and were left out.", file=sys.stderr)
+    return 0
+
+
+def run_find(options: argparse.Namespace) -> int:
+    """Find earlier conversations."""
+    query = " ".join(options.text)
+    project = None if options.project is None else _directory(options.project)
+    if options.scan:
+        return _shown(_scan(query, project, options.limit), query, as_json=options.json)
+    args = {
+        "query": query,
+        "project": None if project is None else str(project),
+        "limit": options.limit,
+        "config": config_directory(),
+    }
+    answer = ask_or_do(settings_of(options), "history-find", args, show_progress)
+    if answer["files"] or options.json:
+        return _shown(answer, query, as_json=options.json)
+    print("Nothing is imported yet: `holdfast import claude --all` indexes the transcripts on this machine.")
+    if sys.stdin.isatty() and input("Look through them directly this once? [y/N] ").strip().lower() == "y":
+        return _shown(_scan(query, project, options.limit), query, as_json=False)
+    print("`holdfast find --scan TEXT` looks through them directly.")
+    return 1
+
+
+def _scan(query: str, project: Path | None, limit: int) -> dict[str, Any]:
+    from holdfast.history.scanning import scan
+
+    return scan(query, Path(config_directory()), project, limit, show_progress)
+
+
+def _shown(answer: dict[str, Any], query: str, *, as_json: bool) -> int:
+    results = answer["results"]
+    if as_json:
+        print(json.dumps(results))
+        return 0 if results else 1
+    for hit in results:
+        more = f"  (+{hit['more']} more)" if hit["more"] else ""
+        where = "  [another machine]" if hit["elsewhere"] else ""
+        print(f"{hit['project'] or '(unknown project)'}  {hit['date']}{where}{more}")
+        print(f"  {hit['role']}: {hit['line']}")
+        print(f"  {hit['resume']}")
+    if not results:
+        print(f"Nothing holds all of: {query}")
+    if answer.get("left_out"):
+        print(f"{answer['left_out']} older transcripts were not looked at; `holdfast import claude --all` takes all.")
+    return 0 if results else 1
+
+
+def run_saved(options: argparse.Namespace) -> int:
+    """Show what was given back."""
+    projects = ask_or_do(settings_of(options), "saved", {"all": options.all}, show_progress)["projects"]
+    if options.json:
+        print(json.dumps({"projects": projects}))
+        return 0
+    span = "ever" if options.all else "in the last seven days"
+    if not projects:
+        print(f"Nothing had to be recovered {span}.")
+        return 0
+    rows = [("PROJECT", "TIMES", "AFTER", "WHAT", "LAST")]
+    for project in projects:
+        after = ", ".join(f"{AFTER.get(name, name)} {times}x" for name, times in project["after"].items())
+        what = ", ".join(project["what"])
+        rows.append((project["project"], str(project["times"]), after, what, project["last"][:16].replace("T", " ")))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
+    print(f"{sum(project['times'] for project in projects)} times {span}.")
+    return 0
+
+
+def run_statusline(options: argparse.Namespace) -> int:
+    """Print the status line."""
+    from holdfast.history.statusline_client import main
+
+    return main(options.home)
+
+
+def _directory(text: str) -> Path:
+    return Path(text).expanduser().resolve()

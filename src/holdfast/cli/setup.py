@@ -1,0 +1,189 @@
+"""`holdfast setup`: puts Holdfast into an agent's settings, shown first and agreed to, and takes it out again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast import claude_settings
+from holdfast.cli.common import add_home, settings_of
+from holdfast.config import Settings, read_settings
+from holdfast.errors import BadInput, HoldfastError
+from holdfast.git_place import git_answer, keep_out_of_git
+from holdfast.setup.agents import AGENTS, Agent, server_for
+from holdfast.setup.claude import ClaudeSetup, Scope
+from holdfast.setup.originals import Originals
+from holdfast.setup.permissions import CORE, Allow
+from holdfast.setup.steps import Step, apply
+
+DESCRIPTION = """\
+Puts Holdfast into an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (SessionStart,
+PreCompact, SessionEnd). Shows every change first and asks once. Running it again changes nothing; --remove takes out
+what it put in and gives back files that nobody changed since, to the byte. Files that cannot be read are refused.
+"""
+EXAMPLES = """\
+examples:
+  holdfast setup claude                       for you, in every project
+  holdfast setup claude --project             for everybody who works on the project here (files to commit)
+  holdfast setup claude --yes --allow core    in a script; the agent may use the core tools unasked
+  holdfast setup claude --remove              take it out again
+  holdfast setup codex --dry-run              show what would change, and change nothing
+
+exit status: 0 done; 1 refused or not agreed to, nothing was changed; 2 wrong usage
+"""
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    setup = commands.add_parser(
+        "setup",
+        help="put Holdfast into an agent's settings, or take it out",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    agents = setup.add_subparsers(metavar="<agent>", title="agents", required=True)
+    claude = _add_agent(agents, "claude", "Claude Code", [Scope.USER, Scope.PROJECT, Scope.LOCAL])
+    claude.add_argument(
+        "--allow",
+        choices=[one.value for one in Allow],
+        help="which tools the agent may use unasked: none, the core, all (default: as it is)",
+    )
+    claude.set_defaults(run=run_claude)
+    for agent in AGENTS.values():
+        other = _add_agent(agents, agent.name, agent.title, [Scope.USER, Scope.PROJECT])
+        other.set_defaults(run=run_other, agent=agent)
+
+
+def _add_agent(
+    agents: argparse._SubParsersAction[argparse.ArgumentParser], name: str, title: str, scopes: Sequence[Scope]
+) -> argparse.ArgumentParser:
+    parser = agents.add_parser(
+        name,
+        help=title,
+        description=f"Put Holdfast into the settings of {title}, or take it out.",
+        epilog=f"example:\n  holdfast setup {name} --dry-run",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "directory", metavar="DIR", nargs="?", default=".", help="the project that is set up (default: here)"
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    says = {
+        Scope.USER: "for you, in every project (default)",
+        Scope.PROJECT: "for everybody who works on the project: files to commit, with nothing of this machine in them",
+        Scope.LOCAL: "for you, in this project",
+    }
+    for scope in scopes:
+        chosen.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, help=says[scope])
+    parser.set_defaults(scope=Scope.USER)
+    parser.add_argument("--remove", action="store_true", help="take Holdfast out again")
+    parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask; for scripts")
+    add_home(parser)
+    return parser
+
+
+def run_claude(options: argparse.Namespace) -> int:
+    """Set Claude Code up, or take Holdfast out of it."""
+    project, settings = _project(options), settings_of(options)
+    setup = ClaudeSetup(options.scope, project, settings.home, _other_home(settings), os.environ)
+    if options.remove:
+        return 0 if _carried_out(setup.remove(), options) else 1
+    allow = None if options.allow is None else Allow(options.allow)
+    offers = allow is None and not options.yes and not setup.has_rules()
+    agreed = _carried_out(setup.install(allow), options, (lambda: setup.install(Allow.CORE)) if offers else None)
+    if not agreed or options.dry_run:
+        return 0 if agreed else 1
+    if options.scope is Scope.LOCAL:
+        _keep_local_settings_out_of_git(project)
+    print("\nSessions see it from their next start. Now the whole chain, as it is installed:\n", flush=True)
+    from holdfast.cli import doctor
+
+    if doctor.run(["--home", str(settings.home)]) != 0:
+        print("Claude Code is set up; the faults named above are still to be repaired.", file=sys.stderr)
+    return 0
+
+
+def run_other(options: argparse.Namespace) -> int:
+    """Set another agent up, or take Holdfast out of it."""
+    agent: Agent = options.agent
+    settings = settings_of(options)
+    project = _project(options) if options.scope is Scope.PROJECT else None
+    path, originals = agent.file(project, os.environ), Originals(settings.home)
+    if options.remove:
+        steps = agent.remove(path, originals)
+    else:
+        steps = agent.install(path, server_for(project, _other_home(settings)), originals)
+    agreed = _carried_out(steps, options)
+    if agreed and not options.remove and not options.dry_run:
+        print(f"{agent.title} starts `holdfast` with its next session. `holdfast doctor` checks Holdfast itself.")
+        if project is not None and agent.note:
+            print(agent.note)
+    return 0 if agreed else 1
+
+
+def _carried_out(
+    steps: Sequence[Step], options: argparse.Namespace, with_rules: Callable[[], Sequence[Step]] | None = None
+) -> bool:
+    """Show the steps, ask, do them; whether all is then as it should be, or would be."""
+    needed = [step for step in steps if step.needed]
+    if not needed:
+        print("There is nothing of Holdfast here." if options.remove else "Everything is as it should be.")
+        return True
+    print("This would change:\n" if options.dry_run else "This will change:\n")
+    for step in needed:
+        print(step.shown())
+    if options.dry_run:
+        return True
+    answer = "y" if options.yes else _asked(offers_rules=with_rules is not None)
+    if answer == "n":
+        print("Nothing was changed.")
+        return False
+    apply(with_rules() if answer == "a" and with_rules is not None else steps)
+    print("Done.")
+    return True
+
+
+def _asked(*, offers_rules: bool) -> str:
+    if not sys.stdin.isatty():
+        raise HoldfastError(
+            "Nothing was changed: there is no terminal to ask on.",
+            recovery="Give --yes to agree beforehand, or --dry-run to look only.",
+        )
+    question = "Do it? [y/N] "
+    if offers_rules:
+        print(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE)}.")
+        question = "Do it? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
+    try:
+        given = input(question).strip().lower()
+    except EOFError:
+        return "n"
+    if given in ("y", "yes"):
+        return "y"
+    return "a" if given == "a" and offers_rules else "n"
+
+
+def _project(options: argparse.Namespace) -> Path:
+    project = Path(os.path.realpath(Path(options.directory).expanduser()))
+    if not project.is_dir():
+        raise BadInput("DIR", f"{options.directory} is not a directory")
+    return project
+
+
+def _keep_local_settings_out_of_git(project: Path) -> None:
+    """Those settings name this machine's python."""
+    top = git_answer(project, "rev-parse", "--show-toplevel")
+    if top is None:
+        return
+    name = (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix()
+    if keep_out_of_git(project, name):
+        print(f"{name} stays out of git (.git/info/exclude).")
+
+
+def _other_home(settings: Settings) -> str | None:
+    """The data directory, where an agent would not find it by itself."""
+    return None if settings.home == read_settings({}).home else str(settings.home)

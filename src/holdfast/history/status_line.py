@@ -1,0 +1,59 @@
+"""One short line about a session, for the status line of the agent's own program."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.bridge import queries as bridge_queries
+from holdfast.protocol import queries as protocol_queries
+from holdfast.protocol.worktree import worktree_of
+from holdfast.reasoning.wording import counted, one_line
+from holdfast.store import Store, Tx
+from holdfast.teams.team import Team
+
+LONGEST_PHASE = 30
+
+Command = Callable[[dict[str, Any], Callable[[float, str], None]], Awaitable[dict[str, Any]]]
+
+
+class StatusLine:
+    """Says where a session stands; cheap, because it is asked for after every turn."""
+
+    def __init__(self, store: Store, targets: Callable[[], Mapping[str, Team]]) -> None:
+        self._store = store
+        self._targets = targets
+
+    def commands(self) -> dict[str, Command]:
+        """What the status line's client asks for."""
+        return {"statusline": self.line}
+
+    async def line(self, args: dict[str, Any], progress: Callable[[float, str], None]) -> dict[str, Any]:
+        """The line for a `session` at work in `cwd`; empty where there is nothing to say."""
+        session, cwd = args.get("session"), args.get("cwd")
+        directory = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else None
+        worktree = await asyncio.to_thread(worktree_of, directory) if directory else None
+        targets = [name for name, team in self._targets().items() if directory and team.project == directory]
+
+        def read(tx: Tx) -> list[str]:
+            run = protocol_queries.active(tx, worktree.root) if worktree else None
+            waiting = sum(bridge_queries.waiting(tx, target) for target in targets)
+            thoughts = _thoughts(tx, session) if isinstance(session, str) else 0
+            parts = [one_line(run.phase, LONGEST_PHASE)] if run else []
+            parts += [f"{counted(waiting, 'message')} waiting"] if waiting else []
+            return parts + ([counted(thoughts, "thought")] if thoughts else [])
+
+        parts = await self._store.read(read)
+        return {"line": f"holdfast: {' · '.join(parts)}" if parts else ""}
+
+
+def _thoughts(tx: Tx, session: str) -> int:
+    """How many thoughts the session's line of reasoning has."""
+    row = tx.one(
+        "SELECT s.thought_count AS n FROM connections c JOIN sessions s ON s.id = c.reasoning_session"
+        " WHERE c.identity = :identity",
+        identity=f"agent:{session}",
+    )
+    return int(row["n"]) if row else 0

@@ -1,0 +1,58 @@
+"""Allow rules: which tools of Holdfast Claude Code lets an agent use without asking its user each time."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from holdfast.setup.json_file import Edit, Misshapen, Settings
+from holdfast.setup.server import NAME
+
+CORE = ("thought", "init", "session", "resume")
+"""The toolset that every project has. A test holds it against the catalog."""
+
+
+class Allow(StrEnum):
+    """How much an agent may do unasked."""
+
+    NONE = "none"
+    CORE = "core"
+    ALL = "all"
+
+
+def rules(allow: Allow) -> list[str]:
+    """The rules of a choice."""
+    every = f"mcp__{NAME}"
+    return {Allow.NONE: [], Allow.CORE: [f"{every}__{tool}" for tool in CORE], Allow.ALL: [every]}[allow]
+
+
+OURS = frozenset(rule for allow in Allow for rule in rules(allow))
+"""What setup puts in and takes out; a rule that somebody wrote for another of our tools stays."""
+
+
+def allowing(allow: Allow) -> Edit:
+    """Makes the rules of a choice those that are in force."""
+
+    def edit(settings: Settings) -> None:
+        given = _listed(settings)
+        wanted = rules(allow)
+        there = [rule for rule in given if rule in OURS]
+        if there == wanted:
+            return
+        changed = [rule for rule in given if rule not in OURS] + wanted
+        if changed:
+            settings.setdefault("permissions", {})["allow"] = changed
+            return
+        del settings["permissions"]["allow"]
+        if not settings["permissions"]:
+            del settings["permissions"]
+
+    return edit
+
+
+def _listed(settings: Settings) -> list[Any]:
+    permissions = settings.get("permissions", {})
+    allowed = permissions.get("allow", []) if isinstance(permissions, dict) else None
+    if not isinstance(allowed, list):
+        raise Misshapen("`permissions` must be an object, and `allow` in it a list")
+    return allowed

@@ -1,0 +1,91 @@
+"""What an agent starts to speak MCP with Holdfast: on this machine, or wherever a shared file is read."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import Conflict
+
+NAME = "holdfast"
+"""The server's name in every agent; tools and permission rules are named after it."""
+
+HOME = "HOLDFAST_HOME"
+
+_OURS = re.compile(r"\bholdfast(?:/__main__\.py)?['\"]? mcp\b")
+
+# An agent complains about a server that ends at once. Where there is no Holdfast, this one says hello, offers nothing
+# and refuses all else. Its variable has no braces: agents put values of their own into what has.
+_ID = r'.*"id": *\([^,}]*\).*'
+_HELLO = (
+    r'{"jsonrpc":"2.0","id":\1,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
+    r'"serverInfo":{"name":"holdfast","version":"0"}}}'
+)
+_REFUSAL = r'{"jsonrpc":"2.0","id":\1,"error":{"code":-32601,"message":"Holdfast is not installed here"}}'
+_PORTABLE = (
+    "command -v holdfast >/dev/null 2>&1 && exec holdfast mcp; while read -r message; do"
+    rf""" printf '%s\n' "$message" | sed -n '/"method": *"initialize"/{{s/{_ID}/{_HELLO}/p;d;}};"""
+    f""" /"method"/s/{_ID}/{_REFUSAL}/p'; done"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A stdio MCP server as an agent's settings name it."""
+
+    command: str
+    args: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def entry(self, *, kind: str | None = "stdio") -> dict[str, Any]:
+        """The entry as most agents want it."""
+        typed = {} if kind is None else {"type": kind}
+        return {
+            **typed,
+            "command": self.command,
+            "args": list(self.args),
+            **({"env": dict(self.env)} if self.env else {}),
+        }
+
+
+def of_this_machine(home: str | None) -> Server:
+    """This very Holdfast, whatever the PATH says; with the data directory where it is not the usual one."""
+    # -P: nothing in the directory the agent works in may pass for one of our modules.
+    return Server(sys.executable, ("-P", "-m", "holdfast", "mcp"), {} if home is None else {HOME: home})
+
+
+def of_any_machine() -> Server:
+    """The Holdfast on the PATH; where there is none, a server without tools, so that nobody is bothered."""
+    return Server("sh", ("-c", _PORTABLE))
+
+
+def is_ours(entry: object) -> bool:
+    """Whether an entry starts a Holdfast."""
+    if not isinstance(entry, Mapping):
+        return False
+    command, args = entry.get("command"), entry.get("args", [])
+    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
+    return _OURS.search(" ".join(str(word) for word in words)) is not None
+
+
+def not_ours() -> Conflict:
+    """The refusal to replace a server that only has our name."""
+    return Conflict(
+        f"There is a server `{NAME}` already, and `holdfast setup` did not make it.",
+        recovery="Rename or remove it, and run this again.",
+    )
+
+
+def kept(old: object, new: dict[str, Any], env: str = "env") -> dict[str, Any]:
+    """The new entry with what its owner added to the old one: a timeout, a variable."""
+    if not isinstance(old, Mapping):
+        return new
+    variables = old.get(env)
+    theirs = {k: v for k, v in variables.items() if k != HOME} if isinstance(variables, Mapping) else {}
+    merged = {**old, **new}
+    merged.pop(env, None)
+    together = {**theirs, **new.get(env, {})}
+    return {**merged, **({env: together} if together else {})}

@@ -1,0 +1,115 @@
+"""One MCP server in a TOML settings file: changed in the text itself, so that comments and order stay.
+
+The text is cut along the lines of table headers, which is a guess; parsing the result proves it. A file that the guess
+does not fit is refused, with what its owner can put in by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from holdfast.setup.json_file import REPAIR, Change, SettingsUnusable, read_text
+from holdfast.setup.server import NAME, is_ours, kept, not_ours
+
+_HEADER = re.compile(r"\s*\[")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def installed(path: Path, table: str, entry: dict[str, Any]) -> Change:
+    """The file with the server in it, or with ours that was there brought up to date."""
+    before = read_text(path)
+    settings = _parsed(path, before)
+    servers = _servers(path, settings, table)
+    old = servers.get(NAME)
+    if old is not None and not is_ours(old):
+        raise not_ours()
+    wanted = kept(old, entry)
+    if old == wanted:
+        return Change(path, before, before)
+    block = snippet(table, wanted)
+    return _proven(path, before, _replaced(before or "", table, block), settings, table, wanted)
+
+
+def removed(path: Path, table: str) -> Change:
+    """The file without our server."""
+    before = read_text(path)
+    settings = _parsed(path, before)
+    if not is_ours(_servers(path, settings, table).get(NAME)):
+        return Change(path, before, before)
+    return _proven(path, before, _replaced(before or "", table, ""), settings, table, None)
+
+
+def snippet(table: str, entry: dict[str, Any]) -> str:
+    """The server as it stands in the file."""
+    lines = [f"{_key(name)} = {_value(value)}" for name, value in entry.items()]
+    return "\n".join([f"[{table}.{NAME}]", *lines]) + "\n"
+
+
+def _replaced(text: str, table: str, block: str) -> str:
+    """The text with the server's tables cut out, and the block where the first of them was, else at the end."""
+    own = re.compile(rf"\s*\[\s*{re.escape(table)}\s*\.\s*[\"']?{NAME}[\"']?\s*[.\]]")
+    lines = text.splitlines(keepends=True)
+    starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    ours = [(start, end) for start, end in pairwise([*starts, len(lines)]) if own.match(lines[start])]
+    for start, end in reversed(ours):
+        while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
+            end -= 1  # what stands before the next table belongs to that one
+        lines[start:end] = []
+    if ours:
+        lines.insert(ours[0][0], block)
+        return "".join(lines)
+    if not block or not text:
+        return block + text
+    return text + ("\n" if text.endswith("\n") else "\n\n") + block
+
+
+def _proven(
+    path: Path, before: str | None, after: str, settings: dict[str, Any], table: str, entry: dict[str, Any] | None
+) -> Change:
+    """The change, if it does just what it should."""
+    servers = {name: server for name, server in settings.get(table, {}).items() if name != NAME}
+    expected = {**settings, table: servers if entry is None else {**servers, NAME: entry}}
+    try:
+        fits = {table: {}, **tomllib.loads(after)} == expected
+    except tomllib.TOMLDecodeError:
+        fits = False
+    if fits:
+        return Change(path, before, after)
+    by_hand = (
+        f"Take [{table}.{NAME}] out by hand." if entry is None else f"Put this in by hand:\n\n{snippet(table, entry)}"
+    )
+    raise SettingsUnusable(
+        f"{path} is written in a way that cannot be changed without risk, and was left as it is.", recovery=by_hand
+    )
+
+
+def _servers(path: Path, settings: dict[str, Any], table: str) -> dict[str, Any]:
+    servers = settings.get(table, {})
+    if not isinstance(servers, dict):
+        raise SettingsUnusable(f"{path}: `{table}` must be a table.", recovery=REPAIR)
+    return servers
+
+
+def _parsed(path: Path, text: str | None) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text or "")
+    except (tomllib.TOMLDecodeError, RecursionError) as failure:
+        raise SettingsUnusable(f"{path}: {failure}.", recovery=REPAIR) from failure
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    # What JSON and TOML write alike: texts, numbers, true and false. Dates are not among an MCP server's settings.
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,100 @@
+"""The briefing from outside: by every transport, by the hook after a reboot, in a terminal."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+from mcp import types
+from tests.installation import Installation
+from tests.process.agent import Agent
+from tests.process.clients import Way
+
+from holdfast.store.sqlite import system_clock
+from holdfast.times import iso
+
+
+def left_behind(folder: Path, project: Path) -> Path:
+    """The transcript of a session that was cut off."""
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{uuid.uuid4()}.jsonl"
+    asked = {
+        "type": "user",
+        "message": {"role": "user", "content": "Mend the fence, north side first."},
+        "sessionId": path.stem,
+        "uuid": str(uuid.uuid4()),
+        "cwd": str(project),
+        "timestamp": iso(system_clock()),
+    }
+    path.write_text(json.dumps(asked) + "\n")
+    return path
+
+
+def starts(holdfast: Installation, project: Path, transcript: Path) -> dict[str, str]:
+    """The session-start hook of an agent; what it printed."""
+    payload = {
+        "session_id": transcript.stem,
+        "transcript_path": str(transcript),
+        "cwd": str(project),
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+    }
+    done = holdfast.run("hook", "SessionStart", stdin=json.dumps(payload))
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout) if done.stdout else {}
+    return {
+        "context": answer.get("hookSpecificOutput", {}).get("additionalContext", ""),
+        "message": answer.get("systemMessage", ""),
+    }
+
+
+@pytest.mark.anyio
+async def test_whoever_asks_is_told_in_every_era_over_every_transport(
+    holdfast: Installation, way: Way, project: Path, tmp_path: Path
+) -> None:
+    old = left_behind(tmp_path / "transcripts", project)
+    starts(holdfast, project, old)
+    async with way.at_work(holdfast, project) as session:
+        told = (await session.call("resume"))["briefing"]
+        assert "Mend the fence, north side first." in told and "was cut off" in told
+        short = (await session.call("resume", budget=60))["briefing"]
+        assert len(short) < len(told)
+        read = await session.client.read_resource("holdfast://briefing")
+        assert isinstance(read.contents[0], types.TextResourceContents) and "Mend the fence" in read.contents[0].text
+        prompt = await session.client.get_prompt("briefing")
+        content = prompt.messages[0].content
+        assert isinstance(content, types.TextContent) and "Mend the fence" in content.text
+
+
+def test_after_a_reboot_the_first_session_is_told_all_the_same(
+    embedded: Installation, project: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "transcripts"
+    starts(embedded, project, left_behind(folder, project))
+    with Agent(embedded, project) as agent:
+        agent.think("The posts are rotten.")
+    embedded.kill_daemon()
+    told = starts(embedded, project, folder / f"{uuid.uuid4()}.jsonl")
+    assert "Mend the fence" in told["context"] and "The posts are rotten." in told["context"]
+
+
+def test_with_a_broken_daemon_the_agent_starts_and_the_user_is_told(
+    embedded: Installation, project: Path, tmp_path: Path
+) -> None:
+    embedded.home.mkdir(mode=0o700)
+    (embedded.home / "holdfast.db").mkdir()
+    told = starts(embedded, project, tmp_path / f"{uuid.uuid4()}.jsonl")
+    assert told["context"] == "" and "holdfast doctor" in told["message"]
+
+
+def test_a_person_sees_what_an_agent_is_told(embedded: Installation, project: Path, tmp_path: Path) -> None:
+    nothing = embedded.run("resume", str(project))
+    assert nothing.returncode == 0 and "Nothing is known" in nothing.stdout
+    old = left_behind(tmp_path / "transcripts", project)
+    starts(embedded, project, old)
+    assert "Mend the fence, north side first." in embedded.run("resume", str(project)).stdout
+    told = json.loads(embedded.run("resume", str(project), "--json").stdout)
+    assert told["recovered"] == old.stem and told["items"]
+    assert embedded.run("resume", "--budget", "5").returncode == 2

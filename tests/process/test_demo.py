@@ -1,0 +1,169 @@
+"""`holdfast demo` is real, leaves nothing behind, and touches nothing of the user's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import tempfile
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.installation import HOLDFAST, PATIENCE, Installation, wait_until
+
+from holdfast.demo.story import NEXT, STEPS
+
+
+class Theatre:
+    """A user who calls the demo: a home of their own, and a place for temporary files that can be looked at."""
+
+    def __init__(self, folder: Path, temporary: Path) -> None:
+        self.temporary = temporary
+        self.user = folder / "user"
+        self.user.mkdir()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "CLAUDE"))}
+        self.env = {**kept, "HOME": str(self.user), "TMPDIR": str(self.temporary), "PYTHONIOENCODING": "utf-8"}
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Begin a demo."""
+        return subprocess.Popen(
+            [str(HOLDFAST), "demo", *arguments],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        )
+
+    def play(self, *arguments: str) -> str:
+        """A whole demo; all that it said."""
+        demo = self.start(*arguments)
+        said, _ = demo.communicate(timeout=PATIENCE * 4)
+        assert demo.returncode == 0, said
+        return said
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that works in our place for temporary files."""
+        return [process for process in psutil.process_iter() if self._belongs(process)]
+
+    def _belongs(self, process: psutil.Process) -> bool:
+        try:
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            return process.environ().get("HOLDFAST_HOME", "").startswith(str(self.temporary))
+        except (psutil.NoSuchProcess, psutil.AccessDenied):  # gone meanwhile, or another user's
+            return False
+
+
+@pytest.fixture
+def theatre(tmp_path: Path) -> Iterator[Theatre]:
+    """Whatever a test leaves running is ended, and fails it."""
+    with tempfile.TemporaryDirectory() as short:  # a test's own path is too long for a socket
+        theatre = Theatre(tmp_path, Path(short))
+        yield theatre
+    left = theatre.processes()
+    for process in left:
+        process.kill()
+    assert not left
+
+
+def test_the_work_comes_back_after_agent_and_daemon_were_killed(theatre: Theatre) -> None:
+    said = theatre.play("--fast")
+    agents, daemons = re.findall(r"agent: process (\d+)", said), re.findall(r"daemon: process (\d+)", said)
+    assert re.findall(r"kill -9 (\d+)", said) == [agents[0], daemons[0]]
+    assert len({*agents, *daemons}) == 4
+    told = said[said.index("3. A new agent") : said.index("4. It goes on")]
+    assert "Orders are charged twice" in told and "session-start hook" in told
+    picture = said[said.index("4. It goes on") :]
+    for step in (*STEPS, NEXT):
+        assert f" {step.thought}" in picture
+    assert f"{len(STEPS)} thoughts before the kills, {len(STEPS)} after them" in picture
+
+
+def test_nothing_is_left_and_nothing_of_the_users_is_touched(theatre: Theatre) -> None:
+    said = theatre.play("--fast")
+    assert list(theatre.temporary.iterdir()) == []
+    assert list(theatre.user.iterdir()) == []
+    assert theatre.processes() == []
+    assert "\x1b" not in said
+
+
+def test_it_plays_beside_a_holdfast_that_is_in_use(theatre: Theatre, embedded: Installation) -> None:
+    embedded.serve()
+    theatre.env |= embedded.settings
+    before = embedded.daemon()
+    theatre.play("--fast")
+    assert embedded.daemon() == before
+    backup = theatre.temporary / "backup"
+    assert embedded.run("backup", str(backup)).returncode == 0
+    assert STEPS[0].thought.encode() not in backup.read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("moment", ["Real processes", "thought 1"])
+def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Signals, moment: str) -> None:
+    demo = theatre.start()
+    assert demo.stdout is not None
+    assert any(moment in line for line in demo.stdout)
+    assert len(list(theatre.temporary.iterdir())) == 1
+    wait_until(lambda: bool(theatre.processes()), "an agent or a daemon is there")
+    demo.send_signal(number)
+    rest = demo.communicate(timeout=PATIENCE * 2)[0]
+    assert demo.returncode == 128 + number
+    assert "Traceback" not in rest
+    assert theatre.processes() == []
+    assert list(theatre.temporary.iterdir()) == []
+
+
+def test_what_is_to_be_kept_stays_and_its_place_is_told(theatre: Theatre) -> None:
+    said = theatre.play("--fast", "--keep")
+    (kept,) = re.findall(r"Kept: (\S+)", said)
+    assert (Path(kept) / "holdfast.db").exists() and Path(kept).is_relative_to(theatre.temporary)
+    installation = Installation(Path(kept))
+    try:
+        assert "Nothing was lost or changed" in installation.run("verify").stdout
+    finally:
+        installation.close()
+
+
+def test_a_terminal_without_unicode_gets_plain_letters(theatre: Theatre) -> None:
+    theatre.env["PYTHONIOENCODING"] = "ascii"
+    said = theatre.play("--fast")
+    assert said.isascii() and "|- 1  " in said
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_terminal_gets_its_width_and_colour_only_where_it_is_wanted(theatre: Theatre, plain: bool) -> None:
+    theatre.env.pop("COLUMNS", None)
+    theatre.env |= {"NO_COLOR": "1"} if plain else {}
+    said = on_terminal(theatre, columns=64)
+    assert ("\x1b[1m" in said) is not plain
+    assert "Traceback" not in said
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
+    assert any("\u251c\u2500 1  " in line for line in shown)
+    told = [line for line in shown if line.startswith("   ") and "For your own agent" not in line]
+    assert max(map(len, told)) <= 64
+
+
+def on_terminal(theatre: Theatre, columns: int) -> str:
+    """What a demo says on a terminal of this width."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, columns))
+    demo = subprocess.Popen(
+        [str(HOLDFAST), "demo", "--fast"], env=theatre.env, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    said = b""
+    with contextlib.suppress(OSError):  # Linux tells so that nobody is at the other end any more
+        while chunk := os.read(ours, 1 << 16):
+            said += chunk
+    os.close(ours)
+    assert demo.wait(PATIENCE) == 0
+    return said.decode().replace("\r\n", "\n")

@@ -1,0 +1,70 @@
+"""What Holdfast costs an agent's context: always, in every project, and for each tool once it is found."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import mcp_types as types
+import pytest
+
+from holdfast.app import build_wire
+from holdfast.briefing.model import tokens
+from holdfast.wire.catalog import INSTRUCTIONS
+from holdfast.wire.server import Wire
+
+CARRIED_TOKENS = 1_000
+LOADED = "anthropic/alwaysLoad"
+LONGEST_DESCRIPTION = 600
+LISTED_BYTES = 16 * 1024
+FRAME_TOKENS = 40
+"""The heading that Claude Code writes above a server's instructions."""
+
+
+class _Anything:
+    """Stands in for services that are not called."""
+
+    def __getattr__(self, name: str) -> _Anything:
+        return self
+
+
+@pytest.fixture(scope="module")
+def wire() -> Wire:
+    return build_wire(cast("Any", _Anything()), cast("Any", _Anything()))
+
+
+@pytest.fixture(scope="module")
+def tools(wire: Wire) -> list[types.Tool]:
+    """Every tool, as a caller is shown it that has all toolsets."""
+    return wire.catalog.listed("all", anonymous=True, root=None)
+
+
+def _loaded(tool: types.Tool) -> bool:
+    return bool((tool.meta or {}).get(LOADED))
+
+
+def test_what_an_agent_always_carries_stays_under_a_thousand_tokens(tools: list[types.Tool]) -> None:
+    names = "\n".join(f"mcp__holdfast__{tool.name}" for tool in tools if not _loaded(tool))
+    loaded = [
+        {"name": f"mcp__holdfast__{tool.name}", "description": tool.description, "input_schema": tool.input_schema}
+        for tool in tools
+        if _loaded(tool)
+    ]
+    assert loaded, "an agent that looks for nothing must still find the way to record and to come back"
+    carried = tokens(INSTRUCTIONS) + tokens(names) + tokens(json.dumps(loaded, separators=(",", ":")))
+    assert carried + FRAME_TOKENS <= CARRIED_TOKENS
+
+
+def test_the_whole_list_of_an_agent_that_needs_no_token_stays_under_sixteen_kilobytes(wire: Wire) -> None:
+    listed = wire.catalog.listed("all", anonymous=False, root=None)
+    told = types.ListToolsResult(tools=listed).model_dump_json(by_alias=True, exclude_none=True)
+    assert len(told.encode()) <= LISTED_BYTES
+
+
+def test_no_description_is_longer_than_it_needs_to_be(tools: list[types.Tool]) -> None:
+    lengths = {tool.name: len(tool.description or "") for tool in tools}
+    assert {name: length for name, length in lengths.items() if not 0 < length <= LONGEST_DESCRIPTION} == {}
+
+
+def test_no_two_tools_are_described_alike(tools: list[types.Tool]) -> None:
+    assert len({tool.description for tool in tools}) == len({tool.title for tool in tools}) == len(tools)
