@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import claude_agent_sdk
+import psutil
 from tests.agents.scripted_model import ScriptedModel
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
@@ -122,3 +123,23 @@ def environment(model: ScriptedModel, home: Path) -> dict[str, str]:
     if os.geteuid() == 0:
         environment["IS_SANDBOX"] = "1"  # without it, root may not run unattended
     return environment
+
+
+def kill_claude(project: Path) -> None:
+    """End Claude Code in a project as a crash does: no hook is called any more."""
+    agents = claude_in(project)
+    assert agents
+    for process in agents:
+        process.send_signal(signal.SIGKILL)
+
+
+def claude_in(project: Path) -> list[psutil.Process]:
+    """The processes of Claude Code at work in a project."""
+    return [process for process in psutil.process_iter() if _is_claude_in(process, project)]
+
+
+def _is_claude_in(process: psutil.Process, project: Path) -> bool:
+    try:
+        return process.cmdline()[:1] == [str(CLAUDE)] and process.cwd() == str(project.resolve())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False

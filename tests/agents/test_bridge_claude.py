@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from tests.agents.claude_code import CLAUDE, ClaudeRun, run_claude
+from tests.agents.claude_code import ClaudeRun, kill_claude, run_claude
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
 from tests.installation import Installation, wait_until
 
@@ -58,17 +56,7 @@ class Homelab:
 
     def kill_agent(self) -> None:
         """End Claude Code as a crash does: no hook is called any more."""
-        agents = [process for process in psutil.process_iter() if _is_claude_in(process, self.project)]
-        for process in agents:
-            os.kill(process.pid, signal.SIGKILL)
-        assert agents
-
-
-def _is_claude_in(process: psutil.Process, project: Path) -> bool:
-    try:
-        return process.cmdline()[:1] == [str(CLAUDE)] and process.cwd() == str(project.resolve())
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
+        kill_claude(self.project)
 
 
 @pytest.fixture

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
-from tests.agents.claude_code import CLAUDE, ClaudeRun, environment, run_claude
+from tests.agents.claude_code import ClaudeRun, claude_in, environment, kill_claude, run_claude
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
 from tests.installation import PATIENCE, Installation
 from tests.process.agent import Agent
@@ -60,21 +58,11 @@ class Workshop:
 
     def kill_agent(self) -> None:
         """End Claude Code as a crash does: no hook is called any more."""
-        agents = [process for process in psutil.process_iter() if _is_claude_in(process, self.project)]
-        for process in agents:
-            os.kill(process.pid, signal.SIGKILL)
-        assert agents
+        kill_claude(self.project)
 
     def dying(self, _request: Request) -> Reply:
         self.kill_agent()
         return text("Nobody hears this.")
-
-
-def _is_claude_in(process: psutil.Process, project: Path) -> bool:
-    try:
-        return process.cmdline()[:1] == [str(CLAUDE)] and process.cwd() == str(project.resolve())
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
 
 
 @pytest.fixture
@@ -221,4 +209,4 @@ def test_a_user_who_wants_no_briefing_gets_none(workshop: Workshop) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_left(workshop: Workshop) -> Iterator[None]:
     yield
-    assert not [process for process in psutil.process_iter() if _is_claude_in(process, workshop.project)]
+    assert claude_in(workshop.project) == []

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast import claude_settings
-from holdfast.cli.common import add_home, settings_of
-from holdfast.config import Settings, read_settings
+from holdfast.cli.common import add_home, other_home, settings_of
+from holdfast.config import Settings
 from holdfast.errors import BadInput
 from holdfast.git_place import git_answer, keep_out_of_git
 from holdfast.teams.roster_file import RosterFile
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     if options.remove:
         _apply(claude_settings.removed(project, hooks), options)
         return 0
-    _apply(claude_settings.installed(project, hooks, home=_other_home(settings)), options)
+    _apply(claude_settings.installed(project, hooks, home=other_home(settings)), options)
     top = git_answer(project, "rev-parse", "--show-toplevel")
     if top and not options.dry_run:
         # The hooks' command is this machine's own.
@@ -78,8 +78,3 @@ def _at_home(project: Path, teams: Iterable[Team]) -> Team | None:
     """The team whose project this is, or has this inside it."""
     homes = {Path(os.path.realpath(team.project)): team for team in teams}
     return next((homes[folder] for folder in (project, *project.parents) if folder in homes), None)
-
-
-def _other_home(settings: Settings) -> str | None:
-    """The data directory, where a hook would not find it by itself."""
-    return None if settings.home == read_settings({}).home else str(settings.home)

@@ -1,4 +1,4 @@
-"""What commands share: the --home option, and a progress bar."""
+"""What commands share: the --home option, what it comes to, and a progress bar."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def add_home(parser: argparse.ArgumentParser) -> None:
 def settings_of(options: argparse.Namespace) -> Settings:
     """The settings in force for a command."""
     return read_settings(home=options.home)
+
+
+def other_home(settings: Settings) -> str | None:
+    """The data directory, where an agent or its hook would not find it by itself."""
+    return None if settings.home == read_settings({}).home else str(settings.home)
 
 
 def show_progress(share: float, message: str) -> None:

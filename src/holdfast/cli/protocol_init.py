@@ -7,8 +7,7 @@ import os
 from pathlib import Path
 
 from holdfast import claude_settings, git_hook
-from holdfast.cli.common import add_home, settings_of
-from holdfast.config import Settings, read_settings
+from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.errors import BadInput, Conflict, HoldfastError
 from holdfast.git_place import keep_out_of_git
 from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
@@ -61,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     written = _write_settings(worktree.path, options)
     if not options.no_hooks:
         hooks = claude_settings.PURPOSES["protocol"]
-        _apply(claude_settings.installed(worktree.path, hooks, home=_other_home(settings_of(options))), options)
+        _apply(claude_settings.installed(worktree.path, hooks, home=other_home(settings_of(options))), options)
         if worktree.is_git and not options.dry_run:
             # The hooks' command is this machine's own; untracked, it would keep the tree from ever being clean.
             keep_out_of_git(worktree.path, claude_settings.LOCAL)
@@ -134,8 +133,3 @@ def _remove(worktree: Path, options: argparse.Namespace) -> int:
     if not options.dry_run and (worktree / ".git").exists() and git_hook.remove(worktree):
         print("The git hook is removed.")
     return 0
-
-
-def _other_home(settings: Settings) -> str | None:
-    """The data directory, where a hook would not find it by itself."""
-    return None if settings.home == read_settings({}).home else str(settings.home)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from holdfast import claude_settings
-from holdfast.cli.common import add_home, settings_of
-from holdfast.config import Settings, read_settings
+from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.git_place import git_answer, keep_out_of_git
 from holdfast.setup.agents import AGENTS, Agent, server_for
@@ -90,7 +89,7 @@ def _add_agent(
 def run_claude(options: argparse.Namespace) -> int:
     """Set Claude Code up, or take Holdfast out of it."""
     project, settings = _project(options), settings_of(options)
-    setup = ClaudeSetup(options.scope, project, settings.home, _other_home(settings), os.environ)
+    setup = ClaudeSetup(options.scope, project, settings.home, other_home(settings), os.environ)
     if options.remove:
         return 0 if _carried_out(setup.remove(), options) else 1
     allow = None if options.allow is None else Allow(options.allow)
@@ -117,7 +116,7 @@ def run_other(options: argparse.Namespace) -> int:
     if options.remove:
         steps = agent.remove(path, originals)
     else:
-        steps = agent.install(path, server_for(project, _other_home(settings)), originals)
+        steps = agent.install(path, server_for(project, other_home(settings)), originals)
     agreed = _carried_out(steps, options)
     if agreed and not options.remove and not options.dry_run:
         print(f"{agent.title} starts `holdfast` with its next session. `holdfast doctor` checks Holdfast itself.")
@@ -182,8 +181,3 @@ def _keep_local_settings_out_of_git(project: Path) -> None:
     name = (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix()
     if keep_out_of_git(project, name):
         print(f"{name} stays out of git (.git/info/exclude).")
-
-
-def _other_home(settings: Settings) -> str | None:
-    """The data directory, where an agent would not find it by itself."""
-    return None if settings.home == read_settings({}).home else str(settings.home)
