@@ -164,10 +164,12 @@ class App:
         if "/" in what:
             root = _project(what)
             path = path_of(root.uri)
-            imported = await self.history.remove({"project": str(path)}, progress) if path is not None else {"files": 0}
-            agents = await self.briefings.forget(root)
-            forgotten = await self.reasoning.forget_project(root)
-            return {**forgotten, "agent_sessions": agents, "imported": imported["files"]}
+            await self.teams.refresh()
+            found = {"agent_sessions": await self.briefings.forget(root), "messages": await self.bridge.forget(root)}
+            if path is not None:
+                await self.history.remove({"project": str(path)}, progress)
+                found["runs"] = await self.protocols.forget(path)
+            return {**found, **await self.reasoning.forget_project(root)}
         return await self.reasoning.forget_session(what)
 
     async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
 from tests.installation import Installation
 from tests.postgres import fresh_database, postgres_server
 from tests.process.agent import Agent
+from tests.process.hooks import left_behind, starts
 
 SECRET = "xylophone-quarterdeck"  # noqa: S105 - only a word nobody else uses
 
@@ -62,6 +65,32 @@ def test_what_is_forgotten_is_really_gone(embedded: Installation, project: Path)
         assert agent.init("load_context", sessionId=session)["message"] == f"Session {session} not found"
     assert embedded.run("verify").returncode == 0
     assert embedded.run("forget", "no-such-session", "--yes").returncode == 1
+
+
+def test_of_a_forgotten_project_no_capability_keeps_anything(
+    embedded: Installation, project: Path, tmp_path: Path
+) -> None:
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    embedded.home.mkdir(mode=0o700)
+    (embedded.home / "teams.json").write_text(json.dumps({"teams": {"fence": {"project": str(project)}}}))
+    _record(embedded, project, f"the word is {SECRET}")
+    with Agent(embedded, project) as agent:
+        agent.call("session_start", objective=f"Find {SECRET}")
+        agent.call("save_task", current_task=f"Look for {SECRET}")
+    assert embedded.run("send", "fence", f"Hide {SECRET}").returncode == 0
+    transcript = left_behind(tmp_path / "transcripts", project, f"Mend the {SECRET}")
+    starts(embedded, project, transcript)
+    assert SECRET in embedded.run("resume", str(project)).stdout
+    gone = embedded.run("forget", str(project), "--yes")
+    assert gone.returncode == 0, gone.stderr
+    for what in ("1 protocol runs", "1 messages", "1 agents' sessions"):
+        assert what in gone.stdout
+    assert "Nothing is known" in embedded.run("resume", str(project)).stdout
+    assert embedded.run("stop").returncode == 0
+    for file in embedded.home.iterdir():
+        if file.is_file():
+            assert SECRET.encode() not in file.read_bytes(), file.name
+    assert embedded.run("verify").returncode == 0
 
 
 def test_a_paused_project_records_nothing(embedded: Installation, project: Path) -> None:

@@ -234,6 +234,17 @@ def count(tx: Tx, target: str, status: Status) -> int:
     return int(row["n"]) if row else 0
 
 
+def forget(tx: Tx, target: str) -> int:
+    """Remove a target's queue and all that happened there; how many messages there were."""
+    tx.lock(f"bridge:{target}")
+    removed = tx.run("DELETE FROM bridge_messages WHERE target = :target", target=target)
+    # How far a chat was told goes as well: the numbers of what happens next begin anew.
+    for table in ("bridge_updates", "bridge_tasks", "bridge_chats", "bridge_targets", "bridge_incarnations"):
+        tx.run(f"DELETE FROM {table} WHERE target = :target", target=target)
+    tx.emit("bridge.forgotten", target, {"messages": removed})
+    return removed
+
+
 # -- updates ----------------------------------------------------------------------------------------------------------
 
 

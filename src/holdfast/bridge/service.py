@@ -237,6 +237,11 @@ class Bridge:
 
         return await self._store.write(write)
 
+    async def forget(self, root: Root) -> int:
+        """Remove the queue of a project's target; how many messages there were."""
+        target = self.at(root)
+        return 0 if target is None else await self._store.write(lambda tx: queries.forget(tx, target))
+
     async def sweep(self) -> None:
         """Messages that nobody took in time end."""
         while await self._store.write(queries.expire_old):

@@ -112,10 +112,10 @@ def run_forget(options: argparse.Namespace) -> int:
             print("Nothing was removed.")
             return 1
     report = ask_or_do(settings_of(options), "forget", {"what": what}, show_progress)
-    found = f"{report['sessions']} sessions, {report['thoughts']} thoughts"
-    if "agent_sessions" in report:
-        found += f", what {report['agent_sessions']} sessions of agents did"
-    print(f"Forgotten: {found}. Older backups still hold them.")
+    named = {"runs": "protocol runs", "messages": "messages", "agent_sessions": "agents' sessions"}
+    found = [f"{report['sessions']} sessions", f"{report['thoughts']} thoughts"]
+    found += [f"{report[name]} {what}" for name, what in named.items() if report.get(name)]
+    print(f"Forgotten: {', '.join(found)}. Older backups still hold them.")
     return 0
 
 

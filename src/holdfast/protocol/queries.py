@@ -177,6 +177,15 @@ def orphan(tx: Tx, root: str | None = None) -> list[str]:
     return [row["id"] for row in rows]
 
 
+def forget(tx: Tx, root: str, project: str) -> int:
+    """Remove every run of a worktree and of its project, with all that belongs to them; how many there were."""
+    tx.lock(f"protocol:{project}")
+    removed = tx.run("DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project)
+    if removed:
+        tx.emit("protocol.forgotten", "project", {"runs": removed})
+    return removed
+
+
 def history(tx: Tx, project: str, limit: int) -> list[Run]:
     """The runs of a project in all its worktrees, the newest first."""
     rows = tx.all(
