@@ -50,6 +50,7 @@ ANNOUNCE_SECONDS = 0.05
 SETTLE_SECONDS = 15.0
 """How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
+NEWER_SECONDS = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +82,9 @@ class Daemon:
     async def run(self, started: Any = None) -> bool:
         """Serve until asked to stop. `started(daemon)` is called once everything is served."""
         home = self.settings.home
+        if not self.by_hand and await asyncio.to_thread(_newer_is_coming, home):
+            logger.info("not started, because a newer holdfast takes over")
+            return False
         lock = self._lock = self._lock or HomeLock.take(home, by_hand=self.by_hand)
         try:
             if self.by_hand:
@@ -112,6 +116,7 @@ class Daemon:
             await self._serve_mcp(app)
             self._start_loops(app)
             _remove(place.last_error(str(home)))
+            _remove(place.newer_marker(str(home)))
             if started is not None:
                 started(self)
             await self._stop.wait()
@@ -267,6 +272,8 @@ class Daemon:
         async def leave() -> None:
             wire = await asyncio.shield(self._ready)
             await wire.idle()
+            # The relays of this version are about to start it again, and may be faster than the newer one.
+            await asyncio.to_thread(Path(place.newer_marker(str(self.settings.home))).write_text, version)
             self.stop(f"holdfast {version} takes over")
 
         self._supervisor.start("step down", leave)
@@ -358,6 +365,16 @@ def _remove(path: str) -> None:
 async def _say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
     writer.write(json.dumps(line).encode() + b"\n")
     await writer.drain()
+
+
+def _newer_is_coming(home: Path) -> bool:
+    """Whether a daemon made room for a newer version a moment ago; it is not waited for long."""
+    marker = Path(place.newer_marker(str(home)))
+    try:
+        wanted, since = marker.read_text(), time.time() - marker.stat().st_mtime
+    except (OSError, ValueError):
+        return False
+    return _newer(wanted, __version__) and since < NEWER_SECONDS
 
 
 def _newer(one: str, other: str) -> bool:

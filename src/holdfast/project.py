@@ -91,7 +91,7 @@ def project_key(path: Path) -> str | None:
     Git's files are read, git itself is never run: nothing a project brings is executed. Without a remote the
     repository itself is the key, so that linked worktrees still find each other.
     """
-    top = next((folder for folder in (path, *path.parents) if (folder / ".git").exists()), None)
+    top = next((folder for folder in (path, *path.parents) if _is_there(folder / ".git")), None)
     if top is None:
         return None
     common = _common_dir(top / ".git")
@@ -101,6 +101,14 @@ def project_key(path: Path) -> str | None:
     name = normalise_remote(remote) if remote else f"worktrees:{os.path.realpath(common)}"
     inside = path.relative_to(top).as_posix()
     return name if inside == "." else f"{name}#{inside}"
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something is there; a name that no file can have is not there, and no error."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _common_dir(dot_git: Path) -> Path | None:

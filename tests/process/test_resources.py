@@ -92,7 +92,7 @@ async def test_the_prompt_brings_back_the_projects_context(embedded: Installatio
     async with way.connect(embedded, roots=[project.as_uri()]) as session:
         await session.think("remember the lighthouse")
         prompts = (await session.client.list_prompts()).prompts
-        assert [prompt.name for prompt in prompts] == ["continue"]
+        assert [prompt.name for prompt in prompts] == ["briefing", "continue"]
         (message,) = (await session.client.get_prompt("continue")).messages
         assert isinstance(message.content, types.TextContent)
         assert "remember the lighthouse" in message.content.text

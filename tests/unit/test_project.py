@@ -136,3 +136,8 @@ def test_a_strange_git_file_is_survived(tmp_path: Path, text: str) -> None:
 @given(st.text(max_size=300))
 def test_any_remote_is_survived(text: str) -> None:
     assert isinstance(normalise_remote(text), str)
+
+
+def test_a_name_that_no_directory_can_have_is_a_root_like_any_other() -> None:
+    found = locate("/" + "a" * 300, RootSource.ARGUMENT)
+    assert found.uri == "file:///" + "a" * 300 and found.key is None

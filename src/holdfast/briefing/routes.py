@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from holdfast.briefing.service import Briefings
 from holdfast.briefing.sources import Place
 from holdfast.project import MAX_ROOT, RootSource, locate
 from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
+from holdfast.wire.rest_fields import whole_number
 
-Project = Annotated[str, Field(min_length=1, max_length=MAX_ROOT, description="a project's path or URI")]
-Budget = Annotated[int, Field(ge=50, le=2_500, description="tokens that the text may cost")]
+Project = Annotated[
+    str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=MAX_ROOT, description="a project's directory, from the root on")
+]
+Budget = Annotated[
+    int, Field(ge=50, le=2_500, description="tokens that the text may cost"), BeforeValidator(whole_number)
+]
 
 
 class BriefingAsked(Given):

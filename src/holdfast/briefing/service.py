@@ -60,12 +60,13 @@ class Briefing:
 
     def view(self) -> dict[str, Any]:
         """The same for programs."""
+        told = [{"kind": item.kind, "text": item.text, "more": item.more} for item in self.items]
         return {
             "project": self.project,
             "occasion": self.occasion.value,
-            "recovered": self.recovered,
+            **({"recovered": self.recovered} if self.recovered else {}),
             "tokens": tokens(self.text),
-            "items": [{"kind": item.kind, "text": item.text, "more": item.more} for item in self.items],
+            "items": [{name: value for name, value in one.items() if value is not None} for one in told],
             "text": self.text,
         }
 

@@ -29,7 +29,10 @@ class Worktree:
 def worktree_of(directory: Path) -> Worktree | None:
     """The worktree a directory is in; the directory itself where there is no repository; None where there is none."""
     real = Path(os.path.realpath(directory))
-    if not real.is_dir():
+    try:
+        if not real.is_dir():
+            return None
+    except OSError:  # a name that no directory can have
         return None
     top = next((folder for folder in (real, *real.parents) if (folder / ".git").exists()), None)
     path = top or real

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -22,7 +22,8 @@ from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
 
-MAX_BODY = 64 * 1024
+MAX_BODY = 2 * 1024 * 1024
+"""Bytes: room for the longest message, however it is escaped."""
 LONGEST_CLIENT = 200
 MOST_PARAMETERS = 20
 STATUS_OF: Mapping[type[HoldfastError], int] = {NotFound: 404, BadInput: 422, Conflict: 400, Busy: 503}
@@ -34,9 +35,17 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Given(BaseModel):
-    """What a client sends, in path, query or body: names that are not known are refused by name."""
+    """What a client sends, in path, query or body: names that are not known are refused by name, and so is null."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_null(cls, values: Any) -> Any:
+        for name, value in values.items() if isinstance(values, dict) else ():
+            if value is None:
+                raise ValueError(f"{name} is null; leave it out instead")
+        return values
 
 
 class Told(BaseModel):

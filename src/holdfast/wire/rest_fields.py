@@ -13,7 +13,8 @@ SESSION_ID = r"^[A-Za-z0-9-]{1,64}$"
 MOST_AT_ONCE = 200
 
 
-def _whole_number(text: Any) -> Any:
+def whole_number(text: Any) -> Any:
+    """A query's text as the number it stands for."""
     if not isinstance(text, str) or not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise ValueError("be a whole number")
     return int(text)
@@ -26,7 +27,7 @@ def _milliseconds(text: Any) -> int:
 Limit = Annotated[
     int,
     Field(ge=1, le=MOST_AT_ONCE, description=f"how many at most, 1 to {MOST_AT_ONCE}"),
-    BeforeValidator(_whole_number),
+    BeforeValidator(whole_number),
 ]
 SessionId = Annotated[str, Field(pattern=SESSION_ID, description="a session id: 1 to 64 of A-Z a-z 0-9 -")]
 RowCursor = Annotated[
