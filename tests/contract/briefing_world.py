@@ -53,7 +53,6 @@ class Agent:
             **payload,
         }
         answer = await self.world.hooks.handle(event, told, pid=self.pid, wanted=wanted, beside=beside)
-        self.world.hooks.forget()
         self.answer = answer or {}
         text: str = self.answer.get("hookSpecificOutput", {}).get("additionalContext", "")
         return text
@@ -139,7 +138,7 @@ async def world(place: Place, machine: str = "here") -> AsyncIterator[World]:
     alive: set[str] = set()
     shared = SharedTranscripts(store, place.home / machine) if store.engine == "postgres" else None
     briefings = Briefings(store, machine, Ledgers(store, machine), [thoughts(reasoning)], alive.__contains__, shared)
-    hooks = BriefingHooks(briefings, machine)
+    hooks = BriefingHooks(briefings, machine, again_s=0)
     try:
         yield World(place, store, connections, reasoning, briefings, hooks, project, folder, alive)
     finally:

@@ -9,6 +9,7 @@ from tests.contract.briefing_world import Agent, World, world
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import DAY, agent
 
+from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.model import LONGEST, TOKENS, Occasion, tokens
 from holdfast.briefing.predecessors import OFFERED_MS
 from holdfast.briefing.service import VOUCHED_MS
@@ -153,8 +154,9 @@ async def test_a_session_start_that_is_told_twice_is_answered_once(place: Place)
         await worked(one)
         new = one.agent()
         payload = {"session_id": new.id, "cwd": str(one.project), "source": "startup"}
-        assert await one.hooks.handle("SessionStart", payload, pid=1) is not None
-        assert await one.hooks.handle("SessionStart", payload, pid=1) is None
+        hooks = BriefingHooks(one.briefings, "here")
+        assert await hooks.handle("SessionStart", payload, pid=1) is not None
+        assert await hooks.handle("SessionStart", payload, pid=1) is None
 
 
 async def test_what_other_hooks_told_already_is_left_out(place: Place) -> None:

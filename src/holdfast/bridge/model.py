@@ -20,8 +20,6 @@ SAME_TEXT_MS = 30_000
 TTL_MS = 7 * 24 * 3_600_000
 LEASE_MS = 10 * 60_000
 """How long whoever took a message has it to themselves."""
-TURN_LEASE_MS = 6 * 3_600_000
-"""How long a message that came with a hook belongs to that turn; its end gives it back earlier."""
 
 
 class Priority(IntEnum):

@@ -30,9 +30,10 @@ _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 class BriefingHooks:
     """Answers the hooks of agents that begin, are compacted, or end."""
 
-    def __init__(self, briefings: Briefings, machine: str) -> None:
+    def __init__(self, briefings: Briefings, machine: str, again_s: float = AGAIN_SECONDS) -> None:
         self._briefings = briefings
         self._machine = machine
+        self._again_s = again_s
         self._answered: dict[tuple[str, str, int | None], float] = {}
 
     async def handle(
@@ -93,13 +94,9 @@ class BriefingHooks:
         found = await self._briefings.begins(visit, wished, beside)
         return None if found is None else _answer(found)
 
-    def forget(self) -> None:
-        """What is told next is no repetition."""
-        self._answered.clear()
-
     def _first_time(self, session: str, source: str, pid: int | None) -> bool:
         now = time.monotonic()
-        self._answered = {key: at for key, at in self._answered.items() if now - at < AGAIN_SECONDS}
+        self._answered = {key: at for key, at in self._answered.items() if now - at < self._again_s}
         key = (session, source, pid)
         if key in self._answered:
             return False

@@ -229,15 +229,6 @@ def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
     return Standing(phase, standing.at, gate.name, standing.gates)
 
 
-def first_unmet(protocol: Protocol, standing: Standing, target: str) -> Gate | None:
-    """The first blocking gate on the way to `target` that is not met."""
-    order = protocol.phases
-    for gate in protocol.gates[order.index(standing.at) : order.index(target)]:
-        if gate.blocking and not _met(standing, gate):
-            return gate
-    return None
-
-
 def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
     """The gate for whose sake a commit or push is too early: a blocking one before work that is not met."""
     order = protocol.phases
