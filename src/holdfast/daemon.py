@@ -1,4 +1,4 @@
-"""The daemon: takes the lock, opens the store, serves hooks at once and MCP a moment later, and stops in good order."""
+"""The daemon: opens the store, serves hooks at once and MCP a moment later, and stops in good order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast import succession
 from holdfast.app import App, Command, build, build_rest, build_wire, open_app_store
 from holdfast.caller import Hello
 from holdfast.config import Settings
@@ -50,7 +50,6 @@ ANNOUNCE_SECONDS = 0.05
 SETTLE_SECONDS = 15.0
 """How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
-NEWER_SECONDS = 60.0
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +57,8 @@ logger = logging.getLogger(__name__)
 class Daemon:
     """One running daemon. `run` returns when it has stopped; True means that it wants to be started again."""
 
-    def __init__(self, settings: Settings, *, by_hand: bool, lock: HomeLock | None = None) -> None:
-        """`lock`: the data directory's, where it was taken already."""
+    def __init__(self, settings: Settings, lock: HomeLock, *, by_hand: bool) -> None:
+        """`lock`: the data directory's; `run` gives it back."""
         self.settings = settings
         self.by_hand = by_hand
         self.notices: list[str] = []
@@ -82,10 +81,6 @@ class Daemon:
     async def run(self, started: Any = None) -> bool:
         """Serve until asked to stop. `started(daemon)` is called once everything is served."""
         home = self.settings.home
-        if not self.by_hand and await asyncio.to_thread(_newer_is_coming, home):
-            logger.info("not started, because a newer holdfast takes over")
-            return False
-        lock = self._lock = self._lock or HomeLock.take(home, by_hand=self.by_hand)
         try:
             if self.by_hand:
                 _remove(place.stopped_marker(str(home)))
@@ -94,7 +89,7 @@ class Daemon:
                 return False
             await self._serve(started)
         finally:
-            lock.release()
+            self._lock.release()
         logger.info("stopped, because %s", self._why)
         return self._restart
 
@@ -116,7 +111,7 @@ class Daemon:
             await self._serve_mcp(app)
             self._start_loops(app)
             _remove(place.last_error(str(home)))
-            _remove(place.newer_marker(str(home)))
+            succession.took_over(home)
             if started is not None:
                 started(self)
             await self._stop.wait()
@@ -196,7 +191,7 @@ class Daemon:
 
     async def _watch(self) -> None:
         """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
-        if self._lock is not None and not self._lock.still_ours():
+        if not self._lock.still_ours():
             self.stop("its data directory was removed")
         wire = self._ready.result()
         now = time.monotonic()
@@ -241,7 +236,7 @@ class Daemon:
             hello = Hello.of(first)
         except BadInput as error:
             return await _say(writer, {"holdfast": "refused", "message": str(error)})
-        if _newer(hello.version, __version__):
+        if succession.is_newer(hello.version, __version__):
             await _say(
                 writer,
                 {
@@ -273,7 +268,7 @@ class Daemon:
             wire = await asyncio.shield(self._ready)
             await wire.idle()
             # The relays of this version are about to start it again, and may be faster than the newer one.
-            await asyncio.to_thread(Path(place.newer_marker(str(self.settings.home))).write_text, version)
+            await asyncio.to_thread(succession.make_room, self.settings.home, version)
             self.stop(f"holdfast {version} takes over")
 
         self._supervisor.start("step down", leave)
@@ -365,30 +360,3 @@ def _remove(path: str) -> None:
 async def _say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
     writer.write(json.dumps(line).encode() + b"\n")
     await writer.drain()
-
-
-def _newer_is_coming(home: Path) -> bool:
-    """Whether a daemon made room for a newer version a moment ago; it is not waited for long."""
-    marker = Path(place.newer_marker(str(home)))
-    try:
-        wanted, since = marker.read_text(), time.time() - marker.stat().st_mtime
-    except (OSError, ValueError):
-        return False
-    return _newer(wanted, __version__) and since < NEWER_SECONDS
-
-
-def _newer(one: str, other: str) -> bool:
-    return _version(one) > _version(other)
-
-
-def _version(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version; a text without any counts as the oldest."""
-
-    def numbers() -> Iterator[int]:
-        for part in text.split("."):
-            digits = "".join(char for char in part if char.isdigit())
-            if not digits:
-                return
-            yield int(digits)
-
-    return tuple(numbers())

@@ -88,6 +88,39 @@ def test_twenty_relays_at_once_start_one_daemon(embedded: Installation, project:
     assert len(daemons) == 1
 
 
+def test_relays_that_wait_for_a_daemon_do_not_take_the_processor_from_it(embedded: Installation, project: Path) -> None:
+    most = 0
+    with Agent(embedded, project) as first:
+        first.request("tools/list")
+        others = [Agent(embedded, project, session=f"other-{number}") for number in range(11)]
+        try:
+            for other in others:
+                other.request("tools/list")
+            embedded.kill_daemon()
+            asked = [(agent, agent.ask("tools/list", {})) for agent in (first, *others)]
+            while embedded.daemon() is None:
+                starting = [process for process in embedded.processes() if "serve" in process.cmdline()]
+                most = max(most, len(starting))
+            for agent, number in asked:
+                assert "result" in agent.answer(number)
+        finally:
+            for other in others:
+                other.close()
+    assert 0 < most <= 2, "one that starts, and for a moment the process that it left"
+
+
+def test_a_daemon_that_is_killed_before_it_serves_is_started_again(embedded: Installation, project: Path) -> None:
+    with Agent(embedded, project) as agent:
+        asked = agent.ask("tools/list", {})
+        starting: list[psutil.Process] = []
+        while not starting:
+            starting = [process for process in embedded.processes() if "serve" in process.cmdline()]
+        for process in starting:
+            process.kill()
+        assert "result" in agent.answer(asked)
+        assert embedded.daemon() not in [process.pid for process in starting]
+
+
 def test_stop_holds_for_running_agents_until_a_new_one_starts(embedded: Installation, project: Path) -> None:
     with Agent(embedded, project) as agent:
         agent.think("before the stop")

@@ -11,12 +11,14 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.common import add_home
 from holdfast.config import DEFAULT_HOST, DEFAULT_PORT, Settings, read_settings
 from holdfast.errors import DaemonRunning, HoldfastError
+from holdfast.succession import newer_is_coming
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
@@ -46,19 +48,16 @@ def run(options: argparse.Namespace) -> int:
     if options.detach:
         return _detached(settings)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    if _serve(settings, _take_over(settings)):
+    if _serve(settings, _take_over(settings), _banner, by_hand=True):
         _start_again()
     return 0
 
 
-def _serve(settings: Settings, lock: HomeLock | None = None) -> bool:
-    """Serve; by hand where the lock was taken for it."""
+def _serve(settings: Settings, lock: HomeLock, started: Callable[[Daemon], None], *, by_hand: bool) -> bool:
     from holdfast.daemon import Daemon
 
-    by_hand = lock is not None
-
     async def serve() -> bool:
-        return await Daemon(settings, by_hand=by_hand, lock=lock).run(_banner if by_hand else None)
+        return await Daemon(settings, lock, by_hand=by_hand).run(started)
 
     _spare_the_sniffing()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -92,8 +91,12 @@ def _detached(settings: Settings) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     from holdfast.relay import place
 
+    give_turn_back = _turn()
+    if newer_is_coming(settings.home):
+        logging.info("not started, because a newer holdfast takes over")
+        return 0
     try:
-        if _serve(settings):
+        if _serve(settings, _wait_for_lock(settings), lambda _: give_turn_back(), by_hand=False):
             _start_again()
     except DaemonRunning:
         return 0  # another relay was faster; its daemon serves us all
@@ -102,6 +105,34 @@ def _detached(settings: Settings) -> int:
         Path(place.last_error(str(settings.home))).write_text(str(error))
         raise
     return 0
+
+
+def _turn() -> Callable[[], None]:
+    """How to give back the turn to start a daemon; nobody else starts one before."""
+    from holdfast.relay.spawn import TURN
+
+    text = os.environ.pop(TURN, "")
+    if not text.isdecimal():  # somebody else than a relay or a hook started us
+        return lambda: None
+    turn = int(text)
+    os.set_inheritable(turn, False)
+    return lambda: os.close(turn)
+
+
+def _wait_for_lock(settings: Settings) -> HomeLock:
+    """The data directory's lock; waits for a holder that serves nobody, because it is about to end or to begin."""
+    from holdfast.lock import HomeLock
+    from holdfast.relay import place
+
+    deadline = time.monotonic() + TAKE_OVER_SECONDS
+    while True:
+        try:
+            return HomeLock.take(settings.home, by_hand=False)
+        except DaemonRunning:
+            served = Path(place.socket_path(str(settings.home))).exists()
+            if served or time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _start_again() -> None:

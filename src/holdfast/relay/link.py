@@ -201,12 +201,13 @@ class Link:
             return
         from holdfast.relay.spawn import start_daemon  # most relays find a daemon running
 
-        self._spawned_at = now
-        self._spawns = min(self._spawns + 1, 10)
         try:
-            start_daemon(self._home, *self._successor)
+            if not start_daemon(self._home, *self._successor):
+                return  # another relay is starting one: if that fails, it is this one's turn
         except OSError as problem:
             self._trouble = f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+        self._spawned_at = now
+        self._spawns = min(self._spawns + 1, 10)
 
     def _greeted(self, line: bytes | Overlong, now: float) -> None:
         try:

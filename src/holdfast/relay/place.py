@@ -48,11 +48,6 @@ def is_ours(path: str) -> bool:
     return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
 
 
-def newer_marker(home: str) -> str:
-    """Written by a daemon that made room for a newer version: which one."""
-    return os.path.join(home, "newer")
-
-
 def stopped_marker(home: str) -> str:
     """The file `holdfast stop` leaves, so that running relays do not start a daemon again."""
     return os.path.join(home, "stopped")

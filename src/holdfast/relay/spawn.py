@@ -5,8 +5,12 @@ Also runs as a plain file, `python -I -S spawn.py HOME`, because the hook client
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
+
+TURN = "HOLDFAST_STARTING"
+"""Names the descriptor that holds the turn to start a daemon, for the daemon that is being started."""
 
 # They name the one session whose relay happened to start the daemon; its other clients are not in it.
 SESSION_NAMES = (
@@ -21,8 +25,13 @@ SESSION_NAMES = (
 )
 
 
-def start_daemon(home: str, host: str | None = None, port: int | None = None) -> None:
-    """Start `holdfast serve --detach` for `home` and return at once; raises OSError if it cannot."""
+def start_daemon(home: str, host: str | None = None, port: int | None = None) -> bool:
+    """Start `holdfast serve --detach` for `home` and return at once; raises OSError if it cannot.
+
+    False where another one is being started: of all the relays that miss their daemon only one starts it, else
+    the many would take the processor from the one that is to serve them. The turn goes over to the new process,
+    which gives it back when it serves; if it dies instead, the turn ends with it.
+    """
     os.makedirs(home, mode=0o700, exist_ok=True)
     command = [sys.executable, "-P", "-m", "holdfast", "serve", "--detach", "--home", home]
     if host is not None:
@@ -30,28 +39,39 @@ def start_daemon(home: str, host: str | None = None, port: int | None = None) ->
     if port is not None:
         command += ["--port", str(port)]
     environment = {name: value for name, value in os.environ.items() if name not in SESSION_NAMES}
-    log = os.open(os.path.join(home, "daemon.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    turn = os.open(os.path.join(home, "starting"), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        between = os.fork()
-        if between == 0:
-            _detach_and_run(command, environment, log)
-        os.waitpid(between, 0)
+        fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        log = os.open(os.path.join(home, "daemon.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            between = os.fork()
+            if between == 0:
+                _detach_and_run(command, environment, log, turn)
+            os.waitpid(between, 0)
+        finally:
+            os.close(log)
+    except BlockingIOError:
+        return False
     finally:
-        os.close(log)
+        os.close(turn)
+    return True
 
 
-def _detach_and_run(command: list[str], environment: dict[str, str], log: int) -> None:
+def _detach_and_run(command: list[str], environment: dict[str, str], log: int, turn: int) -> None:
     """Become the daemon's parent for a moment, so that the daemon is nobody's child."""
     try:
         os.setsid()
         if os.fork() == 0:
-            os.dup2(log, 2)  # first: in a relay started without standard streams the log may be 0 or 1
+            # In a relay started without standard streams these two may be 0, 1 or 2.
+            turn = fcntl.fcntl(turn, fcntl.F_DUPFD, 3)
+            os.dup2(log, 2)
             nothing = os.open(os.devnull, os.O_RDWR)
             os.dup2(nothing, 0)
             os.dup2(nothing, 1)
-            os.closerange(3, 256)
+            os.closerange(3, turn)
+            os.closerange(turn + 1, 256)
             os.chdir("/")
-            os.execve(command[0], command, environment)  # noqa: S606 - no shell is wanted
+            os.execve(command[0], command, {**environment, TURN: str(turn)})  # noqa: S606 - no shell is wanted
     except OSError as error:
         os.write(2, f"holdfast: cannot start {command[0]}: {error}\n".encode(errors="replace"))
     finally:
