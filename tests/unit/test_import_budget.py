@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import holdfast.relay
+from holdfast.cli import ROOMS
 
 RELAY = Path(holdfast.relay.__file__).parent
 
@@ -82,3 +87,18 @@ def test_the_hook_client_loads_three_small_modules_more_than_an_empty_python() -
         "out.write(json.dumps(names))\n"
     )
     assert modules(program, "-I", "-S") - bare == {"_socket", "select", "hook_client"}
+
+
+def test_a_command_imports_no_other_command() -> None:
+    names = "sorted(name for name in sys.modules if name.startswith('holdfast.cli.'))"
+    program = f"import json, sys, holdfast.cli as cli; cli.build_parser('status'); print(json.dumps({names}))"
+    assert modules(program) == {"holdfast.cli.common", "holdfast.cli.control", "holdfast.cli.daemon"}
+    assert "asyncio" not in modules(program.replace(names, "list(sys.modules)"))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_command_is_found_in_the_module_that_is_named_for_it(room: str) -> None:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    importlib.import_module(f"holdfast.cli.{room}").add_to(commands)
+    assert tuple(commands.choices) == ROOMS[room]

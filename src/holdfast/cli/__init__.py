@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -26,10 +27,31 @@ environment: HOLDFAST_HOME (default ~/.holdfast), HOLDFAST_HOST, HOLDFAST_PORT, 
 """
 
 
+ROOMS = {
+    "serve": ("serve",),
+    "setup": ("setup",),
+    "daemon": ("status", "stop"),
+    "doctor": ("doctor",),
+    "demo": ("demo",),
+    "keys": ("key",),
+    "audit": ("audit",),
+    "records": ("backup", "restore", "verify", "forget", "pause", "resume-recording"),
+    "teams": ("teams",),
+    "permissions": ("approve", "deny"),
+    "protocol": ("protocol",),
+    "trust": ("trust",),
+    "bridge": ("send", "pull", "queue", "tail", "bridge"),
+    "resume": ("resume",),
+    "handoff": ("handoff", "adopt"),
+    "history": ("import", "find", "saved", "statusline"),
+}
+"""Which module has which commands, in the order of `holdfast --help`: one command does not import the others."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    parser = build_parser()
+    parser = build_parser(arguments[0] if arguments else None)
     options = parser.parse_args(arguments)
     if not hasattr(options, "run"):
         parser.print_help()
@@ -46,27 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Every command with its options."""
-    from holdfast.cli import (
-        audit,
-        bridge,
-        daemon,
-        demo,
-        doctor,
-        handoff,
-        history,
-        keys,
-        permissions,
-        protocol,
-        records,
-        resume,
-        serve,
-        setup,
-        teams,
-        trust,
-    )
-
+def build_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """The commands with their options: all, or those that are in one module with `command`."""
     parser = argparse.ArgumentParser(
         prog="holdfast",
         description=DESCRIPTION,
@@ -75,23 +78,11 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"holdfast {__version__}")
     commands = parser.add_subparsers(metavar="<command>", title="commands")
-    serve.add_to(commands)
-    setup.add_to(commands)
-    _add_relayed(commands)
-    daemon.add_to(commands)
-    doctor.add_to(commands)
-    demo.add_to(commands)
-    keys.add_to(commands)
-    audit.add_to(commands)
-    records.add_to(commands)
-    teams.add_to(commands)
-    permissions.add_to(commands)
-    protocol.add_to(commands)
-    trust.add_to(commands)
-    bridge.add_to(commands)
-    resume.add_to(commands)
-    handoff.add_to(commands)
-    history.add_to(commands)
+    rooms = [room for room, names in ROOMS.items() if command in names]
+    for room in rooms or ROOMS:
+        importlib.import_module(f"holdfast.cli.{room}").add_to(commands)
+    if not rooms:
+        _add_relayed(commands)
     return parser
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import sys
@@ -79,6 +78,8 @@ def ask_or_do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
         except DaemonRunning:
             # One started between the two attempts.
             return ask_daemon(settings, name, args, progress=progress, timeout=None)
+    import asyncio  # most commands find a daemon, and it would cost each of them
+
     try:
         return asyncio.run(_do(settings, name, args, progress))
     finally:
