@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import time
 from collections.abc import AsyncIterator
@@ -68,6 +69,14 @@ class Sent:
 
 
 @dataclass
+class Pause:
+    """Until when a chat takes nothing, and whether the bot was told."""
+
+    until: float
+    told: bool = False
+
+
+@dataclass
 class BotApi:
     """What Telegram keeps for one bot, and how it answers."""
 
@@ -87,8 +96,8 @@ class BotApi:
     _confirmed: list[dict[str, Any]] = field(default_factory=list)
     _next_update: int = 1000
     _next_message: int = 1
-    floods: dict[str, float] = field(default_factory=dict)
-    """Until when a chat must not be written to."""
+    floods: dict[str, Pause] = field(default_factory=dict)
+    """The chats that must not be written to."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _poll: asyncio.Event | None = None
     _shuffler: random.Random = field(default_factory=lambda: random.Random(4))
@@ -204,11 +213,10 @@ class BotApi:
 
     def _send(self, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         chat, text = str(given.get("chat_id")), str(given.get("text", ""))
-        if self.floods.get(chat, 0.0) > time.monotonic():
-            self.violations.append(f"{chat} was written to during its pause")
         if fault := self._fault("sendMessage", chat, (Kind.FLOOD,)):
-            self.floods[chat] = time.monotonic() + fault.seconds
-            more = {"parameters": {"retry_after": round(fault.seconds)}}
+            self.floods[chat] = Pause(time.monotonic() + fault.seconds)
+        if (pause := self._pause(chat)) is not None:
+            more = {"parameters": {"retry_after": math.ceil(pause.until - time.monotonic())}}
             return 429, {"ok": False, "error_code": 429, "description": "Too Many Requests", **more}
         if self._fault("sendMessage", chat, (Kind.REFUSED,)):
             return _refusal(400, "Bad Request: message is odd")
@@ -235,6 +243,11 @@ class BotApi:
         self._next_message += 1
         made = {"message_id": self._next_message, "date": 1_700_000_000, "chat": {"id": int(chat), "type": kind}}
         return _result({**made, "text": text})
+
+    def _pause(self, chat: str | None) -> Pause | None:
+        """The pause in which a chat is."""
+        pause = self.floods.get(chat or "")
+        return pause if pause is not None and pause.until > time.monotonic() else None
 
     def _fault(self, method: str, chat: str | None, kinds: tuple[Kind, ...]) -> Fault | None:
         """The next fault that fits, used up."""
@@ -273,6 +286,8 @@ class BotApi:
         given = {name: values[-1] for name, values in parse_qs(body.decode(), keep_blank_values=True).items()}
         self.calls.append(method)
         chat = str(given.get("chat_id")) if "chat_id" in given else None
+        if (pause := self._pause(chat)) is not None and pause.told:
+            self.violations.append(f"{chat} was written to during its pause")
         if slow := self._fault(method, chat, (Kind.SLOW,)):
             await asyncio.sleep(slow.seconds)
         if self._fault(method, chat, (Kind.LOST,)):
@@ -290,6 +305,8 @@ class BotApi:
             await writer.drain()
             return False
         writer.write(reply.encode() + content)
+        if status == 429 and (pause := self._pause(chat)) is not None:
+            pause.told = True
         await writer.drain()
         return True
 

@@ -91,6 +91,8 @@ async def test_nothing_is_lost_or_stored_twice_however_often_the_chats_are_kille
                 enough = len(api.calls) + chance.randint(3, 12)
                 await eventually(lambda enough=enough: len(api.calls) >= enough)  # type: ignore[misc]
         # Not while it is killed: who dies before the request for a pause is written down cannot know of it.
+        api.end()
+        await eventually(lambda: api.open == 0)
         api.faults += [Fault("sendMessage", Kind.FLOOD, chat, seconds=1.0) for chat in ("-100", "-200")]
         async with chats(sqlite_place.home, api.port):
             await eventually(lambda: all(_shown(api, name)[-1:] == [f"did {name} {EACH - 1}"] for name in PLACES))
