@@ -15,6 +15,10 @@ from typing import Any
 
 import psutil
 
+from holdfast.cli.control import ask_daemon
+from holdfast.config import read_settings
+from holdfast.errors import NoDaemon
+
 PATIENCE = 60.0
 """Seconds that anything may take on a loaded machine before it counts as broken."""
 
@@ -93,12 +97,18 @@ class Installation:
 
     def address(self) -> str:
         """Where HTTP is served."""
-        return str(json.loads(self.run("status", "--json").stdout)["address"])
+        return str(self._ask("status")["address"])
 
     def daemon(self) -> int | None:
         """The pid of the daemon that answers now."""
-        status = self.run("status", "--json")
-        return int(json.loads(status.stdout)["pid"]) if status.returncode == 0 else None
+        try:
+            return int(self._ask("status")["pid"])
+        except NoDaemon:
+            return None
+
+    def _ask(self, command: str) -> dict[str, Any]:
+        """As `holdfast` commands do it, without a process for each time that a test looks."""
+        return ask_daemon(read_settings({}, home=str(self.home)), command)
 
     def kill_daemon(self) -> int:
         """End the daemon with SIGKILL, wait until it is gone, and return the pid it had."""

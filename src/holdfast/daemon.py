@@ -58,7 +58,7 @@ class Daemon:
     """One running daemon. `run` returns when it has stopped; True means that it wants to be started again."""
 
     def __init__(self, settings: Settings, lock: HomeLock, *, by_hand: bool) -> None:
-        """`lock`: the data directory's; `run` gives it back."""
+        """`lock`: the data directory's; `run` gives it back, or keeps it for the daemon that it becomes."""
         self.settings = settings
         self.by_hand = by_hand
         self.notices: list[str] = []
@@ -89,7 +89,10 @@ class Daemon:
                 return False
             await self._serve(started)
         finally:
-            self._lock.release()
+            if self._restart:
+                self._lock.hand_down()
+            else:
+                self._lock.release()
         logger.info("stopped, because %s", self._why)
         return self._restart
 

@@ -12,6 +12,9 @@ from pathlib import Path
 from holdfast.errors import DaemonRunning
 from holdfast.version import __version__
 
+HANDED_DOWN = "HOLDFAST_LOCK"
+"""Names the descriptor of the lock for a program that this process becomes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -45,10 +48,22 @@ class HomeLock:
             raise DaemonRunning(
                 f"{home} is held by {who}.", recovery="`holdfast status` shows it, `holdfast stop` ends it."
             ) from None
-        text = json.dumps(asdict(Holder(os.getpid(), __version__, by_hand, purpose)))
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, text.encode(), 0)
-        return HomeLock(home, descriptor)
+        return HomeLock(home, descriptor)._signed(by_hand, purpose)
+
+    @staticmethod
+    def handed_down(home: Path, *, by_hand: bool) -> HomeLock | None:
+        """The lock as this process's earlier program left it, so that nobody could take it between the two."""
+        text = os.environ.pop(HANDED_DOWN, "")
+        if not text.isdecimal():
+            return None
+        lock = HomeLock(home, int(text))
+        os.set_inheritable(lock._descriptor, False)
+        return lock._signed(by_hand, "daemon") if lock.still_ours() else None
+
+    def hand_down(self) -> None:
+        """Keep it for the program that this process becomes."""
+        os.set_inheritable(self._descriptor, True)
+        os.environ[HANDED_DOWN] = str(self._descriptor)
 
     def still_ours(self) -> bool:
         """Whether the data directory is still the one that was locked (it may have been deleted or replaced)."""
@@ -57,6 +72,13 @@ class HomeLock:
         except FileNotFoundError:
             return False
         return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+    def _signed(self, by_hand: bool, purpose: str) -> HomeLock:
+        """Say who holds it."""
+        text = json.dumps(asdict(Holder(os.getpid(), __version__, by_hand, purpose)))
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode(), 0)
+        return self
 
     def release(self) -> None:
         """Give the data directory back."""

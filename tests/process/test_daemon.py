@@ -135,6 +135,52 @@ def test_stop_holds_for_running_agents_until_a_new_one_starts(embedded: Installa
             assert agent.init("get_state")["session"]["thoughtCount"] == 1
 
 
+HOLDING = """
+import signal, sys, time
+from pathlib import Path
+from holdfast.errors import DaemonRunning
+from holdfast.lock import HomeLock
+while True:
+    try:
+        lock = HomeLock.take(Path(sys.argv[1]), by_hand=False, purpose=sys.argv[2])
+        break
+    except DaemonRunning:
+        time.sleep(0.001)
+print("holding", flush=True)
+signal.pause()
+"""
+
+
+def _holding(holdfast: Installation, purpose: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDING, str(holdfast.home), purpose]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_stop_also_ends_one_that_took_over_meanwhile(embedded: Installation) -> None:
+    first, second = _holding(embedded, "daemon"), _holding(embedded, "daemon")
+    try:
+        stopped = embedded.run("stop")
+        assert (stopped.returncode, stopped.stderr) == (0, "")
+        assert (first.wait(60), second.wait(60)) == (-signal.SIGTERM, -signal.SIGTERM)
+    finally:
+        for one in (first, second):
+            one.kill()
+            one.communicate()
+
+
+def test_stop_ends_nothing_that_is_no_daemon(embedded: Installation) -> None:
+    restoring = _holding(embedded, "restore")
+    try:
+        assert restoring.stdout is not None and restoring.stdout.readline() == "holding\n"
+        stopped = embedded.run("stop")
+        assert stopped.returncode == 1
+        assert "holdfast restore" in stopped.stderr and "Wait" in stopped.stderr
+        assert restoring.poll() is None
+    finally:
+        restoring.kill()
+        restoring.communicate()
+
+
 def test_serve_by_hand_takes_over_from_a_daemon_that_a_relay_started(embedded: Installation, project: Path) -> None:
     with Agent(embedded, project) as agent:
         first = agent.think("on the relay's daemon")

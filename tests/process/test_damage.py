@@ -61,6 +61,7 @@ def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, 
 def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: Installation, project: Path) -> None:
     session = _fill(embedded, project)
     embedded.serve()
+    served = embedded.daemon()
     _spoil(embedded.home / "holdfast.db", "thoughts")
     with Agent(embedded, project, session="reader") as agent:
         for start in range(1, 61, 20):
@@ -75,3 +76,6 @@ def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: I
             )
         wait_until(lambda: session in _notices(embedded), "the daemon is back and tells what was lost")
         assert agent.think("the agent goes on", sessionId=session)["thoughtNumber"] == 61
+        assert embedded.daemon() == served
+        log = embedded.home / "daemon.log"
+        assert not log.exists() or "takes over" not in log.read_text(), "a relay's daemon came in between"

@@ -59,7 +59,14 @@ class _Anything:
 def test_every_setting_is_documented() -> None:
     text = _text("settings.md")
     read = {name for file in SOURCE.rglob("*.py") for name in re.findall(r"HOLDFAST_[A-Z_]+", file.read_text())}
-    internal = {"HOLDFAST_BRIEFING", "HOLDFAST_MANAGED", "HOLDFAST_TEAM", "HOLDFAST_SESSION_LOCK", "HOLDFAST_STARTING"}
+    internal = {
+        "HOLDFAST_BRIEFING",
+        "HOLDFAST_MANAGED",
+        "HOLDFAST_TEAM",
+        "HOLDFAST_SESSION_LOCK",
+        "HOLDFAST_STARTING",
+        "HOLDFAST_LOCK",
+    }
     for name in read - internal:
         assert f"`{name}`" in text, name
     for field in Settings.__slots__:

@@ -14,10 +14,12 @@ from holdfast.cli.common import add_home, settings_of
 from holdfast.cli.control import ask_daemon
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
-from holdfast.lock import HomeLock, make_home, read_holder
+from holdfast.lock import Holder, HomeLock, make_home, read_holder
 from holdfast.relay import place
 
 STOP_SECONDS = 15.0
+POLL_SECONDS = 0.02
+STOP = "stop"
 NOT_RUNNING = 3
 """Exit status of `status` when no daemon is running, as init scripts have it."""
 
@@ -74,36 +76,59 @@ def stop_daemon(options: argparse.Namespace) -> int:
     """Stop it in good order; by force if it does not answer."""
     settings = settings_of(options)
     make_home(settings.home)
-    # Before the daemon ends: a relay that notices its end must find the marker and not start another.
-    Path(place.stopped_marker(str(settings.home))).touch(mode=0o600)
-    holder = read_holder(settings.home)
-    try:
-        ask_daemon(settings, "stop", {"why": "`holdfast stop` was called"})
-    except HoldfastError:
-        if _is_free(settings):
-            print(f"No daemon was running for {settings.home}.")
-            return 0
-        if holder is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(holder.pid, signal.SIGTERM)
+    told: int | None = None
     deadline = time.monotonic() + STOP_SECONDS
     while not _is_free(settings):
-        if time.monotonic() > deadline:
-            if holder is None:
+        holder = _daemon_in(settings)
+        if holder is not None and holder.pid != told:  # also one that took over from the one that was told
+            told, deadline = holder.pid, time.monotonic() + STOP_SECONDS
+            _tell_to_stop(settings, holder.pid)
+        elif time.monotonic() > deadline:
+            if told is None:
                 raise NoDaemon("The daemon does not end and did not say which process it is.")
-            os.kill(holder.pid, signal.SIGKILL)
+            _signal(told, signal.SIGKILL)
             deadline = time.monotonic() + STOP_SECONDS
-        time.sleep(0.02)
-    print("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
+        time.sleep(POLL_SECONDS)
+    if told is None:
+        print(f"No daemon was running for {settings.home}.")
+    else:
+        print("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
     return 0
 
 
-def _is_free(settings: Settings) -> bool:
+def _tell_to_stop(settings: Settings, pid: int) -> None:
     try:
-        HomeLock.take(settings.home, by_hand=True, purpose="stop").release()
+        ask_daemon(settings, "stop", {"why": "`holdfast stop` was called"})
+    except HoldfastError:
+        _signal(pid, signal.SIGTERM)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _is_free(settings: Settings) -> bool:
+    # First: a relay that notices the daemon's end must find the marker and not start another.
+    Path(place.stopped_marker(str(settings.home))).touch(mode=0o600)
+    try:
+        HomeLock.take(settings.home, by_hand=True, purpose=STOP).release()
     except DaemonRunning:
         return False
     return True
+
+
+def _daemon_in(settings: Settings) -> Holder | None:
+    """Who is to be stopped; None while that is not known."""
+    holder = read_holder(settings.home)
+    if holder is None or holder.purpose == STOP:  # somebody else looks whether it is free
+        return None
+    if holder.purpose != "daemon":
+        raise DaemonRunning(
+            f"{settings.home} is held by `holdfast {holder.purpose}`, process {holder.pid}, which is no daemon.",
+            recovery="Wait until it has ended.",
+        )
+    return holder
 
 
 def _span(seconds: float) -> str:

@@ -124,6 +124,8 @@ def _wait_for_lock(settings: Settings) -> HomeLock:
     from holdfast.lock import HomeLock
     from holdfast.relay import place
 
+    if kept := HomeLock.handed_down(settings.home, by_hand=False):
+        return kept
     deadline = time.monotonic() + TAKE_OVER_SECONDS
     while True:
         try:
@@ -151,6 +153,8 @@ def _take_over(settings: Settings) -> HomeLock:
     from holdfast.cli.control import ask_daemon
     from holdfast.lock import HomeLock, read_holder
 
+    if kept := HomeLock.handed_down(settings.home, by_hand=True):
+        return kept
     deadline = time.monotonic() + TAKE_OVER_SECONDS
     asked: int | None = None
     while True:
