@@ -66,7 +66,8 @@ async def _measure(place: Path, effort: Effort, progress: Progress) -> list[Row]
     project = place / "project"
     project.mkdir()
     store, bare = SqliteStore.open(place / "holdfast.db"), BareQueue(place / "bare.db")
-    bridge = Bridge(store, lambda: {name: Team(name, project) for name in TARGETS})
+    teams = {name: Team(name, project) for name in TARGETS}
+    bridge = Bridge(store, lambda: teams)
     size = max(10, effort.calls // ROUNDS)
     spent: dict[tuple[str, str], float] = {}
 

@@ -182,15 +182,15 @@ def expire(tx: Tx, row_id: int) -> None:
 
 
 def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
-    """The messages that somebody works on; those of one taker."""
+    """The messages that somebody works on, oldest first; those of one taker."""
     rows = tx.all(
         f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'leased'"
         + (" AND lease_by = :by" if by is not None else "")
-        + " ORDER BY seq",
+        + " ORDER BY priority DESC, seq",  # as the index has them; it is one, and seldom a STOP besides
         target=target,
         **({} if by is None else {"by": by}),
     )
-    return [message for row in rows if (message := _message(row))]
+    return sorted((Message(**row) for row in rows), key=lambda message: message.seq)
 
 
 def find(tx: Tx, message_id: str, by: str = "", *, target: str | None = None) -> Message | None:

@@ -30,11 +30,10 @@ CREATE TABLE bridge_messages (
     UNIQUE (id, target),
     UNIQUE (target, seq)
 );
--- Every page that a commit changes is written, so one index serves who takes, who counts and who looks for the same
--- text or for what has expired.
-CREATE INDEX bridge_waiting ON bridge_messages (target, priority DESC, seq, expires_at, fingerprint, sender)
-    WHERE status = 'pending';
-CREATE INDEX bridge_leased ON bridge_messages (target, seq) WHERE status = 'leased';
+-- Every page that a commit changes is written, so one index serves who takes, who counts, who looks for the same text or
+-- for what has expired, and who has what.
+CREATE INDEX bridge_open ON bridge_messages (status, target, priority DESC, seq, expires_at, fingerprint, sender)
+    WHERE status = 'pending' OR status = 'leased';
 
 CREATE TABLE bridge_updates (
     target TEXT NOT NULL,
