@@ -58,11 +58,13 @@ class Installation:
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "CLAUDE"))}
         return {**ours, **self.settings}
 
-    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run one command of Holdfast to its end."""
         return subprocess.run(
             [str(HOLDFAST), *arguments],
-            env=self.environment(),
+            env={**self.environment(), **(env or {})},
             input=stdin,
             capture_output=True,
             text=True,

@@ -22,6 +22,7 @@ from holdfast.door import Door
 from holdfast.errors import BadInput, HoldfastError, StoreCorrupt
 from holdfast.hooks import MAX_PAYLOAD, Told
 from holdfast.lock import HomeLock
+from holdfast.processes import exists
 from holdfast.relay import place
 from holdfast.secrets_file import read_or_make
 from holdfast.store import events
@@ -277,8 +278,8 @@ class Daemon:
         self._supervisor.start("step down", leave)
 
     def _is_alive(self, session: str) -> bool:
-        """Whether an agent of this session is connected now."""
-        return any(link.open and link.agent_session == session for link in self._links)
+        """Whether an agent of this session is connected now. One that was killed is not, before its relay notices."""
+        return any(link.open and link.agent_session == session and _has_parent(link) for link in self._links)
 
     async def _closed(self, link: Link) -> None:
         self._links.close_relay(link)
@@ -350,6 +351,10 @@ class Daemon:
             "loops": [asdict(loop) for loop in self._supervisor.loops],
             "notices": self.notices,
         }
+
+
+def _has_parent(link: Link) -> bool:
+    return link.hello is None or exists(link.hello.ppid)
 
 
 def _exists(path: str) -> bool:

@@ -15,6 +15,17 @@ def is_running(pid: int) -> bool:
     return True
 
 
+def exists(pid: int) -> bool:
+    """Whether there is a process with this number, whoever's it is."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def mark_of(pid: int) -> str | None:
     """What tells this process from a later one of the same number: when it began, where the system tells."""
     try:

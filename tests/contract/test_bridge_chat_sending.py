@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.bot_api import TOKEN, Fault, Kind
-from tests.contract.bridge_chat_world import SECRET, World, eventually, receiver, target, world
+from tests.contract.bridge_chat_world import SECRET, World, came, eventually, receiver, target, world
 from tests.contract.conftest import Place
 
 from holdfast.bridge import queries
@@ -135,7 +135,7 @@ async def test_targets_that_share_a_chat_share_its_pause_also_after_a_restart(pl
         one.api.faults.append(Fault("sendMessage", Kind.FLOOD, "-200", seconds=3600))
         await one.tell("felt", "late")
         async with running(one.sender):
-            await eventually(lambda: not one.api.faults)
+            await came(lambda: one.rows("SELECT next_at FROM bridge_chats WHERE target = 'sentry' AND next_at > 0"))
         await one.tell("sentry", "late too")
         await one.tell("homelab", "in time")
         again = World(one.store, one.api)

@@ -28,8 +28,8 @@ def left_behind(folder: Path, project: Path, request: str = "Mend the fence, nor
     return path
 
 
-def starts(holdfast: Installation, project: Path, transcript: Path) -> dict[str, str]:
-    """The session-start hook of an agent; what it printed."""
+def starts(holdfast: Installation, project: Path, transcript: Path, pid: int | None = None) -> dict[str, str]:
+    """The session-start hook of an agent, whose process that is; what it printed."""
     payload = {
         "session_id": transcript.stem,
         "transcript_path": str(transcript),
@@ -37,7 +37,8 @@ def starts(holdfast: Installation, project: Path, transcript: Path) -> dict[str,
         "hook_event_name": "SessionStart",
         "source": "startup",
     }
-    done = holdfast.run("hook", "SessionStart", stdin=json.dumps(payload))
+    env = {"CLAUDE_PID": str(pid)} if pid is not None else None
+    done = holdfast.run("hook", "SessionStart", stdin=json.dumps(payload), env=env)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout) if done.stdout else {}
     return {

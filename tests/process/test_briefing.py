@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import uuid
 from pathlib import Path
 
+import psutil
 import pytest
 from mcp import types
-from tests.installation import Installation
+from tests.installation import HOLDFAST, Installation
 from tests.process.agent import Agent
 from tests.process.clients import Way
 from tests.process.hooks import left_behind, starts
@@ -42,6 +44,28 @@ def test_after_a_reboot_the_first_session_is_told_all_the_same(
     embedded.kill_daemon()
     told = starts(embedded, project, folder / f"{uuid.uuid4()}.jsonl")
     assert "Mend the fence" in told["context"] and "The posts are rotten." in told["context"]
+
+
+def test_who_was_killed_is_told_of_even_before_its_relay_notices(
+    embedded: Installation, project: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "transcripts"
+    old = left_behind(folder, project)
+    command = [sys.executable, "-c", "import subprocess, sys; subprocess.call(sys.argv[1:])", str(HOLDFAST), "mcp"]
+    with Agent(embedded, project, session=old.stem, command=command) as agent:
+        agent.request("tools/list")
+        starts(embedded, project, old, agent.process.pid)
+        (relay,) = psutil.Process(agent.process.pid).children()
+        relay.suspend()
+        try:
+            beside = starts(embedded, project, folder / f"{uuid.uuid4()}.jsonl")
+            assert "Mend the fence" not in beside["context"] and old.stem in beside["context"]
+            agent.process.kill()
+            agent.process.wait()
+            told = starts(embedded, project, folder / f"{uuid.uuid4()}.jsonl")
+            assert "Mend the fence" in told["context"]
+        finally:
+            relay.kill()
 
 
 def test_with_a_broken_daemon_the_agent_starts_and_the_user_is_told(

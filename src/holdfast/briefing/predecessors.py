@@ -138,9 +138,11 @@ class Predecessors:
         here = session.machine == self._machine
         if here and session.pid is not None and session.pid == pid:
             return False  # the same process has gone on to another session
-        if session.session_id in attached or self._is_connected(session.session_id):
+        if self._is_connected(session.session_id):
             return True
-        return runs_here(session) if here else (session.alive_until or 0) > now
+        if here and session.pid is not None:  # its process says more than a connection that may not have noticed
+            return runs_here(session)
+        return session.session_id in attached or (session.alive_until or 0) > now
 
 
 def runs_here(session: AgentSession) -> bool:
