@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/holdfast
 USERBIN := $(HOME)/.local/bin
 TESTS ?= tests
+WORKERS ?= 2
 EXTRAS ?= postgres
 
 .PHONY: python-is-new-enough help serve test check format bench install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
-	@echo "make test     set up and run every test"
+	@echo "make test     set up and run every test, two at a time (WORKERS=1 TESTS=tests/unit: one at a time, a part)"
 	@echo "make check    lint, format check, strict types, import rules"
 	@echo "make bench    set up and run the benchmarks (needs node and npm for the peer)"
 	@echo "make install  install the holdfast command for this user, apart from this clone"
@@ -36,7 +37,7 @@ serve: $(VENV)/serve.stamp
 	@exec $(BIN)/holdfast serve
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check
