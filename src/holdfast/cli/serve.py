@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import json
 import logging
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -176,19 +176,17 @@ def _banner(daemon: Daemon) -> None:
     """What a person sees who starts the daemon."""
     settings = daemon.settings
     command = shutil.which("holdfast") or str(Path(sys.executable).with_name("holdfast"))
-    server: dict[str, object] = {"type": "stdio", "command": command, "args": ["mcp"]}
-    if settings.home != read_settings({}).home:
-        server["env"] = {"HOLDFAST_HOME": str(settings.home)}
+    here = "" if settings.home == read_settings({}).home else f"HOLDFAST_HOME={shlex.quote(str(settings.home))} "
     lines = [
         "Holdfast is serving.",
         f"  data     {settings.home} ({'PostgreSQL' if settings.database_url else 'embedded store'})",
         f"  HTTP     {daemon.web.address if daemon.web else None}/mcp   (send the key that `{command} key` prints)",
         *(f"  notice   {notice}" for notice in daemon.notices),
         "",
-        "Connect Claude Code:",
-        f"  claude mcp add-json -s user holdfast '{json.dumps(server)}'",
+        "Connect Claude Code (or codex, gemini, opencode, cursor, vscode); it shows what it changes and asks:",
+        f"  {here}{command} setup claude",
         "Connect any other agent: let it start this MCP server over stdio:",
-        f"  {command} mcp",
+        f"  {here}{command} mcp",
         "",
         "Ctrl-C stops it.",
     ]
