@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.agents.claude_code import ClaudeRun, run_claude
-from tests.agents.scripted_model import Request, Script, ScriptedModel
+from tests.agents.claude_code import ClaudeRun, play_claude
+from tests.agents.scripted_model import Request, Script
 from tests.installation import Installation
 
 
@@ -19,15 +19,14 @@ class Agent:
 
     def run(self, script: Script, *, resume: str | None = None) -> tuple[ClaudeRun, list[Request]]:
         """One process, from its start to its end: the run and what the model was asked."""
-        with ScriptedModel(script) as model:
-            run = run_claude(
-                model,
-                self.project,
-                "Go on.",
-                home=self.home,
-                mcp_config=self.holdfast.mcp_config(),
-                allowed_tools=["mcp__holdfast"],
-                resume=resume,
-            )
+        run, requests = play_claude(
+            script,
+            self.project,
+            "Go on.",
+            home=self.home,
+            mcp_config=self.holdfast.mcp_config(),
+            allowed_tools=["mcp__holdfast"],
+            resume=resume,
+        )
         assert not run.is_error, (run.ending, run.stderr)
-        return run, model.requests
+        return run, requests

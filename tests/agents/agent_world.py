@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,6 +103,18 @@ class World:
         if self._store is not None:
             await self._store.close()
             self._store = None
+
+
+def play(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
+    """Play a scenario; the world is closed at its end."""
+
+    async def played() -> None:
+        try:
+            await scenario()
+        finally:
+            await made.close()
+
+    asyncio.run(played())
 
 
 @contextmanager

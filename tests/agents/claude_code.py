@@ -21,7 +21,7 @@ from typing import Any
 
 import claude_agent_sdk
 import psutil
-from tests.agents.scripted_model import ScriptedModel
+from tests.agents.scripted_model import Request, Script, ScriptedModel
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
@@ -107,6 +107,13 @@ def run_claude(
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     return ClaudeRun(process.returncode, [json.loads(line) for line in stdout.splitlines() if line], stderr)
+
+
+def play_claude(script: Script, cwd: Path, prompt: str, **options: Any) -> tuple[ClaudeRun, list[Request]]:
+    """Run `claude -p` against a model that plays `script`; also what the model was asked."""
+    with ScriptedModel(script) as model:
+        run = run_claude(model, cwd, prompt, **options)
+    return run, model.requests
 
 
 def environment(model: ScriptedModel, home: Path) -> dict[str, str]:

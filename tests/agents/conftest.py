@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.agents.agent_world import World, world
 from tests.installation import Installation
 
 
@@ -18,3 +19,10 @@ def holdfast(tmp_path: Path) -> Iterator[Installation]:
         yield installation
     finally:
         installation.close()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[World]:
+    """Claude Code as a team's agent, with a scripted model."""
+    with world("claude", tmp_path) as made:
+        yield made

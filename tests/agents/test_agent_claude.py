@@ -6,33 +6,16 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.agent_world import LINGERING, WAIT, Life, World, eventually, family, gone, new_id, say, world
+from tests.agents.agent_world import LINGERING, WAIT, Life, World, eventually, family, gone, new_id, play, say, world
 from tests.agents.scripted_model import Reply, Request, text, tool_use
 
 from holdfast.errors import BadInput
 from holdfast.teams.agents.claude import ClaudeAgent, config_directory
 from holdfast.teams.agents.errors import AgentUnavailable, CompactionFailed, SessionInUse
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[World]:
-    with world("claude", tmp_path) as made:
-        yield made
-
-
-def run(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
-    async def play() -> None:
-        try:
-            await scenario()
-        finally:
-            await made.close()
-
-    asyncio.run(play())
 
 
 def test_it_works_as_claude_code_with_the_projects_own_settings(made: World) -> None:
@@ -53,7 +36,7 @@ def test_it_works_as_claude_code_with_the_projects_own_settings(made: World) -> 
         assert (turn.num_turns, turn.context_window is not None, turn.output_tokens > 0) == (2, True, True)
         await session.close()
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_what_a_turn_costs_is_counted_once_also_after_a_resume(made: World) -> None:
@@ -66,7 +49,7 @@ def test_what_a_turn_costs_is_counted_once_also_after_a_resume(made: World) -> N
             await session.close()
         assert all(cost is not None and 0 < cost < 1.5 * (costs[0] or 0.0) for cost in costs), costs
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_a_tool_that_no_rule_allows_waits_for_permission(made: World) -> None:
@@ -85,7 +68,7 @@ def test_a_tool_that_no_rule_allows_waits_for_permission(made: World) -> None:
         assert asked == [("Bash", command) for command in decisions]
         assert [path.name for path in made.project.iterdir()] == ["yes"]
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_a_compaction_tells_the_tokens_before_and_after(made: World) -> None:
@@ -102,7 +85,7 @@ def test_a_compaction_tells_the_tokens_before_and_after(made: World) -> None:
         assert "three" in (await say(session, "three")).text
         await session.close()
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 @pytest.mark.parametrize("background", [True, False])
@@ -129,7 +112,7 @@ def test_closing_ends_the_commands_that_its_tools_left_running(tmp_path: Path, b
         await asyncio.gather(turn, return_exceptions=True)
 
     with world("claude", tmp_path, script) as busy:
-        run(busy, scenario)
+        play(busy, scenario)
 
 
 def test_a_session_that_somebody_has_open_by_hand_is_left_alone(made: World) -> None:
@@ -145,7 +128,7 @@ def test_a_session_that_somebody_has_open_by_hand_is_left_alone(made: World) -> 
             by_hand.communicate()
         await (await agent.open(made.spec(), name, resume=True)).close()
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 OLD_CLAUDE = """\
@@ -171,7 +154,7 @@ def test_the_users_own_claude_is_preferred_and_refused_when_it_is_too_old(made: 
         with pytest.raises(AgentUnavailable, match="out of order"):
             await agent.open(spec, new_id(), resume=False)
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_the_sessions_of_a_project_are_found_on_disk(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +173,7 @@ def test_the_sessions_of_a_project_are_found_on_disk(made: World, monkeypatch: p
             assert {each.cwd for each in found} == {str(made.project)}
         assert await agent.list_sessions(made.spec(project=made.place / "elsewhere")) == []
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_an_environment_in_which_nothing_would_be_mirrored_is_refused(

@@ -20,6 +20,7 @@ from tests.agents.agent_world import (
     gone,
     new_id,
     parent_of,
+    play,
     quiet,
     say,
     starting_parent,
@@ -38,16 +39,9 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 def run(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
-    """Play a scenario; the world is closed and no process is left."""
-
-    async def play() -> None:
-        try:
-            await scenario()
-        finally:
-            await made.close()
-
+    """Play a scenario; no process is left."""
     before = set(psutil.Process().children(recursive=True))
-    asyncio.run(play())
+    play(made, scenario)
     left = [process for process in psutil.Process().children(recursive=True) if process not in before]
     assert left == []
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.agent_world import World, family, gone, new_id, parent_of, say, turns_seen, world
+from tests.agents.agent_world import World, family, gone, new_id, parent_of, play, say, turns_seen
 
 from holdfast.errors import StoreError
 from holdfast.teams.agents import AgentSpec
@@ -20,22 +19,6 @@ from holdfast.teams.agents.claude import ClaudeAgent
 from holdfast.teams.agents.errors import MirrorFailed, SessionInUse
 from holdfast.teams.agents.project_key import project_key
 from holdfast.teams.agents.transcripts import Entry, TranscriptStore
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Iterator[World]:
-    with world("claude", tmp_path) as made:
-        yield made
-
-
-def run(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
-    async def play() -> None:
-        try:
-            await scenario()
-        finally:
-            await made.close()
-
-    asyncio.run(play())
 
 
 async def turn_in(made: World, spec: AgentSpec, name: str, *, resume: bool = True) -> int:
@@ -93,7 +76,7 @@ def test_it_goes_on_without_its_file_its_configuration_and_at_another_place(
             project["session_id"] for project in await made.transcripts.list_sessions(project_key(made.project))
         ] == [name]
 
-    run(made, scenario)
+    play(made, scenario)
     assert list(temporary.iterdir()) == []
     assert list(made.place.rglob(".credentials.json")) == []
 
@@ -110,7 +93,7 @@ def test_files_are_restored_where_claude_code_itself_keeps_them(made: World, nam
         assert the_file(made, session) == path
         assert [found.session_id for found in await made.agent().list_sessions(spec)] == [session]
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_a_turn_that_was_answered_survives_a_kill_right_after_it(made: World) -> None:
@@ -126,7 +109,7 @@ def test_a_turn_that_was_answered_survives_a_kill_right_after_it(made: World) ->
         assert turns_seen(await say(session, "go on")) == 4
         await session.close()
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_a_file_that_is_behind_its_mirror_is_brought_level(made: World) -> None:
@@ -139,7 +122,7 @@ def test_a_file_that_is_behind_its_mirror_is_brought_level(made: World) -> None:
         path.write_text(first + '{"type":"user","uuid":"cut o')
         assert await turn_in(made, made.spec(), name) == 3
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_a_mirror_that_is_behind_its_file_is_brought_level(made: World) -> None:
@@ -155,7 +138,7 @@ def test_a_mirror_that_is_behind_its_file_is_brought_level(made: World) -> None:
         assert level[: len(whole)] == whole
         assert len(level) == len(set(level))
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_resuming_a_level_conversation_writes_nothing_to_its_file_or_its_rows(made: World) -> None:
@@ -167,7 +150,7 @@ def test_resuming_a_level_conversation_writes_nothing_to_its_file_or_its_rows(ma
         assert (the_file(made, name).stat().st_ino, await rows(made, name)) == before
         await session.close()
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 class Failing(TranscriptStore):
@@ -195,7 +178,7 @@ def test_a_turn_that_was_not_mirrored_fails_and_is_not_lost(made: World) -> None
         await session.close()
         assert await turn_in(made, made.spec(), name) == 3
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_a_configuration_directory_behind_a_symbolic_link_is_mirrored(made: World) -> None:
@@ -208,7 +191,7 @@ def test_a_configuration_directory_behind_a_symbolic_link_is_mirrored(made: Worl
         assert await turn_in(made, spec, name, resume=False) == 1
         assert await turn_in(made, spec, name) == 2
 
-    run(made, scenario)
+    play(made, scenario)
 
 
 def test_the_agent_of_a_killed_daemon_is_waited_for_before_its_session_is_taken_up(made: World) -> None:
@@ -226,4 +209,4 @@ def test_the_agent_of_a_killed_daemon_is_waited_for_before_its_session_is_taken_
         assert turns_seen(await say(session, "go on")) >= 2
         await session.close()
 
-    run(made, scenario)
+    play(made, scenario)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.claude_code import ClaudeRun, kill_claude, run_claude
-from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
+from tests.agents.claude_code import ClaudeRun, kill_claude, play_claude
+from tests.agents.scripted_model import Reply, Request, Script, steps, text, tool_use
 from tests.installation import Installation, wait_until
 
 from holdfast.claude_settings import PURPOSES, installed
@@ -42,17 +42,15 @@ class Homelab:
 
     def work(self, script: Script, session: str = OLD) -> tuple[ClaudeRun, list[Request]]:
         """Claude Code is given a prompt here, and works to its end."""
-        with ScriptedModel(script) as model:
-            run = run_claude(
-                model,
-                self.project,
-                "Mend the fence.",
-                home=self.project.parent / "claude",
-                session_id=session,
-                mcp_config=self.holdfast.mcp_config(),
-                allowed_tools=["mcp__holdfast", "Bash", "Agent"],
-            )
-        return run, model.requests
+        return play_claude(
+            script,
+            self.project,
+            "Mend the fence.",
+            home=self.project.parent / "claude",
+            session_id=session,
+            mcp_config=self.holdfast.mcp_config(),
+            allowed_tools=["mcp__holdfast", "Bash", "Agent"],
+        )
 
     def kill_agent(self) -> None:
         """End Claude Code as a crash does: no hook is called any more."""

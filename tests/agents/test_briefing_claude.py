@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
-from tests.agents.claude_code import ClaudeRun, claude_in, environment, kill_claude, run_claude
+from tests.agents.claude_code import ClaudeRun, claude_in, environment, kill_claude, play_claude
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
 from tests.installation import PATIENCE, Installation
 from tests.process.agent import Agent
@@ -38,17 +38,8 @@ class Workshop:
         self, script: Script, prompt: str, *, session: str | None = None, resume: str | None = None
     ) -> tuple[ClaudeRun, list[Request]]:
         """Claude Code is given a prompt here, and works to its end."""
-        with ScriptedModel(script) as model:
-            run = run_claude(
-                model,
-                self.project,
-                prompt,
-                home=self.claude_home,
-                session_id=session,
-                resume=resume,
-                allowed_tools=TOOLS,
-            )
-        return run, model.requests
+        options = {"home": self.claude_home, "session_id": session, "resume": resume, "allowed_tools": TOOLS}
+        return play_claude(script, self.project, prompt, **options)
 
     def plan(self) -> Reply:
         return tool_use("Read", {"file_path": str(self.project / "plan.md")})

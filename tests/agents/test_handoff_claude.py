@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from tests.agents.claude_code import CLAUDE, ClaudeRun, run_claude
-from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, seen_so_far, steps, text, tool_use
+from tests.agents.claude_code import CLAUDE, ClaudeRun, play_claude
+from tests.agents.scripted_model import Reply, Request, Script, seen_so_far, steps, text, tool_use
 from tests.installation import PATIENCE, Installation, wait_until
 from tests.postgres import fresh_database, postgres_server
 
@@ -41,17 +41,13 @@ class Machine:
         self, script: Script, prompt: str, *, session: str | None = None, resume: str | None = None
     ) -> tuple[ClaudeRun, list[Request]]:
         """Claude Code is given a prompt here, and works to its end."""
-        with ScriptedModel(script) as model:
-            run = run_claude(
-                model,
-                self.project,
-                prompt,
-                home=self.claude_home,
-                session_id=session,
-                resume=resume,
-                allowed_tools=["Bash", "Write"],
-            )
-        return run, model.requests
+        options = {
+            "home": self.claude_home,
+            "session_id": session,
+            "resume": resume,
+            "allowed_tools": ["Bash", "Write"],
+        }
+        return play_claude(script, self.project, prompt, **options)
 
     def handoff(self, archive: Path) -> None:
         done = self.holdfast.run("handoff", str(self.project), "-o", str(archive))

@@ -9,7 +9,7 @@ from typing import Any
 
 from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ClaudeSDKClient, ResultMessage
 from claude_agent_sdk.types import PermissionResultAllow, PermissionResultDeny
-from tests.agents.claude_code import ClaudeRun, run_claude
+from tests.agents.claude_code import ClaudeRun, play_claude
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, reply, say, steps, text, tool_use, use
 
 from holdfast.briefing.ledger.model import Ledger
@@ -43,16 +43,8 @@ class Workplace:
     def run(
         self, script: Script, prompt: str = REQUEST, *, resume: str | None = None, session_id: str | None = None
     ) -> ClaudeRun:
-        with ScriptedModel(script) as model:
-            return run_claude(
-                model,
-                self.project,
-                prompt,
-                home=self.home,
-                resume=resume,
-                session_id=session_id,
-                allowed_tools=TOOLS,
-            )
+        options = {"home": self.home, "resume": resume, "session_id": session_id, "allowed_tools": TOOLS}
+        return play_claude(script, self.project, prompt, **options)[0]
 
     def environment(self, model: ScriptedModel) -> dict[str, str]:
         """For an agent that the SDK starts."""

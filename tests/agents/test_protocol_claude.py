@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agents.claude_code import ClaudeRun, run_claude
-from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
+from tests.agents.claude_code import ClaudeRun, play_claude
+from tests.agents.scripted_model import Reply, Request, Script, steps, text, tool_use
 from tests.installation import Installation
 from tests.repository import AGENTS_FILES, ENVIRONMENT, Repository
 
@@ -55,18 +55,17 @@ def bash(command: str) -> Reply:
 
 
 def run_in(repository: Repository, holdfast: Installation, script: Script) -> tuple[ClaudeRun, list[Request]]:
-    with ScriptedModel(script) as model:
-        run = run_claude(
-            model,
-            repository.path,
-            "Mend the fence.",
-            home=repository.path.parent / "claude",
-            mcp_config=holdfast.mcp_config(),
-            allowed_tools=["mcp__holdfast", "Bash", "Read", "Write"],
-            env=ENVIRONMENT,
-        )
+    run, requests = play_claude(
+        script,
+        repository.path,
+        "Mend the fence.",
+        home=repository.path.parent / "claude",
+        mcp_config=holdfast.mcp_config(),
+        allowed_tools=["mcp__holdfast", "Bash", "Read", "Write"],
+        env=ENVIRONMENT,
+    )
     assert not run.is_error, (run.ending, run.stderr)
-    return run, model.requests
+    return run, requests
 
 
 def answer(request: Request) -> dict[str, Any]:

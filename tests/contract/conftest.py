@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from tests.contract.bridge_desk import Agent, Desk
 from tests.postgres import PostgresServer, fresh_database, postgres_server
 
 from holdfast.store import Store
@@ -57,6 +58,24 @@ def place(request: pytest.FixtureRequest) -> Place:
     found = request.getfixturevalue(f"{request.param}_place")
     assert isinstance(found, Place)
     return found
+
+
+@pytest.fixture
+async def desk(place: Place, tmp_path: Path) -> AsyncIterator[Desk]:
+    """A target of the bridge on each engine."""
+    store = place.open()
+    try:
+        yield Desk(store, tmp_path)
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def agent(desk: Desk) -> Agent:
+    """An agent that has started in the target's project."""
+    agent = desk.agent()
+    assert await agent.starts() == ""
+    return agent
 
 
 PAGE = 4096

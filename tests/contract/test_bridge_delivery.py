@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contract.bridge_desk import Agent, Desk, caller, denied, words
-from tests.contract.conftest import Place
 
 from holdfast.bridge import receipt
 from holdfast.bridge.delivery import LONGEST_TEXT
@@ -21,22 +19,6 @@ from holdfast.claude_settings import PURPOSES, installed
 from holdfast.teams.team import Delivery, Team
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def desk(place: Place, tmp_path: Path) -> AsyncIterator[Desk]:
-    store = place.open()
-    try:
-        yield Desk(store, tmp_path)
-    finally:
-        await store.close()
-
-
-@pytest.fixture
-async def agent(desk: Desk) -> Agent:
-    agent = desk.agent()
-    assert await agent.starts() == ""
-    return agent
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------

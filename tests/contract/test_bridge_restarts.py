@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -20,22 +19,6 @@ from holdfast.bridge.hooks import QUIET_S
 from holdfast.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def desk(place: Place, tmp_path: Path) -> AsyncIterator[Desk]:
-    store = place.open()
-    try:
-        yield Desk(store, tmp_path)
-    finally:
-        await store.close()
-
-
-@pytest.fixture
-async def agent(desk: Desk) -> Agent:
-    agent = desk.agent()
-    assert await agent.starts() == ""
-    return agent
 
 
 # -- who is at work ---------------------------------------------------------------------------------------------------

@@ -124,7 +124,10 @@ def test_a_reading_that_comes_late_does_not_undo_a_later_one(place: Place, tmp_p
 
 
 def test_the_latest_sessions_of_a_project_are_found_wherever_they_were(place: Place, tmp_path: Path) -> None:
-    async def scenario(ledgers: Ledgers, _: Store) -> None:
+    async def scenario(ledgers: Ledgers, store: Store) -> None:
+        async def found(root: Root, limit: int = 5) -> list[str]:
+            return await store.read(lambda tx: [one.session_id for one in queries.recent(tx, root, limit)])
+
         here, there, other = (root_of(tmp_path / name, key) for name, key in (("a", "k"), ("b", "k"), ("c", None)))
         ids = []
         for number, root in enumerate((here, there, other, here)):
@@ -133,11 +136,10 @@ def test_the_latest_sessions_of_a_project_are_found_wherever_they_were(place: Pl
                 entry["timestamp"] = f"2026-01-0{number + 1}T00:00:00.000Z"
             await ledgers.bring_up_to_date(transcript.session_id, transcript.write(tmp_path), root)
             ids.append(transcript.session_id)
-        found = await ledgers.recent(here)
-        assert [ledger.session_id for ledger in found] == [ids[3], ids[1], ids[0]]
-        assert [ledger.session_id for ledger in await ledgers.recent(here, limit=2)] == [ids[3], ids[1]]
-        assert [ledger.session_id for ledger in await ledgers.recent(replace(here, key=None))] == [ids[3], ids[0]]
-        assert [ledger.session_id for ledger in await ledgers.recent(other)] == [ids[2]]
+        assert await found(here) == [ids[3], ids[1], ids[0]]
+        assert await found(here, limit=2) == [ids[3], ids[1]]
+        assert await found(replace(here, key=None)) == [ids[3], ids[0]]
+        assert await found(other) == [ids[2]]
 
     play(place, scenario)
 

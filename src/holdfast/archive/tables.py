@@ -85,7 +85,7 @@ TABLES = {
         ),
         Carried("notices", "id from_team to_team text created_at# expires_at# shown_at#?"),
         Carried("ledgers", "session_id content last_at# updated_at#"),
-        Carried("agent_sessions", "session_id source started_at# seen_at# ended_at#? end_reason? told? told_at#?"),
+        Carried("agent_sessions", "session_id source started_at# seen_at# ended_at#? end_reason? told?"),
     )
 }
 

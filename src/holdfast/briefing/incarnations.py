@@ -179,9 +179,8 @@ def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
     known = of(tx, session_id)
     before = [one for one in (known.digests if known else ()) if one not in digests]
     tx.run(
-        "UPDATE agent_sessions SET told = :told, told_at = :now WHERE session_id = :session",
+        "UPDATE agent_sessions SET told = :told WHERE session_id = :session",
         told=json.dumps([*before, *digests][-MOST_TOLD:]),
-        now=tx.now(),
         session=session_id,
     )
 

@@ -53,10 +53,6 @@ class Ledgers:
         kept = await self._store.read(lambda tx: queries.find(tx, session_id))
         return None if kept is None else kept.ledger
 
-    async def recent(self, root: Root, limit: int = 5) -> list[Ledger]:
-        """The latest ledgers of a project, on whatever machine its agents worked; the latest first."""
-        return await self._store.read(lambda tx: list(queries.recent(tx, root, limit)))
-
     async def discover(self, folder: Path, root: Root, limit: int = 5) -> list[str]:
         """The newest sessions of a project in a folder of transcripts that no hook told of, brought up to date."""
         newest = await asyncio.to_thread(_newest, folder, limit * LOOKED_AT)

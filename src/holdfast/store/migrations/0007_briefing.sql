@@ -14,8 +14,7 @@ CREATE TABLE agent_sessions (
     ended_at BIGINT,
     end_reason TEXT,
     alive_until BIGINT,
-    told TEXT,
-    told_at BIGINT
+    told TEXT
 );
 CREATE INDEX agent_sessions_by_root ON agent_sessions (root, seen_at);
 CREATE INDEX agent_sessions_by_key ON agent_sessions (project_key, seen_at);
