@@ -2,106 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
 import os
 import stat
 import zipfile
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.archive_world import OTHER_TALK, TALK, Machine, beside, busy_project, line, play
 from tests.contract.conftest import Place
-from tests.contract.reasoning_world import World, agent, living
+from tests.contract.reasoning_world import agent
 from tests.postgres import fresh_database
 
-from holdfast.archive.container import MANIFEST
 from holdfast.archive.errors import ArchiveRefused
-from holdfast.archive.service import Archives
 from holdfast.archive.tables import TABLES
-from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.errors import Conflict
 from holdfast.project import RootSource, locate
-from holdfast.protocol import definition
-from holdfast.protocol import queries as protocol_queries
-from holdfast.protocol.builtin import SIMPLE
 from holdfast.reasoning.checks import chain_check
-from holdfast.store import Row, Tx
 from holdfast.store.copying import sqlite_tables
 from holdfast.store.sqlite import connect
 from holdfast.store.verify import verify
 from holdfast.teams.agents.project_key import project_key
-from holdfast.teams.team import Team
-
-TALK = "11111111-1111-4111-8111-111111111111"
-OTHER_TALK = "22222222-2222-4222-8222-222222222222"
-TEAM = "shop"
-
-
-def quiet(share: float, message: str) -> None:
-    """Progress that nobody watches."""
-
-
-def line(name: str, text: str = "", cwd: str = "/there") -> str:
-    return json.dumps({"type": "user", "uuid": name, "cwd": cwd, "message": {"role": "user", "content": text}}) + "\n"
-
-
-@dataclass
-class Machine:
-    """One machine: its store, its home, its agent's files and its copy of the project."""
-
-    world: World
-    folder: Path
-
-    @property
-    def project(self) -> Path:
-        return self.folder / "project"
-
-    @property
-    def config(self) -> Path:
-        return self.folder / "claude"
-
-    @property
-    def archives(self) -> Archives:
-        async def roster() -> dict[str, Team]:
-            return {TEAM: Team(TEAM, self.project)}
-
-        return Archives(self.world.store, self.folder / "home", f"machine-{self.folder.name}", roster)
-
-    @property
-    def caller(self) -> Any:
-        return agent("a", locate(str(self.project), RootSource.DIRECTORY))
-
-    def transcript(self, session_id: str = TALK) -> Path:
-        return self.config / "projects" / project_key(self.project) / f"{session_id}.jsonl"
-
-    def say(self, *lines: str, session_id: str = TALK) -> None:
-        path = self.transcript(session_id)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            file.writelines(lines)
-
-    async def handoff(self, target: Path, **more: Any) -> dict[str, Any]:
-        args = {"project": str(self.project), "file": str(target), "config": str(self.config), **more}
-        return await self.archives.handoff(args, quiet)
-
-    async def adopt(self, source: Path) -> dict[str, Any]:
-        args = {"project": str(self.project), "file": str(source), "config": str(self.config)}
-        return await self.archives.adopt(args, quiet)
-
-    async def everything(self) -> dict[str, list[Row]]:
-        """Every row of every table that the archive touches, the events included."""
-
-        def read(tx: Tx) -> dict[str, list[Row]]:
-            names = [*TABLES, "events", "projects"]
-            return {name: sorted(tx.all(f"SELECT * FROM {name}"), key=str) for name in names}
-
-        return await self.world.store.read(read)
-
-
-Scenario = Callable[[Machine, Machine], Awaitable[None]]
 
 
 @pytest.fixture
@@ -111,107 +33,6 @@ def there(place: Place, request: pytest.FixtureRequest, tmp_path: Path) -> Place
     home.mkdir(parents=True)
     url = "" if place.engine == "sqlite" else fresh_database(request.getfixturevalue("postgres"))
     return Place(place.engine, home, url)
-
-
-def play(place: Place, there: Place, scenario: Scenario) -> None:
-    async def run() -> None:
-        folder = place.home / "here"
-        (folder / "project").mkdir(parents=True)
-        (there.home.parent / "project").mkdir()
-        async with living(place) as ours, living(there) as theirs:
-            await scenario(Machine(ours, folder), Machine(theirs, there.home.parent))
-
-    asyncio.run(run())
-
-
-def beside(tmp_path: Path) -> Place:
-    """Another machine with an embedded store."""
-    home = tmp_path / "there" / "home"
-    home.mkdir(parents=True)
-    return Place("sqlite", home, "")
-
-
-async def busy_project(machine: Machine) -> str:
-    """A project with a bit of everything; returns its reasoning session."""
-    think = machine.world.think
-    session = (await think(machine.caller, "Why does the till jam?"))["sessionId"]
-    await think(machine.caller, "Because of the drawer.")
-    await think(machine.caller, "Or of the receipt roll.", branch_id="roll", branch_from=1)
-    await think(machine.caller, "The drawer is fine.", is_revision=True, revises=2)
-    await machine.world.store.write(lambda tx: _rest(tx, machine))
-    machine.say(line("u1", "Fix the till"), line("u2", "Look at the drawer"), '{"type":"mode","mode":"plan"}\n')
-    side = machine.transcript().with_suffix("") / "subagents" / "agent-a1.jsonl"
-    side.parent.mkdir(parents=True)
-    side.write_text(line("s1", "Search"))
-    side.with_suffix(".meta.json").write_text('{"agentType": "Explore"}')
-    return str(session)
-
-
-def _rest(tx: Tx, machine: Machine) -> None:
-    root = locate(str(machine.project), RootSource.DIRECTORY)
-    run = protocol_queries.begin(
-        tx,
-        root=root.uri,
-        project=root.uri,
-        protocol=SIMPLE.name,
-        definition=definition.dumps(SIMPLE),
-        objective="Fix the till",
-        branch="main",
-        starting_commit=None,
-        on_disk={},
-    )
-    tx.run(
-        "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"
-        " VALUES (:run, NULL, 'file_read', 'README.md', 'x', 'hook', 1)",
-        run=run.row_id,
-    )
-    for number, status in enumerate(("done", "leased", "pending"), 1):
-        tx.run(
-            "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, status,"
-            " attempts, lease_by, created_at, expires_at)"
-            " VALUES (:id, :team, :n, 'do it', 'f', 'me', 'cli', 0, :status, 1, 'x', 1, 99999999999999)",
-            id=f"m{number}",
-            team=TEAM,
-            n=number,
-            status=status,
-        )
-    tx.run(
-        "INSERT INTO bridge_updates (target, seq, kind, message_id, content, data, chat_only, created_at)"
-        " VALUES (:team, 1, 'reply', 'm1', 'Done.', '{}', 0, 5)",
-        team=TEAM,
-    )
-    tx.run(
-        "INSERT INTO bridge_tasks (target, current_task, pending_messages, updated_at)"
-        " VALUES (:team, 'the till', '[]', 7)",
-        team=TEAM,
-    )
-    tx.run(
-        "INSERT INTO conversations (from_team, to_team, thread, session_id, begun, status, message_count,"
-        " compacted_count, created_at, last_used_at, last_started_at)"
-        " VALUES ('', :team, 'main', :talk, 1, 'active', 2, 0, 1, 2, 3)",
-        team=TEAM,
-        talk=OTHER_TALK,
-    )
-    for name, status in (("a1", "answered"), ("a2", "running")):
-        tx.run(
-            "INSERT INTO asks (id, conversation_id, to_team, text, chain, status, attempts, answer, created_at)"
-            " SELECT :id, id, :team, 'How?', '[]', :status, 1, 'So.', 4 FROM conversations",
-            id=name,
-            team=TEAM,
-            status=status,
-        )
-    tx.run(
-        "INSERT INTO ledgers (session_id, root, machine, transcript, file_mark, read_to, content, last_at, updated_at)"
-        " VALUES (:talk, :root, 'm', '/there/t.jsonl', 'mark', 9, '{}', 8, 8)",
-        talk=TALK,
-        root=root.uri,
-    )
-    tx.run(
-        "INSERT INTO agent_sessions (session_id, root, machine, pid, transcript, source, started_at, seen_at)"
-        " VALUES (:talk, :root, 'm', 4711, '/there/t.jsonl', 'startup', 1, 8)",
-        talk=TALK,
-        root=root.uri,
-    )
 
 
 def test_what_was_handed_off_is_there_after_adopting_and_adopting_again_changes_nothing(
@@ -408,135 +229,6 @@ def test_the_archive_is_for_its_owner_alone_and_holds_no_secret(place: Place, th
         assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
 
     play(place, there, scenario)
-
-
-# -- hostile archives -------------------------------------------------------------------------------------------------
-
-Members = dict[str, bytes]
-
-
-def _renamed(name: str) -> Callable[[Members], Members]:
-    return lambda members: {**members, name: b"x\n"}
-
-
-def _row(table: str, **values: Any) -> Callable[[Members], Members]:
-    def change(members: Members) -> Members:
-        member = TABLES[table].member
-        first = json.loads(members[member].splitlines()[0]) | values
-        return {**members, member: json.dumps(first).encode() + b"\n"}
-
-    return change
-
-
-HOSTILE: dict[str, Callable[[Members], Members]] = {
-    "a way out": _renamed("../../evil.jsonl"),
-    "an absolute name": _renamed("/etc/evil.jsonl"),
-    "a way out of the transcripts": _renamed(f"transcripts/{TALK}/../../x.jsonl"),
-    "a backslash": _renamed("transcripts\\x.jsonl"),
-    "a name that is no session": _renamed("transcripts/not-a-uuid.jsonl"),
-    "a hidden file": _renamed(f"transcripts/{TALK}/.evil.jsonl"),
-    "another table's column": _row("sessions", **{"id) VALUES ('x'); --": "x"}),
-    "a number that is a text": _row("sessions", thought_count="4"),
-    "a number beyond all numbers": _row("sessions", created_at=2**70),
-    "a changed thought": _row("thoughts", content="Something else."),
-    "a status that there is not": _row("bridge_messages", status="gone"),
-    "tags that are none": _row("sessions", tags="{"),
-    "a thought of nobody": _row("thoughts", session_id="nobody"),
-    "a protocol that is none": _row("protocol_runs", definition="{}"),
-    "a team that a terminal obeys": _row("bridge_tasks", target="\x1b[2Jshop"),
-    "a team that a shell obeys": _row("bridge_updates", target="shop; rm"),
-    "a thread that a terminal obeys": _row("conversations", thread="\x1b]0;x"),
-    "a run of no day": _row("protocol_runs", day="../../x"),
-    "a run of no number": _row("protocol_runs", number=0),
-    "a NUL": _row("sessions", title="a\0b"),
-    "half a surrogate pair": _row("sessions", title="\ud83d"),
-    "a transcript nested too deep": lambda members: {
-        **members,
-        f"transcripts/{OTHER_TALK}.jsonl": b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"\n",
-    },
-    "a subagent of no conversation": _renamed(f"transcripts/{OTHER_TALK}/subagents/agent-1.jsonl"),
-    "no JSON": lambda members: {**members, TABLES["sessions"].member: b"{\n"},
-}
-
-
-@pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_archive_is_refused_with_nothing_written(what: str, sqlite_place: Place, tmp_path: Path) -> None:
-    async def scenario(ours: Machine, theirs: Machine) -> None:
-        await busy_project(ours)
-        await ours.handoff(tmp_path / "good")
-        _rewritten(tmp_path / "good", tmp_path / "bad", HOSTILE[what])
-        await _refuses(theirs, tmp_path / "bad")
-
-    play(sqlite_place, beside(tmp_path), scenario)
-
-
-def _rewritten(
-    source: Path, target: Path, change: Callable[[Members], Members], manifest: dict[str, Any] | None = None
-) -> None:
-    """A changed archive whose manifest fits the change, as somebody hostile would write it."""
-    with zipfile.ZipFile(source) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    told = json.loads(members.pop(MANIFEST))
-    members = change(members)
-    told["members"] = {
-        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in members.items()
-    }
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-        file.writestr(MANIFEST, json.dumps(told | (manifest or {})))
-
-
-async def _refuses(
-    machine: Machine, source: Path, match: str | None = None, kind: type[HoldfastError] = ArchiveRefused
-) -> None:
-    before = await machine.everything()
-    outside = {path for path in machine.folder.parent.rglob("*") if "home" not in path.parts}
-    with pytest.raises(kind, match=match):
-        await machine.adopt(source)
-    assert await machine.everything() == before
-    assert {path for path in machine.folder.parent.rglob("*") if "home" not in path.parts} == outside
-
-
-def test_a_file_that_is_cut_off_changed_linked_or_of_another_version_is_refused(
-    sqlite_place: Place, tmp_path: Path
-) -> None:
-    async def scenario(ours: Machine, theirs: Machine) -> None:
-        await busy_project(ours)
-        good, bad = tmp_path / "good", tmp_path / "bad"
-        await ours.handoff(good)
-        content = good.read_bytes()
-        for cut in (0, 1, len(content) // 2, len(content) - 1):
-            bad.write_bytes(content[:cut])
-            await _refuses(theirs, bad, "cut off|damaged")
-        bad.write_text("no archive at all")
-        await _refuses(theirs, bad, "no archive")
-        _rewritten(good, bad, dict, {"version": 2, "holdfast": "9.9"})
-        await _refuses(theirs, bad, "format 2, written by holdfast 9.9")
-        _rewritten(good, bad, dict, {"members": {}})
-        await _refuses(theirs, bad, "manifest")
-        wrong = {name: {"size": 0, "sha256": "0"} for name in zipfile.ZipFile(good).namelist() if name != MANIFEST}
-        _rewritten(good, bad, dict, {"members": wrong})
-        await _refuses(theirs, bad, "manifest")
-        _rewritten(good, bad, dict)
-        with zipfile.ZipFile(bad, "a") as file:
-            link = zipfile.ZipInfo(f"transcripts/{OTHER_TALK}.jsonl")
-            link.external_attr = (stat.S_IFLNK | 0o777) << 16
-            file.writestr(link, "/etc/passwd")
-        await _refuses(theirs, bad, "no plain file")
-        await _refuses(theirs, tmp_path / "missing", "There is no file", NotFound)
-
-    play(sqlite_place, beside(tmp_path), scenario)
-
-
-def test_a_bomb_is_refused_before_it_is_unpacked(sqlite_place: Place, tmp_path: Path) -> None:
-    async def scenario(ours: Machine, theirs: Machine) -> None:
-        await ours.handoff(tmp_path / "good")
-        name = f"transcripts/{TALK}.jsonl"
-        _rewritten(tmp_path / "good", tmp_path / "bad", lambda members: {**members, name: bytes(65 * 1024 * 1024)})
-        await _refuses(theirs, tmp_path / "bad", "would unpack")
-
-    play(sqlite_place, beside(tmp_path), scenario)
 
 
 def test_an_archive_that_cannot_be_finished_leaves_nothing_behind(sqlite_place: Place, tmp_path: Path) -> None:
