@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -22,6 +24,16 @@ def _status(holdfast: Installation) -> dict[str, object]:
     shown = holdfast.run("status", "--json")
     assert shown.returncode == 0, shown.stderr
     return dict(json.loads(shown.stdout))
+
+
+def _serving(holdfast: Installation) -> list[psutil.Process]:
+    """The processes that serve or are about to."""
+    found = []
+    for process in holdfast.processes():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            if "serve" in process.cmdline():
+                found.append(process)
+    return found
 
 
 def test_status_tells_who_serves(embedded: Installation, project: Path) -> None:
@@ -84,8 +96,7 @@ def test_twenty_relays_at_once_start_one_daemon(embedded: Installation, project:
     for relay in relays:
         answer, _ = relay.communicate(line, timeout=120)
         assert b'"serverInfo"' in answer
-    daemons = [process for process in embedded.processes() if "serve" in process.cmdline()]
-    assert len(daemons) == 1
+    assert len(_serving(embedded)) == 1
 
 
 def test_relays_that_wait_for_a_daemon_do_not_take_the_processor_from_it(embedded: Installation, project: Path) -> None:
@@ -99,8 +110,7 @@ def test_relays_that_wait_for_a_daemon_do_not_take_the_processor_from_it(embedde
             embedded.kill_daemon()
             asked = [(agent, agent.ask("tools/list", {})) for agent in (first, *others)]
             while embedded.daemon() is None:
-                starting = [process for process in embedded.processes() if "serve" in process.cmdline()]
-                most = max(most, len(starting))
+                most = max(most, len(_serving(embedded)))
             for agent, number in asked:
                 assert "result" in agent.answer(number)
         finally:
@@ -114,7 +124,7 @@ def test_a_daemon_that_is_killed_before_it_serves_is_started_again(embedded: Ins
         asked = agent.ask("tools/list", {})
         starting: list[psutil.Process] = []
         while not starting:
-            starting = [process for process in embedded.processes() if "serve" in process.cmdline()]
+            starting = _serving(embedded)
         for process in starting:
             process.kill()
         assert "result" in agent.answer(asked)
@@ -136,49 +146,53 @@ def test_stop_holds_for_running_agents_until_a_new_one_starts(embedded: Installa
 
 
 HOLDING = """
-import signal, sys, time
+import fcntl, json, os, signal, sys
+from dataclasses import asdict
 from pathlib import Path
-from holdfast.errors import DaemonRunning
-from holdfast.lock import HomeLock
-while True:
-    try:
-        lock = HomeLock.take(Path(sys.argv[1]), by_hand=False, purpose=sys.argv[2])
-        break
-    except DaemonRunning:
-        time.sleep(0.001)
+from holdfast.lock import Holder, make_home
+home = Path(sys.argv[1])
+make_home(home)
+lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.ftruncate(lock, 0)
+os.pwrite(lock, json.dumps(asdict(Holder(os.getpid(), "0", False, sys.argv[2]))).encode(), 0)
 print("holding", flush=True)
 signal.pause()
 """
 
 
-def _holding(holdfast: Installation, purpose: str) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def _holding(holdfast: Installation, purpose: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the home, or is the next to hold it."""
     command = [sys.executable, "-c", HOLDING, str(holdfast.home), purpose]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            wait_until(lambda: f" {process.pid} " in Path("/proc/locks").read_text(), "it holds the lock or waits")
+            yield process
+        finally:
+            process.kill()
+
+
+def _held(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None and process.stdout.readline() == "holding\n"
 
 
 def test_stop_also_ends_one_that_took_over_meanwhile(embedded: Installation) -> None:
-    first, second = _holding(embedded, "daemon"), _holding(embedded, "daemon")
-    try:
-        stopped = embedded.run("stop")
-        assert (stopped.returncode, stopped.stderr) == (0, "")
-        assert (first.wait(60), second.wait(60)) == (-signal.SIGTERM, -signal.SIGTERM)
-    finally:
-        for one in (first, second):
-            one.kill()
-            one.communicate()
+    with _holding(embedded, "daemon") as first:
+        _held(first)
+        with _holding(embedded, "daemon") as second:
+            stopped = embedded.run("stop")
+            assert (stopped.returncode, stopped.stderr) == (0, "")
+            assert (first.wait(60), second.wait(60)) == (-signal.SIGTERM, -signal.SIGTERM)
 
 
 def test_stop_ends_nothing_that_is_no_daemon(embedded: Installation) -> None:
-    restoring = _holding(embedded, "restore")
-    try:
-        assert restoring.stdout is not None and restoring.stdout.readline() == "holding\n"
+    with _holding(embedded, "restore") as restoring:
+        _held(restoring)
         stopped = embedded.run("stop")
         assert stopped.returncode == 1
         assert "holdfast restore" in stopped.stderr and "Wait" in stopped.stderr
         assert restoring.poll() is None
-    finally:
-        restoring.kill()
-        restoring.communicate()
 
 
 def test_serve_by_hand_takes_over_from_a_daemon_that_a_relay_started(embedded: Installation, project: Path) -> None:

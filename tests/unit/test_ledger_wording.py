@@ -60,6 +60,22 @@ def test_after_a_crash_all_of_it_is_told_in_order() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "named"),
+    [(f"{PROJECT}/{'deep/' * 9}plan.md", f"{'deep/' * 9}plan.md"), (f"/{'far/' * 60}away.md", "far/far/away.md")],
+)
+def test_a_file_that_was_being_read_is_named_however_long_its_path_is(path: str, named: str) -> None:
+    transcript = Transcript(PROJECT)
+    transcript.ask("Mend the fence.")
+    transcript.call("Read", {"file_path": path})
+    (line,) = [
+        one
+        for one in told(Occasion.CRASH, folded(Ledger(transcript.session_id), transcript.entries)).splitlines()
+        if "no end" in one
+    ]
+    assert line.endswith(f'{named}"') and str(PROJECT) not in line and len(line) < 160
+
+
 def test_after_a_compaction_a_turn_that_goes_on_is_not_called_unfinished() -> None:
     assert "no end" not in told(Occasion.COMPACT)
     assert "Now the gate." in told(Occasion.COMPACT)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,12 @@ def deep(tmp_path: Path) -> str:
     return str(home)
 
 
-def private(path: Path) -> Path:
-    path.mkdir(mode=0o700)
-    return path
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """This user's runtime directory, which is not as deep as a test's own may be."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
 
 
 def test_the_home_is_the_one_given_then_the_environments_then_the_users(
@@ -39,22 +44,17 @@ def test_a_short_home_holds_its_own_socket() -> None:
 
 
 @pytest.mark.parametrize(("length", "direct"), [(100, True), (101, False)])
-def test_a_hundred_bytes_are_the_longest_path_a_socket_gets(
-    length: int, direct: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(private(tmp_path / "r")))
-    room = length - len(str(tmp_path)) - len("//daemon.sock")
-    home = tmp_path / ("é" * (room // 2) + "x" * (room % 2))
+def test_a_hundred_bytes_are_the_longest_path_a_socket_gets(length: int, direct: bool, runtime: Path) -> None:
+    room = length - len(str(runtime)) - len("//daemon.sock")
+    home = runtime / ("é" * (room // 2) + "x" * (room % 2))
     home.mkdir()
     assert len(os.fsencode(home / "daemon.sock")) == length
     assert (place.socket_place(str(home)) == str(home / "daemon.sock")) is direct
 
 
 def test_a_deep_homes_socket_is_found_through_the_pointer_by_relay_and_hook(
-    deep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deep: str, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runtime = private(tmp_path / "r")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     path = place.socket_place(deep)
     assert Path(path).parent.parent == runtime
     assert Path(path).parent.stat().st_mode & 0o777 == 0o700
@@ -81,13 +81,10 @@ def test_a_runtime_directory_that_will_not_do_is_passed_over(
         os.rmdir(os.path.dirname(path))
 
 
-def test_a_directory_somebody_else_prepared_is_refused(
-    deep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(private(tmp_path / "r")))
+def test_a_directory_somebody_else_prepared_is_refused(deep: str, runtime: Path, tmp_path: Path) -> None:
     path = place.socket_place(deep)
     os.rmdir(os.path.dirname(path))
-    os.symlink(private(tmp_path / "elsewhere"), os.path.dirname(path))
+    os.symlink(tmp_path, os.path.dirname(path))
     with pytest.raises(PermissionError, match="not a directory of this user"):
         place.socket_place(deep)
 

@@ -43,7 +43,13 @@ def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item
         return []
     if occasion is Occasion.CLEAR:
         return [Item("request", Rank.TASK, f"Asked last before: {quoted(ledger.latest_request or '', 120)}")]
-    told = [*_requests(ledger), *_ending(ledger, occasion), *_next(ledger), *_work(ledger, project), *_choices(ledger)]
+    told = [
+        *_requests(ledger),
+        *_ending(ledger, project, occasion),
+        *_next(ledger),
+        *_work(ledger, project),
+        *_choices(ledger),
+    ]
     if occasion is Occasion.STARTUP:
         return [_brief(item) for item in told if item.kind in OFFERED]
     return _within_budget(told, occasion)
@@ -104,14 +110,14 @@ def _requests(ledger: Ledger) -> list[Item]:
     return found
 
 
-def _ending(ledger: Ledger, occasion: Occasion) -> list[Item]:
+def _ending(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
     """What the session was in when its transcript ended; a compaction ends nothing."""
     if occasion is Occasion.COMPACT:
         return []
     found: list[Item] = []
     if ledger.unfinished:
         running = [call for call in ledger.calls if not call.side][-2:]
-        doing = ", ".join(_call(call) for call in running)
+        doing = ", ".join(_call(call, project, ledger.cwd) for call in running)
         text = "That turn has no end" + (f"; it was in: {doing}" if doing else "")
         found.append(Item("unfinished", Rank.TASK + 3, text))
     unread = [quoted(text, EARLIER_REQUEST) for text in ledger.waiting if text]
@@ -238,12 +244,15 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
 
 def _shown(path: str, project: Path | None, cwd: str | None) -> str:
     """A path as short as it is still found: relative to the project, on one line and without markup."""
+    return _name(_relative(path, project, cwd), 300).replace(", ", ",")
+
+
+def _relative(path: str, project: Path | None, cwd: str | None) -> str:
     for base in filter(None, (str(project) if project else None, cwd)):
         prefix = base.rstrip(os.sep) + os.sep
         if path.startswith(prefix):
-            path = path.removeprefix(prefix)
-            break
-    return _name(path, 300).replace(", ", ",")
+            return path.removeprefix(prefix)
+    return path
 
 
 def _failures(failures: Sequence[Failure], total: int) -> str:
@@ -254,9 +263,15 @@ def _failures(failures: Sequence[Failure], total: int) -> str:
     return _counted(told, total, "; ")
 
 
-def _call(call: Call) -> str:
+def _call(call: Call, project: Path | None, cwd: str | None) -> str:
     tool = _name(call.tool, TOOL)
-    return f"{tool} {quoted(call.about, COMMAND)}" if call.about else tool
+    if not call.about:
+        return tool
+    if call.tool == "Bash":
+        return f"{tool} {quoted(call.about, COMMAND)}"
+    path = _relative(call.about, project, cwd)
+    # What a file is called says more than where it begins.
+    return f"{tool} {quoted(path if len(path) <= COMMAND else f'…{path[1 - COMMAND :]}', COMMAND)}"
 
 
 def _todo(todo: Todo) -> str:
