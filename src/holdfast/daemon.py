@@ -354,7 +354,8 @@ class Daemon:
 
 
 def _has_parent(link: Link) -> bool:
-    return link.hello is None or exists(link.hello.ppid)
+    """Whether the process that started a relay is still there, as far as it can be seen: it may be in a container."""
+    return link.hello is None or not exists(link.hello.pid) or exists(link.hello.ppid)
 
 
 def _exists(path: str) -> bool:
