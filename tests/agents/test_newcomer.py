@@ -13,6 +13,7 @@ import psutil
 import pytest
 from tests.agents.claude_code import CLAUDE
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
+from tests.installation import wait_until
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 600.0
@@ -80,10 +81,16 @@ class Newcomer:
         return done.returncode, model.requests
 
     def kill_claude(self, _request: Request) -> Reply:
+        """Kill it as soon as its transcript, which it writes with a delay, tells what it was doing."""
+        wait_until(self._is_written, "the transcript tells of the file")
         for process in self.processes():
             if process.name() == CLAUDE.name:
                 process.send_signal(signal.SIGKILL)
         return text("Nobody hears this.")
+
+    def _is_written(self) -> bool:
+        transcripts = self.home.glob(".claude/projects/*/*.jsonl")
+        return any('"name":"Read"' in transcript.read_text() for transcript in transcripts)
 
     def processes(self) -> list[psutil.Process]:
         """What runs for this user."""

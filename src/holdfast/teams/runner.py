@@ -244,15 +244,17 @@ class Runner:
                 await self.pool.discard(slot)
                 slot = None
         finally:
-            self._running.pop(ask.id, None)
             self._tell(ask, None)
             self._conversations.pop(ask.id, None)
-            if slot is not None:
-                if slot.session.alive and not temporary:
-                    self.pool.give_back(slot)
-                else:
-                    await self.pool.discard(slot)
-            self._wake.set()
+            try:
+                if slot is not None:
+                    if slot.session.alive and not temporary:
+                        self.pool.give_back(slot)
+                    else:
+                        await self.pool.discard(slot)
+            finally:
+                self._running.pop(ask.id, None)  # last: whoever stops the runner waits for all of this
+                self._wake.set()
 
     async def _check_budget(self, team: Team) -> None:
         if team.max_cost_usd_per_day is None:
