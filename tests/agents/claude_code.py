@@ -22,6 +22,7 @@ from typing import Any
 import claude_agent_sdk
 import psutil
 from tests.agents.scripted_model import Request, Script, ScriptedModel
+from tests.installation import wait_until
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
@@ -130,6 +131,12 @@ def environment(model: ScriptedModel, home: Path) -> dict[str, str]:
     if os.geteuid() == 0:
         environment["IS_SANDBOX"] = "1"  # without it, root may not run unattended
     return environment
+
+
+def written_down(config: Path, words: str) -> None:
+    """Wait until a transcript has these words: Claude Code writes them a moment late, and a crash would be earlier."""
+    transcripts = config / "projects"
+    wait_until(lambda: any(words in one.read_text() for one in transcripts.glob("*/*.jsonl")), "it is on disk")
 
 
 def kill_claude(project: Path) -> None:

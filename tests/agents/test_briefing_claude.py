@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
-from tests.agents.claude_code import ClaudeRun, claude_in, environment, kill_claude, play_claude
+from tests.agents.claude_code import ClaudeRun, claude_in, environment, kill_claude, play_claude, written_down
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
 from tests.installation import PATIENCE, Installation
 from tests.process.agent import Agent
@@ -52,6 +52,7 @@ class Workshop:
         kill_claude(self.project)
 
     def dying(self, _request: Request) -> Reply:
+        written_down(self.claude_home / ".claude", "KeyError: 'nails'")
         self.kill_agent()
         return text("Nobody hears this.")
 

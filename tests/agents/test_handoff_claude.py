@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import psutil
 import psycopg
 import pytest
-from tests.agents.claude_code import CLAUDE, ClaudeRun, play_claude
+from tests.agents.claude_code import ClaudeRun, kill_claude, play_claude, written_down
 from tests.agents.scripted_model import Reply, Request, Script, seen_so_far, steps, text, tool_use
 from tests.installation import PATIENCE, Installation, wait_until
 from tests.postgres import fresh_database, postgres_server
@@ -59,22 +56,10 @@ class Machine:
         return done.stdout
 
     def dying(self, _request: Request) -> Reply:
-        """The agent ends as in a crash, after its work is on disk: it writes its transcript a moment late."""
-        folder = self.claude_home / ".claude" / "projects"
-        wait_until(
-            lambda: any('"tool_result"' in path.read_text() for path in folder.glob("*/*.jsonl")), "the work is on disk"
-        )
-        agents = [process for process in psutil.process_iter() if self._is_agent(process)]
-        assert agents
-        for process in agents:
-            os.kill(process.pid, signal.SIGKILL)
+        """The agent ends as in a crash, after its work is on disk."""
+        written_down(self.claude_home / ".claude", '"type":"tool_result"')
+        kill_claude(self.project)
         return text("Nobody hears this.")
-
-    def _is_agent(self, process: psutil.Process) -> bool:
-        try:
-            return process.cmdline()[:1] == [str(CLAUDE)] and process.cwd() == str(self.project.resolve())
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            return False
 
 
 Machines = Callable[..., Machine]
