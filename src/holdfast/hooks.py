@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError
 from holdfast.hook_answers import Answer, combined
 from holdfast.wire.links import Links
 
+LONGEST_PID = 10
 MAX_PAYLOAD = 16 * 1024 * 1024
 MAX_ID = 128
 MANAGED = "holdfast_managed"
@@ -121,7 +122,7 @@ class Hooks:
         async def perhaps() -> set[str]:
             return (await others)[1]
 
-        pid = int(told.pid) if told.pid.isdigit() else None
+        pid = int(told.pid) if told.pid.isdecimal() and len(told.pid) <= LONGEST_PID else None
         brief = partial(self._briefing.handle, pid=pid, wanted=told.briefing, beside=Beside(always, perhaps))
         return await _asked(brief, event, data)
 

@@ -12,6 +12,8 @@ def is_running(pid: int) -> bool:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError):  # gone, or somebody else's process has the number by now
         return False
+    except OverflowError:  # it comes from outside, and no system gives such a number
+        return False
     return True
 
 
@@ -19,10 +21,10 @@ def exists(pid: int) -> bool:
     """Whether there is a process with this number, whoever's it is."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
-        pass
+        return True
     return True
 
 
