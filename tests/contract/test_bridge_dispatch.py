@@ -15,8 +15,8 @@ from tests.contract.conftest import Place
 
 from holdfast.bridge import queries
 from holdfast.bridge.dispatch import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher
-from holdfast.bridge.letters import Letters
-from holdfast.bridge.model import MAX_ATTEMPTS, Message, Priority, Status, Task
+from holdfast.bridge.letters import Letter, Letters, named
+from holdfast.bridge.model import MAX_ATTEMPTS, Priority, Status, Task
 from holdfast.bridge.service import Bridge
 from holdfast.caller import Caller
 from holdfast.errors import Conflict, NotFound
@@ -90,15 +90,14 @@ class World:
         sent = await self.bridge.send(target, text, message_id=message_id, priority=priority)
         assert sent["queued"], sent
 
-    async def message(self, message_id: str) -> Message:
-        found = await self.store.read(lambda tx: queries.find(tx, message_id))
-        assert found is not None
+    async def message(self, message_id: str) -> Letter:
+        (found,) = await self.store.read(lambda tx: named(tx, message_id))
         return found
 
-    async def over(self, message_id: str) -> Message:
+    async def over(self, message_id: str) -> Letter:
         """The message when nothing more happens to it."""
 
-        async def ended() -> Message | None:
+        async def ended() -> Letter | None:
             self.check()
             found = await self.message(message_id)
             return found if found.finished_at is not None else None
@@ -287,7 +286,7 @@ async def test_a_long_turn_keeps_its_message_and_is_never_asked_twice(place: Pla
         before = await world.message("slow")
         place.shift += LEASE_MS - LEASE_MS // 4
 
-        async def renewed() -> Message | None:
+        async def renewed() -> Letter | None:
             found = await world.message("slow")
             return found if (found.lease_until or 0) > (before.lease_until or 0) else None
 

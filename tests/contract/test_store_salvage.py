@@ -419,7 +419,7 @@ def test_a_session_whose_removal_has_begun_is_not_called_damaged(home: Path) -> 
         await store.close()
 
     asyncio.run(begin_removal())
-    spoil(path, root_page(path, "events_by_subject"))
+    spoil(path, root_page(path, "events_of_reasoning"))
     (home / CORRUPT).write_text("met at run time")
     notices, _, damage = _reopen(home)
     assert "No row is known to be lost." in _assert_reported(home, notices)

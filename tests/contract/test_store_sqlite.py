@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -71,6 +73,52 @@ def test_an_acknowledged_write_survives_kill_nine(sqlite_place: Place) -> None:
         told = await store.read(lambda tx: {row["subject"] for row in tx.all("SELECT subject FROM events")})
         assert told == found
         await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_is_told_before_somebody_elses_long_work_ends(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.store.sqlite.GROUP_LIMIT", 1)
+    told = threading.Event()
+
+    def long(tx: Tx) -> bool:
+        for _ in range(200):
+            tx.one("SELECT 1 AS one")
+        return told.wait(WAIT)
+
+    async def scenario() -> None:
+        store = SqliteStore.open(sqlite_place.path)
+        short = [asyncio.create_task(store.write(_project(root))) for root in ("first", "second")]
+        after = asyncio.create_task(store.write(long))
+        assert await asyncio.gather(*short) == [1, 1]
+        told.set()
+        assert await after
+        await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_is_told_when_the_store_is_closed_at_that_moment(sqlite_place: Place) -> None:
+    class Late(queue.SimpleQueue[Any]):
+        """What comes next is the end, and it comes between the last commit and the look for more."""
+
+        def empty(self) -> bool:
+            while super().empty():
+                closing.set()
+            return False
+
+    closing = threading.Event()
+
+    async def scenario() -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("holdfast.store.sqlite.queue.SimpleQueue", Late)
+            store = SqliteStore.open(sqlite_place.path)
+        writing = asyncio.create_task(store.write(_project("last")))
+        assert await asyncio.to_thread(closing.wait, WAIT)
+        await store.close()
+        assert await asyncio.wait_for(writing, WAIT) == 1
 
     asyncio.run(scenario())
 

@@ -108,7 +108,7 @@ def test_damage_in_an_index_is_found(sqlite_place: Place) -> None:
         store = sqlite_place.open()
         await fill(store)
         await store.close()
-        spoil(sqlite_place.path, root_page(sqlite_place.path, "events_by_subject"))
+        spoil(sqlite_place.path, root_page(sqlite_place.path, "events_of_reasoning"))
         store = SqliteStore.open(sqlite_place.path)
         reported: list[StoreCorrupt] = []
         store.corrupt = reported.append

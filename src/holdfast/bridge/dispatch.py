@@ -129,7 +129,7 @@ class Dispatcher:
         mine = queries.leased(tx, target, self._me)
         if mine:
             return Work(mine[0], _sent_so_far(tx, target))
-        if not new or queries.held(tx, target):
+        if not new or queries.front(tx, target).out:
             return None
         while (taken := queries.take(tx, target, self._me, WAY, LEASE_MS)) is not None:
             if taken.priority != Priority.STOP:

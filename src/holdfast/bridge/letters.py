@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bridge.errors import UnknownMessage
@@ -12,10 +13,21 @@ from holdfast.errors import Busy, Conflict
 from holdfast.store import Store, Tx
 from holdfast.times import iso
 
+LETTER = f"{MESSAGE}, source, reply, created_at, finished_at"
 SHOWN = 2_000
 """Characters of a message and of its reply in a list."""
 UNDONE = (Status.DEAD, Status.FAILED, Status.EXPIRED)
 """How a message ends that nobody did."""
+
+
+@dataclass(slots=True)
+class Letter(Message):
+    """A message with where it came from and what became of it."""
+
+    source: str
+    reply: str | None
+    created_at: int
+    finished_at: int | None
 
 
 class Letters:
@@ -27,29 +39,29 @@ class Letters:
     async def listed(self, target: str | None, status: Status | None, limit: int) -> list[dict[str, Any]]:
         """Messages, the newest first."""
         found = await self._store.read(lambda tx: _listed(tx, target, status, limit))
-        return [letter_view(message) for message in found]
+        return [letter_view(letter) for letter in found]
 
     async def retry(self, message_id: str, target: str | None = None) -> dict[str, Any]:
         """A message that ended without being done waits again, behind those that wait already."""
         return await self._store.write(lambda tx: _retry(tx, message_id, target))
 
 
-def letter_view(message: Message) -> dict[str, Any]:
+def letter_view(letter: Letter) -> dict[str, Any]:
     """A message with all that became of it."""
     view: dict[str, Any] = {
-        "id": message.id,
-        "target": message.target,
-        "status": message.status,
-        "priority": Priority(message.priority).word,
-        "from": message.sender,
-        "source": message.source,
-        "text": _shown(message.text),
-        "attempts": message.attempts,
-        "reply": None if message.reply is None else _shown(message.reply),
-        "reply_to": message.reply_to,
-        "created_at": iso(message.created_at),
-        "expires_at": iso(message.expires_at) if message.status == Status.PENDING else None,
-        "finished_at": None if message.finished_at is None else iso(message.finished_at),
+        "id": letter.id,
+        "target": letter.target,
+        "status": letter.status,
+        "priority": Priority(letter.priority).word,
+        "from": letter.sender,
+        "source": letter.source,
+        "text": _shown(letter.text),
+        "attempts": letter.attempts,
+        "reply": None if letter.reply is None else _shown(letter.reply),
+        "reply_to": letter.reply_to,
+        "created_at": iso(letter.created_at),
+        "expires_at": iso(letter.expires_at) if letter.status == Status.PENDING else None,
+        "finished_at": None if letter.finished_at is None else iso(letter.finished_at),
     }
     return {name: value for name, value in view.items() if value is not None}
 
@@ -58,25 +70,25 @@ def _shown(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
-def _listed(tx: Tx, target: str | None, status: Status | None, limit: int) -> list[Message]:
+def _listed(tx: Tx, target: str | None, status: Status | None, limit: int) -> list[Letter]:
     wanted = {"target": target, "status": status.value if status else None}
     given = {name: value for name, value in wanted.items() if value is not None}
     where = " AND ".join(f"{name} = :{name}" for name in given) or "1 = 1"
     rows = tx.all(
-        f"SELECT {MESSAGE} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
+        f"SELECT {LETTER} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
     )
-    return [Message(**row) for row in rows]
+    return [Letter(**row) for row in rows]
 
 
 def _retry(tx: Tx, message_id: str, target: str | None) -> dict[str, Any]:
-    found = [message for message in _named(tx, message_id) if target in (None, message.target)]
+    found = [message for message in named(tx, message_id) if target in (None, message.target)]
     if not found:
         raise UnknownMessage(f"There is no message {message_id[:64]}.", recovery="GET /api/bridge/messages lists them.")
     if len(found) > 1:
         names = ", ".join(message.target for message in found)
         raise Conflict(f"Several targets have a message {message_id[:64]}: {names}.", recovery="Name the target.")
     tx.lock(f"bridge:{found[0].target}")
-    (message,) = [one for one in _named(tx, message_id) if one.target == found[0].target]
+    (message,) = [one for one in named(tx, message_id) if one.target == found[0].target]
     if message.status not in UNDONE:
         raise Conflict(
             f"Message {message.id} is {message.status}; only one that is {', '.join(UNDONE)} can wait again.",
@@ -88,12 +100,13 @@ def _retry(tx: Tx, message_id: str, target: str | None) -> dict[str, Any]:
     return {"id": message.id, "target": message.target, "status": Status.PENDING.value}
 
 
-def _named(tx: Tx, message_id: str) -> list[Message]:
-    rows = tx.all(f"SELECT {MESSAGE} FROM bridge_messages WHERE id = :id ORDER BY row_id", id=message_id)
-    return [Message(**row) for row in rows]
+def named(tx: Tx, message_id: str) -> list[Letter]:
+    """The messages of an id, one in each target at most."""
+    rows = tx.all(f"SELECT {LETTER} FROM bridge_messages WHERE id = :id ORDER BY row_id", id=message_id)
+    return [Letter(**row) for row in rows]
 
 
-def _requeue(tx: Tx, message: Message) -> None:
+def _requeue(tx: Tx, message: Letter) -> None:
     """One attempt stays counted, so that whoever gets it is told that it was handed out before."""
     tx.run(
         f"UPDATE bridge_messages SET status = 'pending', seq = {NEXT_SEQ}, attempts = :attempts, expires_at = :expires,"

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bridge.model import (
@@ -24,13 +26,24 @@ from holdfast.bridge.model import (
     restart,
 )
 from holdfast.store import Row, Tx
+from holdfast.store.events import to_json
 
 MESSAGE = (
-    "row_id, id, target, seq, text, sender, source, priority, reply_to, status, attempts, lease_by, lease_until, way,"
-    " outcome, reply, created_at, expires_at, finished_at"
+    "row_id, id, target, seq, text, sender, priority, reply_to, status, attempts, lease_by, lease_until, way, outcome,"
+    " expires_at"
 )
 NEXT_SEQ = "(SELECT coalesce(max(seq), 0) + 1 FROM bridge_messages WHERE target = :target)"
 """The place behind everything that was ever sent to a target."""
+WAITING = "(SELECT count(*) FROM bridge_messages WHERE target = :target AND status = 'pending')"
+FRONT = (
+    f"SELECT {MESSAGE}, 0 AS waiting FROM bridge_messages WHERE target = :target AND status = 'leased'"
+    f" UNION ALL SELECT {MESSAGE}, {WAITING} FROM bridge_messages WHERE row_id = (SELECT row_id FROM bridge_messages"
+    " WHERE target = :target AND status = 'pending' ORDER BY priority DESC, seq LIMIT 1)"
+)
+"""What is out, and what is handed out next."""
+FOUND = (
+    f"SELECT {MESSAGE}, {WAITING.replace(':target', 'm.target')} AS waiting FROM bridge_messages AS m WHERE id = :id"
+)
 
 
 def enqueue(
@@ -50,14 +63,13 @@ def enqueue(
     now, print_ = tx.now(), fingerprint(text)
     if message_id is None and _just_sent(tx, target, print_, now):
         return Refusal.DUPLICATE
-    if is_full(tx, target, priority):
-        known = message_id is not None and find(tx, message_id, target=target) is not None
-        return Refusal.DUPLICATE if known else Refusal.FULL
     queued = message_id or tx.new_id()
     made = tx.run(
         "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, reply_to, status,"
-        f" attempts, created_at, expires_at) VALUES (:id, :target, {NEXT_SEQ}, :text, :fingerprint, :sender, :source,"
-        " :priority, :reply_to, 'pending', 0, :now, :expires) ON CONFLICT (id, target) DO NOTHING",
+        f" attempts, created_at, expires_at) SELECT :id, :target, {NEXT_SEQ}, :text, :fingerprint, :sender, :source,"
+        f" :priority, :reply_to, 'pending', 0, :now, :expires WHERE {WAITING} < :places"
+        " ON CONFLICT (id, target) DO NOTHING",
+        places=_places(priority),
         id=queued,
         target=target,
         text=text,
@@ -70,14 +82,19 @@ def enqueue(
         expires=now + ttl_ms,
     )
     if not made:
-        return Refusal.DUPLICATE
+        return Refusal.DUPLICATE if is_known(tx, queued, target) else Refusal.FULL
     tx.emit("bridge.queued", queued, {"target": target, "priority": priority.word})
     return queued
 
 
 def is_full(tx: Tx, target: str, priority: Priority) -> bool:
-    """Whether a queue takes no more; a few places are kept for STOP."""
-    return waiting(tx, target) >= MAX_PENDING + (KEPT_FOR_STOP if priority is Priority.STOP else 0)
+    """Whether a queue takes no more."""
+    return waiting(tx, target) >= _places(priority)
+
+
+def _places(priority: Priority) -> int:
+    """How many messages may wait; a few places are kept for STOP."""
+    return MAX_PENDING + (KEPT_FOR_STOP if priority is Priority.STOP else 0)
 
 
 def _just_sent(tx: Tx, target: str, print_: str, now: int) -> bool:
@@ -94,29 +111,55 @@ def _just_sent(tx: Tx, target: str, print_: str, now: int) -> bool:
 
 def take(tx: Tx, target: str, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL) -> Message | None:
     """Lease the next message: the most urgent, then the oldest. One at a time; a STOP does not wait for its turn."""
-    tx.lock(f"bridge:{target}")
-    now, busy = tx.now(), bool(held(tx, target))
-    while True:
-        row = tx.one(
-            f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'pending'"
-            " AND priority >= :least ORDER BY priority DESC, seq LIMIT 1",
-            target=target,
-            least=int(Priority.STOP if busy else least),
-        )
-        if row is None:
-            return None
-        if row["expires_at"] >= now:
-            break
-        expire(tx, row["row_id"])
-    lease = {"attempts": row["attempts"] + 1, "lease_by": by, "lease_until": now + lease_ms, "way": way}
+    return hand_out(tx, front(tx, target), by, way, lease_ms, least=least)
+
+
+def hand_out(
+    tx: Tx, queue: Front, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL
+) -> Message | None:
+    """Lease what comes next, if its turn has come."""
+    row = queue.following
+    if row is None or row["priority"] < (Priority.STOP if queue.out else least):
+        return None
+    lease = {"attempts": row["attempts"] + 1, "lease_by": by, "lease_until": tx.now() + lease_ms, "way": way}
     tx.run(
         "UPDATE bridge_messages SET status = 'leased', attempts = :attempts, lease_by = :lease_by, way = :way,"
         " lease_until = :lease_until WHERE row_id = :row",
         row=row["row_id"],
         **lease,
     )
-    tx.emit("bridge.taken", row["id"], {"target": target})
+    tx.emit("bridge.taken", row["id"], {"target": row["target"]})
     return Message(**{**row, "status": Status.LEASED.value, **lease})
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The front of a target's queue."""
+
+    out: list[Message]
+    """What somebody works on, oldest first."""
+    following: Row | None
+    """What is handed out next."""
+    waiting: int
+    """How many wait, with that one."""
+
+
+def front(tx: Tx, target: str) -> Front:
+    """What is out and what comes next, after leases that ran out came back and messages that are too old ended."""
+    tx.lock(f"bridge:{target}")
+    now = tx.now()
+    while True:
+        rows = tx.all(FRONT, target=target)
+        waiting = max((row.pop("waiting") for row in rows), default=0)
+        following = next((row for row in rows if row["status"] == Status.PENDING), None)
+        out = _by_age(row for row in rows if row is not following)
+        late = [message for message in out if (message.lease_until or 0) < now]
+        for message in late:
+            give_back(tx, message)
+        if following is not None and following["expires_at"] < now:
+            expire(tx, Message(**following))
+        elif not late:
+            return Front(out, following, waiting)
 
 
 def finish(tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> Status:
@@ -146,17 +189,6 @@ def give_back(tx: Tx, message: Message) -> Status:
     return Status.PENDING
 
 
-def held(tx: Tx, target: str) -> list[Message]:
-    """What is out, after the leases that ran out came back."""
-    now, out = tx.now(), []
-    for message in leased(tx, target):
-        if message.lease_until is not None and message.lease_until < now:
-            give_back(tx, message)
-        else:
-            out.append(message)
-    return out
-
-
 def expire_old(tx: Tx, limit: int = 500) -> int:
     """Messages that nobody took in time end, whether or not somebody asks for them."""
     rows = tx.all(
@@ -167,18 +199,18 @@ def expire_old(tx: Tx, limit: int = 500) -> int:
     )
     for row in rows:
         tx.lock(f"bridge:{row['target']}")
-        expire(tx, row["row_id"])
+        # Somebody may have taken it before this transaction had the lock.
+        still = tx.one(f"SELECT {MESSAGE} FROM bridge_messages WHERE row_id = :row", row=row["row_id"])
+        if still is not None and still["status"] == Status.PENDING:
+            expire(tx, Message(**still))
     return len(rows)
 
 
-def expire(tx: Tx, row_id: int) -> None:
+def expire(tx: Tx, message: Message) -> None:
     """A message that nobody took in time."""
-    row = tx.one(f"SELECT {MESSAGE} FROM bridge_messages WHERE row_id = :row AND status = 'pending'", row=row_id)
-    message = _message(row)
-    if message is not None:
-        _end(tx, message, Status.EXPIRED, None, None)
-        content = f"Nobody took it in time: {message.text[:200]}"
-        add_update(tx, message.target, UpdateKind.EXPIRED, content, message.id, {})
+    _end(tx, message, Status.EXPIRED, None, None)
+    content = f"Nobody took it in time: {message.text[:200]}"
+    add_update(tx, message.target, UpdateKind.EXPIRED, content, message.id, {})
 
 
 def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
@@ -190,14 +222,29 @@ def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
         target=target,
         **({} if by is None else {"by": by}),
     )
+    return _by_age(rows)
+
+
+def _by_age(rows: Iterable[Row]) -> list[Message]:
     return sorted((Message(**row) for row in rows), key=lambda message: message.seq)
 
 
-def find(tx: Tx, message_id: str, by: str = "", *, target: str | None = None) -> Message | None:
-    """A message by its id; where several targets have one of that id, the one that `by` took, else the newest."""
-    rows = tx.all(f"SELECT {MESSAGE} FROM bridge_messages WHERE id = :id", id=message_id)
-    found = [Message(**row) for row in rows if target in (None, row["target"])]
-    return max(found, key=lambda message: (message.lease_by == by, message.row_id), default=None)
+def is_known(tx: Tx, message_id: str, target: str) -> bool:
+    """Whether a target ever got a message of that id."""
+    sql = "SELECT 1 AS known FROM bridge_messages WHERE id = :id AND target = :target"
+    return tx.one(sql, id=message_id, target=target) is not None
+
+
+def find(tx: Tx, message_id: str, by: str) -> tuple[Message, int] | None:
+    """A message by its id, and how many wait for its target.
+
+    Where several targets have one of that id, the one that `by` took, else the newest."""
+    rows = tx.all(FOUND, id=message_id)
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: (row["lease_by"] == by, row["row_id"]))
+    waiting = row.pop("waiting")
+    return Message(**row), waiting
 
 
 def pending(tx: Tx, target: str, limit: int) -> list[Message]:
@@ -208,7 +255,7 @@ def pending(tx: Tx, target: str, limit: int) -> list[Message]:
         target=target,
         limit=limit,
     )
-    return [message for row in rows if (message := _message(row))]
+    return [Message(**row) for row in rows]
 
 
 def waiting(tx: Tx, target: str) -> int:
@@ -257,25 +304,22 @@ def add_update(
     data: dict[str, Any],
     *,
     chat_only: bool = False,
-) -> int:
-    """Tell whoever follows a target what happened there; its number, in the order of commits."""
+) -> None:
+    """Tell whoever follows a target what happened there, in the order of commits."""
     tx.lock(f"bridge:{target}")
-    last = tx.one("SELECT max(seq) AS seq FROM bridge_updates WHERE target = :target", target=target)
-    seq = int((last and last["seq"]) or 0) + 1
     tx.run(
         "INSERT INTO bridge_updates (target, seq, kind, message_id, content, data, chat_only, created_at)"
-        " VALUES (:target, :seq, :kind, :message, :content, :data, :chat_only, :now)",
+        " VALUES (:target, (SELECT coalesce(max(seq), 0) + 1 FROM bridge_updates WHERE target = :target), :kind,"
+        " :message, :content, :data, :chat_only, :now)",
         target=target,
-        seq=seq,
         kind=kind.value,
         message=message_id,
         content=content,
-        data=json.dumps(data, ensure_ascii=False),
+        data=to_json(data),
         chat_only=chat_only,
         now=tx.now(),
     )
-    tx.emit("bridge.update", target, {"seq": seq, "kind": kind.value})
-    return seq
+    tx.emit("bridge.update", target, {"kind": kind.value})
 
 
 def updates(
@@ -371,7 +415,7 @@ def save_task(tx: Tx, saved: Task) -> bool:
         task=saved.current_task,
         task_id=saved.current_task_id,
         step=saved.last_completed_step,
-        pending=json.dumps(saved.pending_messages, ensure_ascii=False),
+        pending=to_json(saved.pending_messages),
         now=tx.now(),
     )
     if same:
@@ -398,7 +442,3 @@ def _end(tx: Tx, message: Message, status: Status, outcome: str | None, reply: s
         now=tx.now(),
         row=message.row_id,
     )
-
-
-def _message(row: Row | None) -> Message | None:
-    return Message(**row) if row else None

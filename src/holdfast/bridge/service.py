@@ -157,19 +157,25 @@ class Bridge:
         by = taker(caller)
         deadline = time.monotonic() + wait_s
 
-        def write(tx: Tx) -> dict[str, Any]:
-            tx.lock(f"bridge:{name}")
+        def write(tx: Tx) -> tuple[Message, int] | None:
+            queue = queries.front(tx, name)
+            taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)
+            if taken is not None:
+                return taken, queue.waiting - 1
             # While something is out only a STOP is handed out; else whoever asks again still has what they had.
-            taken = queries.take(tx, name, by, "call", LEASE_MS) or next(iter(queries.leased(tx, name, by)), None)
-            return message_view(taken, waiting=queries.waiting(tx, name)) if taken else {}
+            mine = next((message for message in queue.out if message.lease_by == by), None)
+            return None if mine is None else (mine, queue.waiting)
 
         found = await self._store.write(write)
-        if not found and wait_s:
+        if found is None and wait_s:
             with Wakeups(self._store) as news:
                 while not (found := await self._store.write(write)) and (left := deadline - time.monotonic()) > 0:
                     await news.wait(min(left, POLL_S))
                     news.clear()
-        return {"target": name, **(found or {"message": f"Nothing waits for {name}."})}
+        if found is None:
+            return {"target": name, "message": f"Nothing waits for {name}."}
+        taken, waiting = found
+        return {"target": name, **message_view(taken, waiting=waiting)}
 
     async def finish(self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
         """End a message that the caller took; ending it again in the same way changes nothing."""
@@ -178,12 +184,14 @@ class Bridge:
         return await self._store.write(lambda tx: self._finish(tx, taker(caller), message_id, outcome, reply))
 
     def _finish(self, tx: Tx, by: str, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
-        message = queries.find(tx, message_id, by)
-        if message is None:
+        found = queries.find(tx, message_id, by)
+        if found is not None and tx.engine == "postgres":
+            # Another transaction may have changed it before this one got the lock.
+            tx.lock(f"bridge:{found[0].target}")
+            found = queries.find(tx, message_id, by)
+        if found is None:
             raise UnknownMessage(f"There is no message {message_id[:64]}.", recovery="queue_status shows the targets.")
-        if tx.engine == "postgres":  # where another transaction may have changed it before this one got the lock
-            tx.lock(f"bridge:{message.target}")
-            message = queries.find(tx, message_id, by) or message
+        message, waiting = found
         if Status(message.status).over and message.lease_by == by and message.outcome == outcome.value:
             return {"id": message.id, "status": message.status, "repeated": True}
         if message.status != Status.LEASED or message.lease_by != by:
@@ -192,7 +200,7 @@ class Bridge:
                 f"Message {message.id} {whose} (it is {message.status}).", recovery="take_message gives you the next."
             )
         status = queries.finish(tx, message, outcome, reply)
-        return {"id": message.id, "status": status.value, "waiting": queries.waiting(tx, message.target)}
+        return {"id": message.id, "status": status.value, "waiting": waiting + (status is Status.PENDING)}
 
     async def save_task(
         self,
@@ -287,9 +295,8 @@ def message_view(message: Message, *, waiting: int) -> dict[str, Any]:
         "text": delivered(message, waiting=waiting),
         "attempt": message.attempts,
         "waiting": waiting,
-        "reply_to": message.reply_to,
     }
-    return {name: value for name, value in view.items() if value is not None}
+    return view if message.reply_to is None else {**view, "reply_to": message.reply_to}
 
 
 def update_view(update: Update) -> dict[str, Any]:

@@ -9,7 +9,7 @@ BEGINNING = 80
 
 def beginning(text: str) -> str:
     """The first words of a text, on one line."""
-    line = " ".join(text.split())
+    line = " ".join(text.split(maxsplit=BEGINNING // 2))  # so many words, of one letter each, fill it
     return line if len(line) <= BEGINNING else f"{line[: BEGINNING - 1]}…"
 
 
@@ -28,13 +28,14 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     if priority is Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
-    first = f'Announce it: "[New message received: {beginning(message.text)}]".'
+    words = beginning(message.text)
+    first = f'Announce it: "[New message received: {words}]".'
     if priority is Priority.URGENT:
         order = "It is URGENT: put the present task aside for it."
     else:
         order = "If you are in the middle of a task, finish that first."
     end = ANSWER_IS_REPLY if managed else f"When it is done: finish_message {message.id}."
-    say = f'Answer with "[Responding to: {beginning(message.text)}]". {end}'
+    say = f'Answer with "[Responding to: {words}]". {end}'
     lines.append(f"[{first} {order} {say}]")
     if waiting:
         lines.append(f"[{waiting} more wait; they come in order.]")

@@ -83,7 +83,7 @@ def remove_some(tx: Tx, session_id: str) -> bool:
     # The log is numbered without gap, which is how a lost event is noticed: an erased one leaves an empty place.
     removed += tx.run(
         "UPDATE events SET kind = 'reasoning.erased', subject = 'erased', data = '{}' WHERE seq IN"
-        " (SELECT seq FROM events WHERE subject = :id ORDER BY seq LIMIT :limit)",
+        " (SELECT seq FROM events WHERE subject = :id AND kind LIKE 'reasoning.%' ORDER BY seq LIMIT :limit)",
         id=session_id,
         limit=ROWS_AT_ONCE,
     )

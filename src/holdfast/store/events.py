@@ -15,7 +15,8 @@ READ_AT_ONCE = 500
 POLL_SECONDS = 15.0
 """How often a waiting reader looks by itself, should a wake-up get lost."""
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Short JSON; `json.dumps` makes an encoder for every call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +32,18 @@ class Event:
 
 def append(tx: Tx, pending: list[tuple[str, str, dict[str, Any]]]) -> None:
     """Write the buffered events; the last statement of a transaction, because it locks the counter."""
-    row = tx.one("UPDATE event_head SET seq = seq + :n WHERE id = 1 RETURNING seq", n=len(pending))
-    if row is None:
+    if not tx.run("UPDATE event_head SET seq = seq + :n WHERE id = 1", n=len(pending)):
         raise RuntimeError("the event counter is missing; the schema was not created")
-    seq = row["seq"] - len(pending)
     at = tx.now()
-    for kind, subject, data in pending:
-        seq += 1
+    for place, (kind, subject, data) in enumerate(pending, start=1 - len(pending)):
         tx.run(
-            "INSERT INTO events (seq, at, kind, subject, data) VALUES (:seq, :at, :kind, :subject, :data)",
-            seq=seq,
+            "INSERT INTO events (seq, at, kind, subject, data) VALUES"
+            " ((SELECT seq FROM event_head WHERE id = 1) + :place, :at, :kind, :subject, :data)",
+            place=place,
             at=at,
             kind=kind,
             subject=subject,
-            data=_json(data),
+            data=to_json(data),
         )
 
 

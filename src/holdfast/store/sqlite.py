@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +32,10 @@ _log = logging.getLogger(__name__)
 GROUP_LIMIT = 128
 READERS = 4
 BUSY_TIMEOUT_MS = 10_000
+LONG = 100
+"""Statements of a closure that others need not wait for."""
+CHECKPOINT_PAGES = 4_000
+"""How much is in the log before it is copied into the file: 16 MB. The copying costs a few milliseconds every time."""
 MOST_COLUMNS = 2_000
 
 _columns: dict[str, list[str]] = {}
@@ -51,10 +57,14 @@ class SqliteTx:
 
     engine = "sqlite"
 
-    def __init__(self, connection: apsw.Connection, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock, ids: Ids, when_long: Callable[[], None] = lambda: None
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._ids = ids
+        self._when_long = when_long
+        self._statements = 0
         self._now: int | None = None
         self._emitted: list[tuple[str, str, dict[str, Any]]] = []
 
@@ -63,7 +73,7 @@ class SqliteTx:
         return rows[0] if rows else None
 
     def all(self, sql: str, /, **params: Any) -> list[Row]:
-        cursor = self._connection.execute(sql, params)
+        cursor = self._execute(sql, params)
         names = _columns.get(sql)
         if names is None:
             try:
@@ -75,8 +85,14 @@ class SqliteTx:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def run(self, sql: str, /, **params: Any) -> int:
-        self._connection.execute(sql, params).fetchall()
+        self._execute(sql, params).fetchall()
         return self._connection.changes()
+
+    def _execute(self, sql: str, params: dict[str, Any]) -> apsw.Cursor:
+        self._statements += 1
+        if self._statements == LONG:
+            self._when_long()
+        return self._connection.execute(sql, params)
 
     def now(self) -> int:
         if self._now is None:
@@ -123,6 +139,7 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
     connection.execute("PRAGMA temp_store = MEMORY")  # every RETURNING makes a temporary table
     connection.execute("PRAGMA secure_delete = FAST").fetchall()
     connection.execute("PRAGMA cache_size = -16000")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchall()
     if readonly:
         connection.execute("PRAGMA query_only = ON")
     return connection
@@ -193,6 +210,8 @@ class SqliteStore:
         """Called once, from the thread that noticed, when the file turns out to be damaged."""
         self._reported = threading.Event()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._answers: tuple[list[_Job], bool] = ([], False)
+        """What was committed and not told yet, and whether there are events in it; the writer's own."""
         self._backlog = Backlog()
         self._listeners = Listeners()
         self._local = threading.local()
@@ -300,6 +319,7 @@ class SqliteStore:
         while True:
             job = self._jobs.get()
             if job is None:
+                self._answer()
                 return
             group = [job]
             closing = False
@@ -314,33 +334,47 @@ class SqliteStore:
                 group.append(following)
             emitted = self._commit_group(group)
             self._backlog.leave(len(group))
-            self._report(group)
-            if emitted:
-                self._listeners.wake()
+            self._answers = (group, emitted)
+            if closing or self._jobs.empty():
+                self._answer()
             if closing:
                 return
 
+    def _answer(self) -> None:
+        """Tell whoever waits for the last group what became of it."""
+        group, emitted = self._answers
+        self._answers = ([], False)
+        self._report(group)
+        if emitted:
+            self._listeners.wake()
+
     def _commit_group(self, group: list[_Job]) -> bool:
-        """Run the group's closures in one transaction, each undone alone where it fails; fills in the outcomes."""
+        """Run the group's closures in one transaction, each undone alone where it fails; fills in the outcomes.
+
+        Whoever waits for the group before is told when this one goes to the disk, or takes long: told earlier, they
+        would compete with this thread for the interpreter, which has nothing to do while the disk works.
+        """
         connection = self._connection
         emitted = False
         try:
             connection.execute("BEGIN IMMEDIATE")
             for job in group:
                 emitted |= self._run_job(connection, job, alone=len(group) == 1)
+            self._answer()
             if len(group) > 1 or group[0].error is None:
                 connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
             named = self._named(error)
             for job in group:
                 job.error = job.error or named
+            self._answer()
             self._abandon(connection)
             return False
         return emitted
 
     def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
         """One closure; says whether it emitted. One that is alone in its transaction needs no savepoint."""
-        tx = SqliteTx(connection, self.clock, self.ids)
+        tx = SqliteTx(connection, self.clock, self.ids, self._answer)
         if not alone:
             connection.execute("SAVEPOINT job")
         emitted = False
@@ -369,13 +403,10 @@ class SqliteStore:
 
     @staticmethod
     def _report(group: list[_Job]) -> None:
-        """Resolve the futures, with one wake-up per event loop."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        for job in group:
-            by_loop.setdefault(job.loop, []).append(job)
-        for loop, jobs in by_loop.items():
+        """Resolve the futures, with one wake-up for those of one event loop."""
+        for loop, jobs in groupby(group, attrgetter("loop")):
             try:
-                loop.call_soon_threadsafe(_resolve, jobs)
+                loop.call_soon_threadsafe(_resolve, list(jobs))
             except RuntimeError:  # that loop has ended: nobody waits any more
                 continue
 

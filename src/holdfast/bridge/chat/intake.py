@@ -135,8 +135,8 @@ class Intake:
         text = "\n".join([*heading, one.text])
         link = None
         if one.quoted_message is not None:
-            answered = queries.find(tx, self._id(one.chat, one.quoted_message), target=order.target)
-            link = answered.id if answered else None
+            quoted = self._id(one.chat, one.quoted_message)
+            link = quoted if queries.is_known(tx, quoted, order.target) else None
         priority = urgency(one.text)
         made = put(tx, order, text, priority, link)
         if isinstance(made, Refusal):

@@ -15,7 +15,8 @@ CREATE TABLE events (
     subject TEXT NOT NULL,
     data TEXT NOT NULL
 );
-CREATE INDEX events_by_subject ON events (subject, seq);
+-- Whoever forgets a reasoning session looks for what was told of it; nothing else is looked for by its subject.
+CREATE INDEX events_of_reasoning ON events (subject, seq) WHERE kind LIKE 'reasoning.%';
 
 CREATE TABLE calls (
     caller TEXT NOT NULL,
