@@ -14,7 +14,7 @@ def is_running(pid: int) -> bool:
         return False
     except OverflowError:  # it comes from outside, and no system gives such a number
         return False
-    return True
+    return not _has_ended(pid)
 
 
 def exists(pid: int) -> bool:
@@ -25,15 +25,24 @@ def exists(pid: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _has_ended(pid)
 
 
 def mark_of(pid: int) -> str | None:
     """What tells this process from a later one of the same number: when it began, where the system tells."""
+    fields = _stat(pid)
+    return fields[19].decode("ascii") if len(fields) > 19 else None
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether it has ended and nobody asked how: in a container without an init it keeps its number for ever."""
+    return _stat(pid)[:1] in ([b"Z"], [b"X"])
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What the system tells of a process, from its state on; nothing where it is gone, or there is no /proc."""
     try:
         told = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:  # gone, or a system without /proc
-        return None
-    # The name before the last parenthesis may hold anything; the beginning is the 20th field after it.
-    fields = told[told.rfind(b")") + 1 :].split()
-    return fields[19].decode("ascii") if len(fields) > 19 else None
+    except OSError:
+        return []
+    return told[told.rfind(b")") + 1 :].split()  # the name before the last parenthesis may hold anything

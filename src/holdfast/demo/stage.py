@@ -140,20 +140,11 @@ class Stage:
 def _wait_for_end(pid: int) -> bool:
     """Whether a process ends within a moment."""
     deadline = time.monotonic() + END_SECONDS
-    while is_running(pid) and not _is_zombie(pid):
+    while is_running(pid):
         if time.monotonic() > deadline:
             return False
         time.sleep(POLL_SECONDS)
     return True
-
-
-def _is_zombie(pid: int) -> bool:
-    """Whether a process has ended and only waits for a parent that does not look, as in some containers."""
-    try:
-        told = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:  # gone, or a system without /proc
-        return False
-    return told[told.rfind(b")") + 1 :].split()[:1] == [b"Z"]
 
 
 def _folder() -> Path:
