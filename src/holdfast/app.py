@@ -294,7 +294,9 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
     serena = Serena(settings.home)
     protocols = Protocols(store, Checks(serena.probe), foreign_state)
     sources = [inbox(bridge), run(protocols), thoughts(reasoning), colleagues(teams)]
-    shared = SharedTranscripts(store, settings.home) if store.engine == "postgres" else None
+    shared = None
+    if store.engine == "postgres":
+        shared = SharedTranscripts(store, settings.home, gives=settings.share_transcripts)
     briefings = Briefings(store, daemon, Ledgers(store, daemon), sources, alive, shared)
     runner.brief = briefings.managed
     return App(

@@ -30,6 +30,8 @@ class Settings:
     """HOLDFAST_PORT: where HTTP listens; 0 takes a free port."""
     database_url: str | None = None
     """HOLDFAST_DATABASE_URL: a postgresql:// URL; without it the embedded store is used."""
+    share_transcripts: bool = True
+    """HOLDFAST_SHARE_TRANSCRIPTS: on, or off: transcripts of this machine's sessions do not go into PostgreSQL."""
     allowed_hosts: str = ""
     """HOLDFAST_ALLOWED_HOSTS: further host names under which HTTP may be addressed, separated by commas."""
     auto_resume_ms: int = 2 * HOUR_MS
@@ -92,6 +94,7 @@ def read_settings(
         host=host or env.get("HOLDFAST_HOST") or DEFAULT_HOST,
         port=port if port is not None else _port(env.get("HOLDFAST_PORT")),
         database_url=url,
+        share_transcripts=_switch("HOLDFAST_SHARE_TRANSCRIPTS", env, default=True),
         allowed_hosts=env.get("HOLDFAST_ALLOWED_HOSTS", ""),
         auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
         archive_after_ms=_number("HOLDFAST_ARCHIVE_DAYS", env, 90) * DAY_MS,
@@ -127,6 +130,15 @@ def _minutes(number: int) -> int:
     if not 1 <= number <= MOST_MINUTES:
         raise BadInput("MCP_RECONNECT_TOKEN_EXPIRY", f"must be 1 to {MOST_MINUTES} minutes")
     return number
+
+
+def _switch(name: str, env: Mapping[str, str], *, default: bool) -> bool:
+    text = env.get(name)
+    if not text:
+        return default
+    if text not in ("on", "off"):
+        raise BadInput(name, "must be on or off")
+    return text == "on"
 
 
 def _number(name: str, env: Mapping[str, str], default: int) -> int:

@@ -126,7 +126,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(place: Place, machine: str = "here") -> AsyncIterator[World]:
+async def world(place: Place, machine: str = "here", *, gives: bool = True) -> AsyncIterator[World]:
     """A project with nothing in it yet."""
     store = place.open()
     project, folder = place.home / "project", place.home / machine / "claude" / "projects" / "project"
@@ -136,7 +136,7 @@ async def world(place: Place, machine: str = "here") -> AsyncIterator[World]:
     await connections.start()
     reasoning = Reasoning(store, connections)
     alive: set[str] = set()
-    shared = SharedTranscripts(store, place.home / machine) if store.engine == "postgres" else None
+    shared = SharedTranscripts(store, place.home / machine, gives=gives) if store.engine == "postgres" else None
     briefings = Briefings(store, machine, Ledgers(store, machine), [thoughts(reasoning)], alive.__contains__, shared)
     hooks = BriefingHooks(briefings, machine, again_s=0)
     try:

@@ -214,6 +214,23 @@ async def test_on_a_shared_store_the_conversation_itself_goes_there_and_back(pos
         assert "south side" in old.transcript.read_text(), "the file here was behind"
 
 
+async def test_a_machine_that_keeps_its_transcripts_still_tells_of_its_work_and_takes_those_of_others(
+    postgres_place: Place,
+) -> None:
+    async with world(postgres_place, gives=False) as one:
+        old = await worked(one)
+        await old.hook("SessionEnd", reason="other")
+        await one.briefings.catch_up()
+        assert await one.store.read(lambda tx: tx.all("SELECT 1 AS one FROM transcript_lines")) == []
+        async with world(postgres_place, machine="there") as other:
+            theirs = other.agent()
+            told = await theirs.starts()
+            assert "Mend the fence" in told and "not on this machine" in told and "--resume" not in told
+            theirs.asked("Paint it green.")
+            await theirs.hook("SessionEnd", reason="other")
+        assert f"claude --resume {theirs.id}" in await one.agent().starts()
+
+
 async def test_a_transcript_that_went_on_differently_is_not_overwritten(postgres_place: Place) -> None:
     async with world(postgres_place) as one:
         old = await worked(one)

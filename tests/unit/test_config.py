@@ -24,6 +24,11 @@ def test_arguments_win_over_the_environment() -> None:
     assert (settings.home, settings.host, settings.port) == (Path("/b"), "127.0.0.2", 0)
 
 
+def test_transcripts_are_shared_unless_that_is_switched_off() -> None:
+    shared = [read_settings({"HOLDFAST_SHARE_TRANSCRIPTS": text}).share_transcripts for text in ("", "on", "off")]
+    assert shared == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("text", "ms"), [("0", 0), ("90", 90_000), ("90s", 90_000), ("30m", 1_800_000), ("2h", 2 * HOUR_MS), ("1d", DAY_MS)]
 )
@@ -40,6 +45,7 @@ def test_durations(text: str, ms: int) -> None:
         {"HOLDFAST_AUTO_RESUME": "h"},
         {"HOLDFAST_ARCHIVE_DAYS": "-1"},
         {"HOLDFAST_DATABASE_URL": "mysql://x"},
+        {"HOLDFAST_SHARE_TRANSCRIPTS": "no"},
     ],
 )
 def test_a_bad_setting_is_named(env: dict[str, str]) -> None:

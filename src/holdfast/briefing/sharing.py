@@ -26,14 +26,17 @@ LARGEST = 64 * 1024 * 1024
 class SharedTranscripts:
     """Puts transcripts into the store, and gets those of other machines out of it."""
 
-    def __init__(self, store: Store, home: Path) -> None:
+    def __init__(self, store: Store, home: Path, *, gives: bool = True) -> None:
         self._store = TranscriptStore(store)
+        self._gives = gives
         self._locks = SessionLocks(home / "locks", LOCK_SECONDS)
         self._shared: dict[str, tuple[int, int]] = {}
         """Size and time of each file as it was shared last; a daemon that starts shares them once more."""
 
     async def share(self, session_id: str, transcript: Path) -> None:
-        """Bring the store's copy of a session that is over level with its file."""
+        """Bring the store's copy of a session that is over level with its file, unless this machine gives none."""
+        if not self._gives:
+            return
         state = await asyncio.to_thread(_state, transcript)
         if state is None or state[0] > LARGEST or self._shared.get(session_id) == state:
             return
