@@ -14,6 +14,7 @@ from holdfast.bridge.hooks import BridgeHooks
 from holdfast.bridge.letters import Letters
 from holdfast.bridge.model import Priority
 from holdfast.bridge.service import Bridge
+from holdfast.bridge.upkeep import forget_old as forget_old_messages
 from holdfast.bridge.watch import Watch
 from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.ledger.service import Ledgers
@@ -43,7 +44,7 @@ from holdfast.protocol.service import Protocols
 from holdfast.reasoning.checks import chain_check
 from holdfast.reasoning.service import Reasoning
 from holdfast.secrets_file import read_or_make
-from holdfast.store import Clock, Store
+from holdfast.store import Clock, Store, events
 from holdfast.store.backup import backup
 from holdfast.store.opening import open_store
 from holdfast.store.sqlite import system_clock
@@ -143,6 +144,10 @@ class App:
         await self.connections.forget_old()
         await self.protocols.sweep()
         await self.chats.sweep()
+        if keep_ms := self.settings.keep_ms:
+            await forget_old_messages(self.store, keep_ms)
+            while await self.store.write(lambda tx: events.trim(tx, keep_ms)):
+                continue
 
     async def _backup(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         report = await backup(self.store, Path(args["file"]), progress, replace=bool(args.get("replace")))

@@ -38,6 +38,8 @@ class Settings:
     """HOLDFAST_AUTO_RESUME: how fresh a session must be for a thought to continue it by itself (2h, 30m, 0 = never)."""
     archive_after_ms: int = 90 * DAY_MS
     """HOLDFAST_ARCHIVE_DAYS: after how many untouched days a session archives itself."""
+    keep_ms: int = 90 * DAY_MS
+    """HOLDFAST_KEEP_DAYS: how long messages that were done, and the log of events, are kept; 0 for ever."""
     connection_life_ms: int = DAY_MS
     """HOLDFAST_CONNECTION_LIFE: how long a connection can be taken up again after it was last heard of (24h)."""
     session_secret: str | None = None
@@ -98,6 +100,7 @@ def read_settings(
         allowed_hosts=env.get("HOLDFAST_ALLOWED_HOSTS", ""),
         auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
         archive_after_ms=_number("HOLDFAST_ARCHIVE_DAYS", env, 90) * DAY_MS,
+        keep_ms=_number("HOLDFAST_KEEP_DAYS", env, 90) * DAY_MS,
         connection_life_ms=_duration("HOLDFAST_CONNECTION_LIFE", env, DAY_MS),
         session_secret=_secret(env.get("MCP_SESSION_SECRET")),
         reconnect_minutes=_minutes(_number("MCP_RECONNECT_TOKEN_EXPIRY", env, 15)),

@@ -13,6 +13,7 @@ from tests.contract.conftest import Place
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, MAX_PENDING, SAME_TEXT_MS, TTL_MS, Outcome, Priority
 from holdfast.bridge.service import Bridge
+from holdfast.bridge.upkeep import forget_old
 from holdfast.caller import Caller, Era, Transport
 from holdfast.errors import BadInput
 from holdfast.project import RootSource, locate
@@ -88,7 +89,7 @@ async def test_one_message_at_a_time_but_a_stop_does_not_wait(place: Place) -> N
         assert stop["priority"] == "stop" and "halt what you are doing at once" in stop["text"]
 
 
-async def test_the_same_id_is_a_duplicate_for_ever_the_same_text_only_for_a_moment(place: Place) -> None:
+async def test_the_same_id_is_a_duplicate_the_same_text_only_for_a_moment(place: Place) -> None:
     async with _bridge(place) as bridge:
         assert (await bridge.send("homelab", "continue", message_id="m1"))["queued"]
         again = await bridge.send("homelab", "something else", message_id="m1")
@@ -243,3 +244,34 @@ async def test_what_is_not_there_or_not_yours_is_refused_by_name(place: Place) -
             await bridge.send("homelab", "x", message_id="with space")
         with pytest.raises(BadInput, match="ttl"):
             await bridge.send("homelab", "x", ttl_ms=10 * 365 * TTL_MS)
+
+
+async def test_what_was_done_long_ago_is_dropped_and_nothing_else(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.bridge.upkeep.AT_ONCE", 2)
+    month = 30 * 24 * 3_600_000
+    async with _bridge(place) as bridge:
+        for number in range(5):
+            await bridge.send("homelab", f"old {number}", message_id=f"old{number}", ttl_ms=12 * month)
+            taken = await _take(bridge)
+            await bridge.finish(ME, taken["id"], Outcome.FAILED if number == 1 else Outcome.DONE, None)
+        await bridge.send("homelab", "waits", message_id="waits", ttl_ms=12 * month)
+        await bridge.send("felt", "all of it", message_id="felt")
+        await bridge.finish(ME, (await _take(bridge, "felt"))["id"], Outcome.DONE, None)
+        cursor, felt = (await bridge.pull("homelab", None))["cursor"], (await bridge.pull("felt", None))["cursor"]
+        place.shift += 3 * month
+        store = place.open()
+        assert await forget_old(store, 4 * month) == 0
+        assert await forget_old(store, 2 * month) == 4 + 4
+        assert await forget_old(store, 2 * month) == 0
+        left = await store.read(lambda tx: tx.all("SELECT id FROM bridge_messages ORDER BY id"))
+        assert [row["id"] for row in left] == ["felt", "old1", "waits"]
+        await store.close()
+        assert (await bridge.send("homelab", "again", message_id="old1"))["reason"] == "duplicate"
+        await bridge.finish(ME, (await _take(bridge))["id"], Outcome.DONE, "there it is")
+        (told,) = (await bridge.pull("homelab", cursor))["updates"]
+        assert told["content"] == "there it is"
+        await bridge.send("felt", "more", message_id="more")
+        await bridge.finish(ME, (await _take(bridge, "felt"))["id"], Outcome.DONE, "more of it")
+        assert [update["message_id"] for update in (await bridge.pull("felt", felt))["updates"]] == ["more"]

@@ -14,6 +14,7 @@ from holdfast.errors import Busy, Conflict, StoreError
 from holdfast.store import Store, Tx, events
 from holdfast.store.backlog import Backlog
 from holdfast.store.calls import CallKey, forget_old, once
+from holdfast.store.verify import verify
 
 WAIT = 60.0
 """A limit for what must happen at all; no test measures time."""
@@ -154,6 +155,39 @@ def test_a_cursor_never_skips_an_event_while_eight_write_through_two_stores(plac
         assert await stores[0].read(events.head) == len(seen)
         for store in stores:
             await store.close()
+
+    asyncio.run(scenario())
+
+
+def test_old_events_go_from_the_front_and_the_newest_stays(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "TRIMMED_AT_ONCE", 10)
+    day = 24 * 3_600_000
+
+    async def tell(store: Store, number: int) -> None:
+        for _ in range(number):
+            await store.write(lambda tx: tx.emit("told", "it"))
+
+    async def trimmed(store: Store, keep_ms: int) -> int:
+        dropped = 0
+        while some := await store.write(lambda tx: events.trim(tx, keep_ms)):
+            dropped += some
+        return dropped
+
+    async def scenario() -> None:
+        store = place.open()
+        assert await trimmed(store, day) == 0
+        await tell(store, 25)
+        place.shift += 2 * day
+        await tell(store, 5)
+        assert (await trimmed(store, 3 * day), await trimmed(store, day)) == (0, 25)
+        left = await store.read(lambda tx: events.after(tx, 0))
+        assert [event.seq for event in left] == [26, 27, 28, 29, 30]
+        place.shift += 2 * day
+        assert await trimmed(store, day) == 4
+        await tell(store, 1)
+        assert [event.seq for event in await store.read(lambda tx: events.after(tx, 3))] == [30, 31]
+        assert (await verify(store)).ok
+        await store.close()
 
     asyncio.run(scenario())
 

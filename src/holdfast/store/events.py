@@ -6,12 +6,14 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from holdfast.store import Row, Store, Tx
 from holdfast.store.wakeups import Wakeups
 
 READ_AT_ONCE = 500
+TRIMMED_AT_ONCE = 1_000
 POLL_SECONDS = 15.0
 """How often a waiting reader looks by itself, should a wake-up get lost."""
 
@@ -45,6 +47,15 @@ def append(tx: Tx, pending: list[tuple[str, str, dict[str, Any]]]) -> None:
             subject=subject,
             data=to_json(data),
         )
+
+
+def trim(tx: Tx, keep_ms: int) -> int:
+    """Drop some of the oldest events, from the front, for a gap means that one was lost; how many. The newest stays."""
+    oldest = tx.all("SELECT seq, at FROM events ORDER BY seq LIMIT :limit", limit=TRIMMED_AT_ONCE)
+    old = list(takewhile(lambda row: row["at"] < tx.now() - keep_ms, oldest))
+    if not old:
+        return 0
+    return tx.run("DELETE FROM events WHERE seq <= :last", last=min(old[-1]["seq"], head(tx) - 1))
 
 
 def head(tx: Tx) -> int:

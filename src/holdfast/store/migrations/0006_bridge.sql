@@ -34,6 +34,7 @@ CREATE TABLE bridge_messages (
 -- for what has expired, and who has what.
 CREATE INDEX bridge_open ON bridge_messages (status, target, priority DESC, seq, expires_at, fingerprint, sender)
     WHERE status = 'pending' OR status = 'leased';
+CREATE INDEX bridge_dead ON bridge_messages (target) WHERE status = 'dead';
 
 CREATE TABLE bridge_updates (
     target TEXT NOT NULL,
