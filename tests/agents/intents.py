@@ -49,6 +49,11 @@ SEARCHED = (
     Intent("search the thoughts of an earlier session", "session"),
     Intent("export reasoning session", "session"),
     Intent("rename this session", "session"),
+    Intent("send a message to the homelab agent", "send_message"),
+    Intent("what did the homelab agent reply", "pull_updates"),
+    Intent("check for messages", "take_message"),
+    Intent("reply to the message", "finish_message"),
+    Intent("get the answer to my earlier question", "teams_session"),
 )
 """What is found by searching, in a project where every tool applies."""
 

@@ -87,6 +87,7 @@ def _send(bridge: Bridge) -> Tool:
             " waits in the queue. What comes of it: pull_updates. priority urgent or stop goes first. For an answer:"
             " teams_ask."
         ),
+        hint="send to the agent",
         params=SendParams,
         output={"queued": YES_NO, "id": TEXT, "target": TEXT, "reason": TEXT},
         handler=handle,
@@ -105,6 +106,7 @@ def _pull(bridge: Bridge) -> Tool:
             "What happened at the target: its agent's replies, restarts, task changes. since: the last cursor, or a"
             " time."
         ),
+        hint="what did the agent reply",
         params=PullParams,
         output={"updates": {"type": "array"}, "session_restart": {"type": "object"}, "cursor": TEXT},
         handler=handle,
@@ -143,6 +145,7 @@ def _take(bridge: Bridge) -> Tool:
             "Take the next message that is waiting for you in the queue (target: default your project's); end it with"
             " finish_message."
         ),
+        hint="check for messages",
         params=TakeParams,
         output={"target": TEXT, "id": TEXT, "priority": TEXT, "from": TEXT, "text": TEXT, "waiting": NUMBER},
         handler=handle,
@@ -158,6 +161,7 @@ def _finish(bridge: Bridge) -> Tool:
         name="finish_message",
         title="[Bridge] End a message",
         description="Mark the message you took done or failed, with a reply to its sender, or put it back for later.",
+        hint="reply to the message",
         params=FinishParams,
         output={"id": TEXT, "status": TEXT, "waiting": NUMBER},
         handler=handle,

@@ -213,6 +213,7 @@ def _session(teams: Teams) -> Tool:
             " history, compact, fork, archive, restore or reset the one with a team (fromTeam, threadId). Thought"
             " sessions: session."
         ),
+        hint="get the answer to my question",
         params=SessionParams,
         output={**OUTPUT, "conversations": {"type": "array"}, "conversation": {"type": "object"}},
         handler=handle,

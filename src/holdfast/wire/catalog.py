@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 import mcp_types as types
@@ -76,12 +77,17 @@ def _wire_tool(tool: Tool) -> types.Tool:
         output_schema=output_schema(tool.output),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.read_only,
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
+            destructive_hint=None if tool.read_only else tool.destructive,  # what only reads is neither nor
+            idempotent_hint=None if tool.read_only else tool.idempotent,
             open_world_hint=False,
         ),
-        _meta={"anthropic/alwaysLoad": True} if tool.always_load else None,
+        _meta=_meta(tool) or None,
     )
+
+
+def _meta(tool: Tool) -> dict[str, Any]:
+    loaded = {"anthropic/alwaysLoad": True} if tool.always_load else {}
+    return loaded | ({"anthropic/searchHint": tool.hint} if tool.hint else {})
 
 
 def _pattern(template: str) -> re.Pattern[str]:

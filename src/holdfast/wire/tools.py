@@ -59,6 +59,8 @@ class Tool:
     destructive: bool = False
     idempotent: bool = False
     always_load: bool = False
+    hint: str = ""
+    """Words agents use for it: Claude Code's tool search counts them double, and the model never reads them."""
     root_argument: str | None = None
     """The parameter that names a root, if the tool has one."""
     meets: bool = True
