@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tests.bot_api import OWNER, TOKEN, BotApi, Kind, bot_api
 from tests.contract.conftest import Place
 
-from holdfast.bridge import queries
+from holdfast.bridge import update_queries
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
 from holdfast.bridge.chat.permissions import PermissionDesk
@@ -94,7 +94,7 @@ class World:
 
         def write(tx: Tx) -> None:
             for content in contents:
-                queries.add_update(tx, target, kind, content, None, {})
+                update_queries.add(tx, target, kind, content, None, {})
 
         await self.store.write(write)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.bridge_chat_world import World, came, world
 from tests.contract.conftest import Place
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import LEASE_MS, MAX_PENDING, Outcome, Priority, Task
 from holdfast.store import Tx
@@ -30,15 +30,15 @@ async def said(one: World, text: str, **more: Any) -> str:
 
 async def saved_task(one: World, target: str = "homelab") -> None:
     def write(tx: Tx) -> None:
-        queries.seen(tx, target, "abc-123", "hook")
-        queries.save_task(tx, Task(target, "abc-123", "Fix DNS", None, "2", (), 0, None))
-        queries.seen(tx, target, "def-456", "hook")
+        agent_queries.seen(tx, target, "abc-123", "hook")
+        agent_queries.save_task(tx, Task(target, "abc-123", "Fix DNS", None, "2", (), 0, None))
+        agent_queries.seen(tx, target, "def-456", "hook")
 
     await one.store.write(write)
 
 
 async def decision(one: World, target: str = "homelab") -> str | None:
-    found = await one.store.read(lambda tx: queries.task(tx, target))
+    found = await one.store.read(lambda tx: agent_queries.task(tx, target))
     return found.decision if found else None
 
 

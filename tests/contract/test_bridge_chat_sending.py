@@ -11,7 +11,7 @@ from tests.bot_api import TOKEN, Fault, Kind
 from tests.contract.bridge_chat_world import SECRET, World, came, eventually, receiver, target, world
 from tests.contract.conftest import Place
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries
 from holdfast.bridge.chat import Address, Button, Limit
 from holdfast.bridge.chat.pace import Pace
 from holdfast.bridge.chat.sender import Sender
@@ -233,9 +233,9 @@ async def test_a_restart_is_shown_with_the_task_and_asks_whether_to_resume(place
     async with world(place) as one:
 
         def restart(tx: Tx) -> None:
-            queries.seen(tx, "homelab", "abc-123", "hook")
-            queries.save_task(tx, Task("homelab", "abc-123", "Fix DNS", None, "2", (), 0, None))
-            queries.seen(tx, "homelab", "def-456", "hook")
+            agent_queries.seen(tx, "homelab", "abc-123", "hook")
+            agent_queries.save_task(tx, Task("homelab", "abc-123", "Fix DNS", None, "2", (), 0, None))
+            agent_queries.seen(tx, "homelab", "def-456", "hook")
 
         await one.store.write(restart)
         await one.sender.drain()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.dispatch import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher
 from holdfast.bridge.letters import Letter, Letters, named
 from holdfast.bridge.model import MAX_ATTEMPTS, Priority, Status, Task
@@ -365,7 +365,7 @@ async def test_a_conversation_begun_afresh_is_a_restart_and_its_agent_is_told_of
         await world.send("a", "begin", "m1")
         await world.over("m1")
         task = Task("a", None, "Fix nexus.mg DNS record", "m1", "2", (), 0, None)
-        await world.store.write(lambda tx: queries.save_task(tx, task))
+        await world.store.write(lambda tx: agent_queries.save_task(tx, task))
         old = (await world.bridge.status())["targets"]["a"]["session_id"]
         await world.send("a", "go on", "m2")
         await world.over("m2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority, Task
 from holdfast.bridge.wording import delivered, resumption
 from holdfast.store import Tx
@@ -167,7 +167,7 @@ def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) 
     now = present(tx, target)
     # A call that comes twice is answered twice alike, so it is the store that knows, not the first call.
     took_over = now is not None and now.session_id == session and source in ("startup", "clear")
-    task = queries.task(tx, target)
+    task = agent_queries.task(tx, target)
     if now is not None and now.previous is not None and task is not None and (restarted or took_over):
         told.append(resuming(task, now.previous))
     if source == "compact":

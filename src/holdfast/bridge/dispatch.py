@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.wording import beginning, delivered, resumption
@@ -196,7 +196,7 @@ class Dispatcher:
             if not self._end(tx, message, *_outcome(seen.ask)):
                 return False
             if alone and seen.conversation is not None:
-                queries.seen(tx, message.target, seen.conversation.session_id, WAY)
+                agent_queries.seen(tx, message.target, seen.conversation.session_id, WAY)
             return True
 
         if not await self._store.write(write):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import claude_settings
-from holdfast.bridge import delivery, queries
+from holdfast.bridge import agent_queries, delivery, queries
 from holdfast.bridge.model import Message, Priority
 from holdfast.bridge.receipt import reached
 from holdfast.bridge.service import Targets
@@ -125,13 +125,13 @@ class BridgeHooks:
     async def _session_start(self, visit: Visit, payload: Payload) -> Answer | None:
         """Another session than the last one took its place, unless that one is still there."""
         source = _text(payload, "source")[:40]
-        known = await self._store.read(lambda tx: queries.incarnation(tx, visit.target))
+        known = await self._store.read(lambda tx: agent_queries.incarnation(tx, visit.target))
         visit.beside = known if known is not None and known != visit.session and self._alive(known) else None
 
         def write(tx: Tx) -> str | None:
             tx.lock(f"bridge:{visit.target}")
-            living = visit.beside is not None and queries.incarnation(tx, visit.target) == visit.beside
-            found = queries.seen(tx, visit.target, visit.session, f"hook:{source}", known_is_alive=living)
+            living = visit.beside is not None and agent_queries.incarnation(tx, visit.target) == visit.beside
+            found = agent_queries.seen(tx, visit.target, visit.session, f"hook:{source}", known_is_alive=living)
             return delivery.opening(tx, visit.target, visit.session, source, restarted=found is not None)
 
         text = await self._store.write(write)
@@ -153,9 +153,9 @@ class BridgeHooks:
         def write(tx: Tx) -> tuple[list[str], Message | None]:
             tx.lock(f"bridge:{visit.target}")
             told: list[str] = []
-            if queries.incarnation(tx, visit.target) in (None, visit.session, gone):
-                found = queries.seen(tx, visit.target, visit.session, "hook:prompt")
-                task = queries.task(tx, visit.target) if found else None
+            if agent_queries.incarnation(tx, visit.target) in (None, visit.session, gone):
+                found = agent_queries.seen(tx, visit.target, visit.session, "hook:prompt")
+                task = agent_queries.task(tx, visit.target) if found else None
                 told += [delivery.resuming(task, found.old)] if found and task else []
             mine = delivery.held(tx, visit.target, visit.session)
             if not reported:

@@ -1,13 +1,12 @@
-"""The bridge's SQL: queue, updates, incarnations and tasks, each query a function of a transaction."""
+"""The queue's SQL: each query a function of a transaction."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from holdfast.bridge import update_queries
 from holdfast.bridge.model import (
     KEPT_FOR_STOP,
     MAX_ATTEMPTS,
@@ -17,16 +16,11 @@ from holdfast.bridge.model import (
     Outcome,
     Priority,
     Refusal,
-    Restart,
     Status,
-    Task,
-    Update,
     UpdateKind,
     fingerprint,
-    restart,
 )
 from holdfast.store import Row, Tx
-from holdfast.store.events import to_json
 
 MESSAGE = (
     "row_id, id, target, seq, text, sender, priority, reply_to, status, attempts, lease_by, lease_until, way, outcome,"
@@ -169,7 +163,7 @@ def finish(tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> Sta
     status = Status.DONE if outcome is Outcome.DONE else Status.FAILED
     _end(tx, message, status, outcome.value, reply)
     content = reply or ("Done." if outcome is Outcome.DONE else "It could not be done.")
-    add_update(tx, message.target, UpdateKind.REPLY, content, message.id, {"outcome": outcome.value})
+    update_queries.add(tx, message.target, UpdateKind.REPLY, content, message.id, {"outcome": outcome.value})
     return status
 
 
@@ -178,7 +172,7 @@ def give_back(tx: Tx, message: Message) -> Status:
     if message.attempts >= MAX_ATTEMPTS:
         _end(tx, message, Status.DEAD, None, None)
         content = f"Handed out {message.attempts} times without an end: {message.text[:200]}"
-        add_update(tx, message.target, UpdateKind.DEAD_LETTER, content, message.id, {})
+        update_queries.add(tx, message.target, UpdateKind.DEAD_LETTER, content, message.id, {})
         return Status.DEAD
     tx.run(
         "UPDATE bridge_messages SET status = 'pending', lease_by = NULL, lease_until = NULL, way = NULL"
@@ -210,7 +204,7 @@ def expire(tx: Tx, message: Message) -> None:
     """A message that nobody took in time."""
     _end(tx, message, Status.EXPIRED, None, None)
     content = f"Nobody took it in time: {message.text[:200]}"
-    add_update(tx, message.target, UpdateKind.EXPIRED, content, message.id, {})
+    update_queries.add(tx, message.target, UpdateKind.EXPIRED, content, message.id, {})
 
 
 def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
@@ -279,157 +273,6 @@ def count(tx: Tx, target: str, status: Status) -> int:
         f"SELECT count(*) AS n FROM bridge_messages WHERE target = :target AND status = '{status.value}'", target=target
     )
     return int(row["n"]) if row else 0
-
-
-def forget(tx: Tx, target: str) -> int:
-    """Remove a target's queue and all that happened there; how many messages there were."""
-    tx.lock(f"bridge:{target}")
-    removed = tx.run("DELETE FROM bridge_messages WHERE target = :target", target=target)
-    # How far a chat was told goes as well: the numbers of what happens next begin anew.
-    for table in ("bridge_updates", "bridge_tasks", "bridge_chats", "bridge_targets", "bridge_incarnations"):
-        tx.run(f"DELETE FROM {table} WHERE target = :target", target=target)
-    tx.emit("bridge.forgotten", target, {"messages": removed})
-    return removed
-
-
-# -- updates ----------------------------------------------------------------------------------------------------------
-
-
-def add_update(
-    tx: Tx,
-    target: str,
-    kind: UpdateKind,
-    content: str,
-    message_id: str | None,
-    data: dict[str, Any],
-    *,
-    chat_only: bool = False,
-) -> None:
-    """Tell whoever follows a target what happened there, in the order of commits."""
-    tx.lock(f"bridge:{target}")
-    tx.run(
-        "INSERT INTO bridge_updates (target, seq, kind, message_id, content, data, chat_only, created_at)"
-        " VALUES (:target, (SELECT coalesce(max(seq), 0) + 1 FROM bridge_updates WHERE target = :target), :kind,"
-        " :message, :content, :data, :chat_only, :now)",
-        target=target,
-        kind=kind.value,
-        message=message_id,
-        content=content,
-        data=to_json(data),
-        chat_only=chat_only,
-        now=tx.now(),
-    )
-    tx.emit("bridge.update", target, {"kind": kind.value})
-
-
-def updates(
-    tx: Tx, target: str, *, after: int, since: int | None = None, limit: int, chat: bool = False
-) -> list[Update]:
-    """Updates after a number or since a time, oldest first."""
-    rows = tx.all(
-        "SELECT seq, target, kind, message_id, content, data, chat_only, created_at FROM bridge_updates"
-        " WHERE target = :target AND seq > :after AND created_at >= :since"
-        + ("" if chat else " AND chat_only = 0")
-        + " ORDER BY seq LIMIT :limit",
-        target=target,
-        after=after,
-        since=since or 0,
-        limit=limit,
-    )
-    return [Update(**{**row, "data": json.loads(row["data"]), "chat_only": bool(row["chat_only"])}) for row in rows]
-
-
-# -- incarnations and tasks -------------------------------------------------------------------------------------------
-
-
-def incarnation(tx: Tx, target: str) -> str | None:
-    """The session that was last seen at work for a target."""
-    row = tx.one(
-        "SELECT i.session_id FROM bridge_targets t JOIN bridge_incarnations i ON i.row_id = t.incarnation"
-        " WHERE t.target = :target",
-        target=target,
-    )
-    return None if row is None else str(row["session_id"])
-
-
-def last_seen(tx: Tx, target: str) -> int | None:
-    """When an agent of the target was last heard of."""
-    row = tx.one("SELECT last_seen_at FROM bridge_targets WHERE target = :target", target=target)
-    return None if row is None else row["last_seen_at"]
-
-
-def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: bool = False) -> Restart | None:
-    """An agent of the target was heard of. On a restart, what the dead one had leased comes back."""
-    _begin(tx, target)
-    known = incarnation(tx, target)
-    found = restart(target, known, session_id, known_is_alive=known_is_alive)
-    if known is None or found is not None:
-        made = tx.one(
-            "INSERT INTO bridge_incarnations (target, session_id, previous, source, started_at)"
-            " VALUES (:target, :session, :previous, :source, :now) RETURNING row_id",
-            target=target,
-            session=session_id,
-            previous=known,
-            source=source,
-            now=tx.now(),
-        )
-        tx.run(
-            "UPDATE bridge_targets SET incarnation = :row WHERE target = :target",
-            row=made["row_id"] if made else None,
-            target=target,
-        )
-    tx.run("UPDATE bridge_targets SET last_seen_at = :now WHERE target = :target", now=tx.now(), target=target)
-    if found is not None:
-        for message in leased(tx, target, by=f"session:{found.old}"):
-            give_back(tx, message)
-        data = {"old": found.old, "new": found.new}
-        add_update(tx, target, UpdateKind.SESSION_RESTART, found.content, None, data)
-    return found
-
-
-def task(tx: Tx, target: str) -> Task | None:
-    """What the target's agent is, or was, working on."""
-    row = tx.one(
-        "SELECT target, session_id, current_task, current_task_id, last_completed_step, pending_messages, updated_at,"
-        " decision FROM bridge_tasks WHERE target = :target",
-        target=target,
-    )
-    return None if row is None else Task(**{**row, "pending_messages": tuple(json.loads(row["pending_messages"]))})
-
-
-def save_task(tx: Tx, saved: Task) -> bool:
-    """Keep what the agent is working on; False where nothing of it changed."""
-    before = task(tx, saved.target)
-    same = before is not None and (
-        (before.current_task, before.current_task_id, before.last_completed_step, before.pending_messages)
-        == (saved.current_task, saved.current_task_id, saved.last_completed_step, saved.pending_messages)
-    )
-    tx.run(
-        "INSERT INTO bridge_tasks (target, session_id, current_task, current_task_id, last_completed_step,"
-        " pending_messages, updated_at) VALUES (:target, :session, :task, :task_id, :step, :pending, :now)"
-        " ON CONFLICT (target) DO UPDATE SET session_id = excluded.session_id, current_task = excluded.current_task,"
-        " current_task_id = excluded.current_task_id, last_completed_step = excluded.last_completed_step,"
-        " pending_messages = excluded.pending_messages, updated_at = excluded.updated_at, decision = NULL",
-        target=saved.target,
-        session=saved.session_id,
-        task=saved.current_task,
-        task_id=saved.current_task_id,
-        step=saved.last_completed_step,
-        pending=to_json(saved.pending_messages),
-        now=tx.now(),
-    )
-    if same:
-        return False
-    step = f" (step {saved.last_completed_step})" if saved.last_completed_step else ""
-    data = {"current_task": saved.current_task, "last_completed_step": saved.last_completed_step}
-    add_update(tx, saved.target, UpdateKind.TASK, f"{saved.current_task}{step}", saved.current_task_id, data)
-    return True
-
-
-def _begin(tx: Tx, target: str) -> None:
-    """The target's row is there, and this transaction alone changes what belongs to it."""
-    tx.lock(f"bridge:{target}")
-    tx.run("INSERT INTO bridge_targets (target) VALUES (:target) ON CONFLICT (target) DO NOTHING", target=target)
 
 
 def _end(tx: Tx, message: Message, status: Status, outcome: str | None, reply: str | None) -> None:

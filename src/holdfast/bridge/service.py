@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries, queries, update_queries, upkeep
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
@@ -105,7 +105,7 @@ class Bridge:
                 return {"queued": False, "reason": made.value}
             if self._has_chat(target) and source != "telegram":
                 shown = f"{sender}: {text}"
-                queries.add_update(tx, target, UpdateKind.MESSAGE, shown, made, {}, chat_only=True)
+                update_queries.add(tx, target, UpdateKind.MESSAGE, shown, made, {}, chat_only=True)
             return {"queued": True, "id": made, "target": target}
 
         return await self._store.write(once(key, write))
@@ -116,7 +116,7 @@ class Bridge:
         after, at = _since(since)
 
         def read(tx: Tx) -> list[Update]:
-            return queries.updates(tx, target, after=after, since=at, limit=limit)
+            return update_queries.told(tx, target, after=after, since=at, limit=limit)
 
         found = await self._store.read(read)
         restarts = [update for update in found if update.kind == UpdateKind.SESSION_RESTART]
@@ -141,7 +141,7 @@ class Bridge:
 
         def read(tx: Tx) -> Glance:
             following = next(iter(queries.pending(tx, target, 1)), None)
-            return Glance(queries.task(tx, target), following, queries.waiting_by_sender(tx, target))
+            return Glance(agent_queries.task(tx, target), following, queries.waiting_by_sender(tx, target))
 
         return await self._store.read(read)
 
@@ -229,7 +229,7 @@ class Bridge:
             updated_at=0,
             decision=None,
         )
-        changed = await self._store.write(lambda tx: queries.save_task(tx, saved))
+        changed = await self._store.write(lambda tx: agent_queries.save_task(tx, saved))
         return {"target": name, "saved": True, "changed": changed}
 
     # -- who is at work -----------------------------------------------------------------------------------------------
@@ -240,15 +240,15 @@ class Bridge:
         """An agent of the target was heard of; the restart that is, and the task it may resume."""
 
         def write(tx: Tx) -> tuple[Restart | None, Task | None]:
-            found = queries.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
-            return found, queries.task(tx, target) if found else None
+            found = agent_queries.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
+            return found, agent_queries.task(tx, target) if found else None
 
         return await self._store.write(write)
 
     async def forget(self, root: Root) -> int:
         """Remove the queue of a project's target; how many messages there were."""
         target = self.at(root)
-        return 0 if target is None else await self._store.write(lambda tx: queries.forget(tx, target))
+        return 0 if target is None else await self._store.write(lambda tx: upkeep.forget(tx, target))
 
     async def sweep(self) -> None:
         """Messages that nobody took in time end."""
@@ -311,12 +311,12 @@ def update_view(update: Update) -> dict[str, Any]:
 
 def _target_view(tx: Tx, name: str) -> dict[str, Any]:
     working = queries.leased(tx, name)
-    task, seen_at = queries.task(tx, name), queries.last_seen(tx, name)
+    task, seen_at = agent_queries.task(tx, name), agent_queries.last_seen(tx, name)
     view = {
         "pending": queries.waiting(tx, name),
         "in_progress": len(working),
         "current_task": task.current_task if task else (working[0].text[:200] if working else None),
-        "session_id": queries.incarnation(tx, name),
+        "session_id": agent_queries.incarnation(tx, name),
         "last_seen": None if seen_at is None else iso(seen_at),
         "dead_letters": queries.count(tx, name, Status.DEAD) or None,
     }

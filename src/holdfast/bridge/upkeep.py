@@ -1,4 +1,5 @@
-"""What was done long ago is dropped, a part at a time. Whatever waits stays, and whatever ended undone."""
+"""What is dropped: what was done long ago, a part at a time, and all of a target whose project is forgotten."""
+# ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ AT_ONCE = 500
 async def forget_old(store: Store, keep_ms: int) -> int:
     """Drop messages that were done, and what was told of a target, so long ago; how many rows there were.
 
-    The newest of both stays, so that numbers go on and no cursor points behind what comes next.
+    Whatever waits stays, and whatever ended undone; and the newest of both, so that numbers go on and no cursor points
+    behind what comes next.
     """
     dropped = 0
     while rows := await store.read(lambda tx: _done(tx, tx.now() - keep_ms)):
@@ -55,3 +57,14 @@ def _drop_updates(tx: Tx, target: str, last: int) -> int:
         last=last,
         limit=AT_ONCE,
     )
+
+
+def forget(tx: Tx, target: str) -> int:
+    """Remove a target's queue and all that happened there; how many messages there were."""
+    tx.lock(f"bridge:{target}")
+    removed = tx.run("DELETE FROM bridge_messages WHERE target = :target", target=target)
+    # How far a chat was told goes as well: the numbers of what happens next begin anew.
+    for table in ("bridge_updates", "bridge_tasks", "bridge_chats", "bridge_targets", "bridge_incarnations"):
+        tx.run(f"DELETE FROM {table} WHERE target = :target", target=target)
+    tx.emit("bridge.forgotten", target, {"messages": removed})
+    return removed

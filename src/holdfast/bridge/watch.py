@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries
 from holdfast.bridge.delivery import present
 from holdfast.bridge.model import Task
 from holdfast.bridge.service import Bridge, Targets
@@ -90,10 +90,10 @@ class Watch:
         )
 
         def write(tx: Tx) -> None:
-            known = queries.task(tx, name)
+            known = agent_queries.task(tx, name)
             # The agent may have told more since, by save_task: an old file is no news, nor is one told before.
             if known is None or (known.updated_at <= written_at and not _same(known, saved)):
-                queries.save_task(tx, saved)
+                agent_queries.save_task(tx, saved)
 
         await self._store.write(write)
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import queries
+from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status
@@ -118,7 +118,11 @@ def refused(reason: Refusal) -> str:
 
 
 def _status(tx: Tx, target: str) -> str:
-    task, session, seen = queries.task(tx, target), queries.incarnation(tx, target), queries.last_seen(tx, target)
+    task, session, seen = (
+        agent_queries.task(tx, target),
+        agent_queries.incarnation(tx, target),
+        agent_queries.last_seen(tx, target),
+    )
     working = queries.leased(tx, target)
     lines = [f"**{target}**"]
     if task is not None:
@@ -158,7 +162,7 @@ def _stop(tx: Tx, order: Order) -> str:
 
 def _decide(tx: Tx, order: Order, decision: str) -> str:
     asked = order.command.argument
-    if order.command.pressed and asked != question(queries.incarnation(tx, order.target) or ""):
+    if order.command.pressed and asked != question(agent_queries.incarnation(tx, order.target) or ""):
         return "That question is from an earlier restart; /status shows what is going on now."
     task = chat_queries.decide(tx, order.target, decision)
     if task is None:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import queries
+from holdfast.bridge import queries, update_queries
 from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of, target_of
@@ -124,7 +124,7 @@ class Intake:
         else:
             said = self._queue(tx, order, one)
         if said is not None:
-            queries.add_update(tx, target, UpdateKind.MESSAGE, said, order.message_id, {}, chat_only=True)
+            update_queries.add(tx, target, UpdateKind.MESSAGE, said, order.message_id, {}, chat_only=True)
         return (one.press, said or "") if one.press is not None else None
 
     def _queue(self, tx: Tx, order: Order, one: Arrival) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Protocol
 
-from holdfast.bridge import queries
+from holdfast.bridge import update_queries
 from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.commands import Command, permission_buttons
@@ -63,7 +63,7 @@ class PermissionDesk:
 
         def write(tx: Tx) -> None:
             if chat_queries.receive(tx, ONCE, request_id, 0):
-                queries.add_update(
+                update_queries.add(
                     tx,
                     request["team"],
                     UpdateKind.MESSAGE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.bridge import queries as bridge
+from holdfast.bridge import agent_queries, update_queries
 from holdfast.bridge.model import Task, Update
 from holdfast.store import Tx
 
@@ -111,7 +111,7 @@ def decide(tx: Tx, target: str, decision: str) -> Task | None:
     if not changed:
         return None
     tx.emit("bridge.decided", target, {"decision": decision})
-    return bridge.task(tx, target)
+    return agent_queries.task(tx, target)
 
 
 # -- what goes out ----------------------------------------------------------------------------------------------------
@@ -158,8 +158,8 @@ def progress(tx: Tx, transport: str, target: str) -> Progress:
 def unsent(tx: Tx, transport: str, target: str) -> Unsent | None:
     """The next update that a transport has not sent."""
     so_far = progress(tx, transport, target)
-    found = bridge.updates(tx, target, after=so_far.sent_seq, limit=1, chat=True)
-    return Unsent(found[0], bridge.task(tx, target), so_far) if found else None
+    found = update_queries.told(tx, target, after=so_far.sent_seq, limit=1, chat=True)
+    return Unsent(found[0], agent_queries.task(tx, target), so_far) if found else None
 
 
 def sending(tx: Tx, transport: str, target: str, seq: int) -> None:

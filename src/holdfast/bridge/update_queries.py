@@ -1,0 +1,53 @@
+"""What happened at a target, as whoever follows it is told: each query a function of a transaction."""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from holdfast.bridge.model import Update, UpdateKind
+from holdfast.store import Tx
+from holdfast.store.events import to_json
+
+
+def add(
+    tx: Tx,
+    target: str,
+    kind: UpdateKind,
+    content: str,
+    message_id: str | None,
+    data: dict[str, Any],
+    *,
+    chat_only: bool = False,
+) -> None:
+    """Tell whoever follows a target what happened there, in the order of commits."""
+    tx.lock(f"bridge:{target}")
+    tx.run(
+        "INSERT INTO bridge_updates (target, seq, kind, message_id, content, data, chat_only, created_at)"
+        " VALUES (:target, (SELECT coalesce(max(seq), 0) + 1 FROM bridge_updates WHERE target = :target), :kind,"
+        " :message, :content, :data, :chat_only, :now)",
+        target=target,
+        kind=kind.value,
+        message=message_id,
+        content=content,
+        data=to_json(data),
+        chat_only=chat_only,
+        now=tx.now(),
+    )
+    tx.emit("bridge.update", target, {"kind": kind.value})
+
+
+def told(tx: Tx, target: str, *, after: int, since: int | None = None, limit: int, chat: bool = False) -> list[Update]:
+    """Updates after a number or since a time, oldest first."""
+    rows = tx.all(
+        "SELECT seq, target, kind, message_id, content, data, chat_only, created_at FROM bridge_updates"
+        " WHERE target = :target AND seq > :after AND created_at >= :since"
+        + ("" if chat else " AND chat_only = 0")
+        + " ORDER BY seq LIMIT :limit",
+        target=target,
+        after=after,
+        since=since or 0,
+        limit=limit,
+    )
+    return [Update(**{**row, "data": json.loads(row["data"]), "chat_only": bool(row["chat_only"])}) for row in rows]
