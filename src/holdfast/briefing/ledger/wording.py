@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo
 from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Item, Occasion, Rank
@@ -152,7 +152,8 @@ def _next(ledger: Ledger) -> list[Item]:
 
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     found: list[Item] = []
-    modified = [_shown(file.path, project, ledger.cwd) for file in reversed(ledger.modified)]
+    places = _prefixes(project, ledger.cwd)
+    modified = [_relative(file.path, places) for file in reversed(ledger.modified)]
     if modified:
         found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
     raised = [error.name for error in reversed(ledger.errors) if error.raised]
@@ -171,7 +172,7 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
             )
         )
     changed = {file.path for file in ledger.modified}
-    read = [_shown(file.path, project, ledger.cwd) for file in reversed(ledger.read) if file.path not in changed]
+    read = [_relative(file.path, places) for file in reversed(ledger.read) if file.path not in changed]
     if read:
         found.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
     if named:
@@ -219,37 +220,43 @@ def _list_item(kind: str, rank: int, what: str, texts: Sequence[str]) -> Item:
 
 def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
     """One line of files: the latest in full, older ones by folder, the rest as a number."""
-    whole = _within(paths, FILES_SPACE)
+    whole = _within(map(_path, paths), FILES_SPACE)
     text = f"{what} ({len(paths)}): {', '.join(whole)}"
     space, untold = FOLDERS_SPACE, 0
     for folder, names in _by_folder(paths[len(whole) :]).items():
-        told = f"; in {folder}/: {_counted(_within(names, FOLDER_SPACE), len(names), ', ')}"
-        space -= _size(told)
-        if space < 0:
-            untold += len(names)
-        else:
+        if space >= 0:
+            told = f"; in {_path(folder)}/: {_counted(_within(map(_path, names), FOLDER_SPACE), len(names), ', ')}"
+            space -= _size(told)
+        if space >= 0:
             text += told
+        else:
+            untold += len(names)
     text += f"; and {untold} more" if untold else ""
-    few = _within(paths, SHORT_FILES_SPACE)
+    few = _within(map(_path, paths), SHORT_FILES_SPACE)
     return Item(kind, rank, text, shorter=f"{what} ({len(paths)}): {_counted(few, len(paths), ', ')}")
 
 
 def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
     folders: dict[str, list[str]] = {}
     for path in paths:
-        at = PurePosixPath(path)
-        folders.setdefault(str(at.parent), []).append(at.name)
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder or ".", []).append(name)
     return folders
 
 
-def _shown(path: str, project: Path | None, cwd: str | None) -> str:
-    """A path as short as it is still found: relative to the project, on one line and without markup."""
-    return _name(_relative(path, project, cwd), 300).replace(", ", ",")
+def _path(path: str) -> str:
+    """A path, or a part of one, in a list: on one line, without markup and without what separates paths."""
+    return _name(path, 300).replace(", ", ",")
 
 
-def _relative(path: str, project: Path | None, cwd: str | None) -> str:
-    for base in filter(None, (str(project) if project else None, cwd)):
-        prefix = base.rstrip(os.sep) + os.sep
+def _prefixes(project: Path | None, cwd: str | None) -> list[str]:
+    """What need not be said of a path."""
+    return [str(base).rstrip(os.sep) + os.sep for base in (project, cwd) if base]
+
+
+def _relative(path: str, prefixes: Iterable[str]) -> str:
+    """A path as short as it is still found."""
+    for prefix in prefixes:
         if path.startswith(prefix):
             return path.removeprefix(prefix)
     return path
@@ -269,7 +276,7 @@ def _call(call: Call, project: Path | None, cwd: str | None) -> str:
         return tool
     if call.tool == "Bash":
         return f"{tool} {quoted(call.about, COMMAND)}"
-    path = _relative(call.about, project, cwd)
+    path = _relative(call.about, _prefixes(project, cwd))
     # What a file is called says more than where it begins.
     return f"{tool} {quoted(path if len(path) <= COMMAND else f'…{path[1 - COMMAND :]}', COMMAND)}"
 
@@ -282,7 +289,7 @@ def _not_begun(todo: Todo) -> bool:
     return todo.status != "in_progress"
 
 
-def _within(texts: Sequence[str], space: int, separator: str = ", ") -> list[str]:
+def _within(texts: Iterable[str], space: int, separator: str = ", ") -> list[str]:
     """As many of the first texts as fit a space in bytes."""
     chosen: list[str] = []
     for text in texts:
