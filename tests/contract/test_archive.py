@@ -17,6 +17,7 @@ from tests.postgres import fresh_database
 
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.tables import TABLES
+from holdfast.briefing import incarnations
 from holdfast.errors import Conflict
 from holdfast.project import RootSource, locate
 from holdfast.reasoning.checks import chain_check
@@ -137,6 +138,21 @@ def test_a_conversation_that_no_hook_told_of_has_a_ledger_there(place: Place, th
         assert "Fix the till" in before["ledgers"][0]["content"]
         await theirs.adopt(tmp_path / "a.handoff")
         assert await theirs.everything() == before
+
+    play(place, there, scenario)
+
+
+def test_a_project_that_was_forgotten_is_known_again_once_it_is_adopted(
+    place: Place, there: Place, tmp_path: Path
+) -> None:
+    async def scenario(ours: Machine, theirs: Machine) -> None:
+        ours.say(line("u1", "Fix the till", cwd=str(ours.project)))
+        await ours.handoff(tmp_path / "a.handoff")
+        root = locate(str(theirs.project), RootSource.DIRECTORY)
+        await theirs.world.store.write(lambda tx: incarnations.forget(tx, root))
+        await theirs.adopt(tmp_path / "a.handoff")
+        (ledger,) = (await theirs.everything())["ledgers"]
+        assert "Fix the till" in ledger["content"]
 
     play(place, there, scenario)
 

@@ -321,3 +321,16 @@ async def test_a_forgotten_project_has_nothing_left_to_tell(place: Place) -> Non
         assert await one.briefings.forget(one.root) == 1
         for table in ("agent_sessions", "ledgers", "recoveries", "transcript_lines"):
             assert await rows_in(one, table) == []
+        assert await one.agent().starts() == "", "its transcripts are still there, and are not read again"
+        assert await one.agent().starts("compact") == ""
+
+
+async def test_after_a_project_was_forgotten_only_what_came_later_is_told(place: Place) -> None:
+    async with world(place) as one:
+        old = await worked(one)
+        await one.briefings.forget(one.root)
+        one.past(1_000)
+        old.asked("Now paint the gate.")
+        await old.hook("SessionEnd", reason="other")
+        told = await one.agent().starts()
+        assert "paint the gate" in told and "Mend the fence" not in told and "north.txt" not in told

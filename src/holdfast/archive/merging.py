@@ -22,6 +22,7 @@ from shlex import quote
 from holdfast.archive.checking import by, commands_of, protocol_of
 from holdfast.archive.place import ProjectPlace
 from holdfast.archive.tables import Rows
+from holdfast.briefing.ledger import forgotten
 from holdfast.protocol.model import run_id
 from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning import projects
@@ -58,6 +59,7 @@ def merge_rows(tx: Tx, rows: Rows, here: Here) -> Taken:
     place = here.place
     taken = Taken()
     projects.know(tx, place.root)
+    forgotten.lift(tx, place.root)  # whoever adopts a project wants to be told of it
     _reasoning(tx, rows, place, taken)
     _protocol(tx, rows, here, taken)
     _teams(tx, rows, place, taken)

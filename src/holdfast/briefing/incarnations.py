@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from holdfast.briefing.ledger import forgotten
 from holdfast.project import Root
 from holdfast.store import Row, Tx
 
@@ -170,6 +171,7 @@ def forget(tx: Tx, root: Root) -> int:
     tx.run(f"DELETE FROM agent_sessions WHERE {where}", **given)
     tx.run(f"DELETE FROM ledgers WHERE {where}", **given)
     tx.run("DELETE FROM recoveries WHERE root = :root", root=root.uri)
+    forgotten.note(tx, root)
     tx.emit("briefing.forgotten", "project", {"sessions": len(sessions)})
     return len(sessions)
 

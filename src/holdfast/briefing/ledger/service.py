@@ -7,7 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.briefing.ledger import queries
+from holdfast.briefing.ledger import forgotten, queries
+from holdfast.briefing.ledger.entries import Entry, timestamp
 from holdfast.briefing.ledger.folding import fold
 from holdfast.briefing.ledger.model import Ledger, is_session_id
 from holdfast.briefing.ledger.queries import Kept, Place
@@ -33,8 +34,9 @@ class Ledgers:
         """The ledger with all that its transcript tells by now; None where nothing is known and there is no file."""
         if not is_session_id(session_id):
             return None
-        before = await self._store.read(lambda tx: queries.find(tx, session_id))
-        caught_up = await asyncio.to_thread(_caught_up, session_id, transcript, before)
+        read = self._store.read
+        before, since = await read(lambda tx: (queries.find(tx, session_id), forgotten.until(tx, root)))
+        caught_up = await asyncio.to_thread(_caught_up, session_id, transcript, before, since)
         if caught_up is None:
             return None if before is None else before.ledger
         if before is not None and not caught_up.changed:
@@ -55,7 +57,8 @@ class Ledgers:
 
     async def discover(self, folder: Path, root: Root, limit: int = 5) -> list[str]:
         """The newest sessions of a project in a folder of transcripts that no hook told of, brought up to date."""
-        newest = await asyncio.to_thread(_newest, folder, limit * LOOKED_AT)
+        since = await self._store.read(lambda tx: forgotten.until(tx, root))
+        newest = await asyncio.to_thread(_newest, folder, limit * LOOKED_AT, since)
         told = await self._store.read(lambda tx: queries.told_of(tx, [path.stem for path in newest]))
         found: list[str] = []
         for path in newest:
@@ -75,8 +78,10 @@ class _CaughtUp:
     changed: bool
 
 
-def _caught_up(session_id: str, transcript: Path, before: Kept | None) -> _CaughtUp | None:
-    """Read what is new and fold it into the ledger that was there; None where there is no file."""
+def _caught_up(session_id: str, transcript: Path, before: Kept | None, since_ms: int) -> _CaughtUp | None:
+    """Read what is new, and of a time that was not forgotten, and fold it into the ledger that was there.
+
+    None where there is no file."""
     ledger = Ledger(session_id) if before is None else before.ledger
     since = Position() if before is None else before.position
 
@@ -84,17 +89,26 @@ def _caught_up(session_id: str, transcript: Path, before: Kept | None) -> _Caugh
         nonlocal ledger
         ledger = Ledger(session_id)
 
-    read = read_new(transcript, since, lambda entry: fold(ledger, entry), restart=restart)
+    at = 0
+
+    def remember(entry: Entry) -> None:
+        nonlocal at
+        if since_ms:
+            at = timestamp(entry) or at
+        if at > since_ms or not since_ms:
+            fold(ledger, entry)
+
+    read = read_new(transcript, since, remember, restart=restart)
     if read is None:
         return None
     known = ledger.subagents
-    ledger.subagents = read_subagents(transcript, known, lambda entry: fold(ledger, entry))
+    ledger.subagents = read_subagents(transcript, known, remember)
     changed = read.anew or read.position != since or ledger.subagents != known
     return _CaughtUp(ledger, read.position, changed)
 
 
-def _newest(folder: Path, limit: int) -> list[Path]:
-    """The transcripts in a folder that were written to last."""
+def _newest(folder: Path, limit: int, since_ms: int) -> list[Path]:
+    """The transcripts in a folder that were written to last, after a time."""
     found: list[tuple[int, str]] = []
     try:
         with os.scandir(folder) as listed:
@@ -104,7 +118,8 @@ def _newest(folder: Path, limit: int) -> list[Path]:
                     found.append((one.stat().st_mtime_ns, one.path))
     except OSError:
         return []  # a project in which no agent has worked has no folder
-    return [Path(path) for _, path in sorted(found, reverse=True)[:limit]]
+    newest = sorted((one for one in found if one[0] // 1_000_000 > since_ms), reverse=True)
+    return [Path(path) for _, path in newest[:limit]]
 
 
 def _is_of(path: Path, root: Root) -> bool:

@@ -35,6 +35,11 @@ CREATE TABLE ledgers (
 CREATE INDEX ledgers_by_root ON ledgers (root, last_at);
 CREATE INDEX ledgers_by_key ON ledgers (project_key, last_at);
 
+CREATE TABLE forgotten_projects (
+    mark TEXT NOT NULL PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+
 CREATE TABLE recoveries (
     row_id {autoid},
     root TEXT NOT NULL,
