@@ -68,7 +68,7 @@ class Installation:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=2 * PATIENCE,
         )
 
     def serve(self, *, another_than: int | None = None) -> None:
@@ -89,8 +89,9 @@ class Installation:
     def listed_tools(self) -> bytes:
         """The line with which `holdfast mcp` answers tools/list."""
         lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in TO_THE_TOOLS)
-        told = self.run("mcp", stdin=lines)
+        told = self.run("mcp", stdin=lines, env={"HOLDFAST_DAEMON_WAIT": f"{PATIENCE:g}"})
         (listed,) = [line for line in told.stdout.splitlines() if json.loads(line).get("id") == 2]
+        assert "result" in json.loads(listed), listed
         return listed.encode()
 
     def key(self) -> str:

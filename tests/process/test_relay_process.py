@@ -161,6 +161,15 @@ def test_answers_that_are_still_out_arrive_after_the_agent_closed_its_end(home: 
             assert [body["id"] for body in relay.rest()] == [0, 1]
 
 
+def test_an_answer_that_does_not_come_after_the_agent_closed_its_end_is_an_error_that_says_so(home: Path) -> None:
+    with FakeDaemon(home), RelayProcess(home, env={"HOLDFAST_DAEMON_WAIT": "0.5"}) as relay:
+        shake_hands(relay)
+        relay.write(request(1, "test/silence"))
+        assert relay.hang_up() == 0
+        (answer,) = relay.rest()
+        assert answer["id"] == 1 and "input ended, and there was no answer within 0.5 s" in answer["error"]["message"]
+
+
 def test_a_last_line_without_a_newline_is_served(home: Path) -> None:
     with FakeDaemon(home), RelayProcess(home) as relay:
         relay.write_raw(json.dumps(INITIALIZE).encode())

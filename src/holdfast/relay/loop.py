@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 STDIN, STDOUT = 0, 1
 CHUNK = 64 * 1024
 MAX_WAITING = 16 * 1024 * 1024
-LAST_ANSWERS = 10.0
+LAST_WORDS = 1.0
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
@@ -51,6 +51,10 @@ class Loop:
             return True
         if self._leave_by is None:
             return False
+        if now >= self._leave_by and self._session.open_calls:
+            reason = f"The input ended, and there was no answer within {self._patience:g} s. "
+            self._session.give_up(reason + "Repeat the call, and keep the input open until the answer is there.")
+            self._leave_by = now + LAST_WORDS
         return now >= self._leave_by or not (self._session.open_calls or self._session.to_client)
 
     def _expire(self, now: float) -> None:
@@ -114,7 +118,7 @@ class Loop:
         for line in self._lines.feed(data) if data else self._lines.finish():
             self._session.from_client(line, now)
         if not data:
-            self._leave_by = now + LAST_ANSWERS
+            self._leave_by = now + self._patience
         self._link.hurry(now)
 
     def _to_client(self) -> None:

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 async def serve_relay(wire: Wire, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one relay until it hangs up."""
-    await serve_dual_era_loop(wire.server, _Requests(reader, writer), _Replies(writer), lifespan_state=link)
+    await serve_dual_era_loop(wire.server, _Requests(reader, writer), Replies(writer), lifespan_state=link)
 
 
 class _Stream:
@@ -87,7 +87,7 @@ class _Requests(_Stream):
                 self._read.append(SessionMessage(message))
 
 
-class _Replies(_Stream):
+class Replies(_Stream):
     """The daemon's messages, written straight to the socket."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -95,6 +95,8 @@ class _Replies(_Stream):
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message; waits while the relay does not read."""
+        if self._writer.is_closing():  # the relay is gone; uvloop refuses to write, with an error of its own
+            raise anyio.BrokenResourceError
         self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
         try:
             await self._writer.drain()
