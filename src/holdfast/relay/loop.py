@@ -52,6 +52,7 @@ class Loop:
         if self._leave_by is None:
             return False
         if now >= self._leave_by and self._session.open_calls:
+            self._expire(now)  # where no daemon was there, that is the reason
             reason = f"The input ended, and there was no answer within {self._patience:g} s. "
             self._session.give_up(reason + "Repeat the call, and keep the input open until the answer is there.")
             self._leave_by = now + LAST_WORDS
