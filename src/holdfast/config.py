@@ -13,6 +13,7 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8181
 SHORTEST_SECRET = 32
 MOST_MINUTES = 24 * 60
+MOST_DAYS = 36_500
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 UNITS_MS = {"s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS}
@@ -99,8 +100,8 @@ def read_settings(
         share_transcripts=_switch("HOLDFAST_SHARE_TRANSCRIPTS", env, default=True),
         allowed_hosts=env.get("HOLDFAST_ALLOWED_HOSTS", ""),
         auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
-        archive_after_ms=_number("HOLDFAST_ARCHIVE_DAYS", env, 90) * DAY_MS,
-        keep_ms=_number("HOLDFAST_KEEP_DAYS", env, 90) * DAY_MS,
+        archive_after_ms=_days("HOLDFAST_ARCHIVE_DAYS", env, 90),
+        keep_ms=_days("HOLDFAST_KEEP_DAYS", env, 90),
         connection_life_ms=_duration("HOLDFAST_CONNECTION_LIFE", env, DAY_MS),
         session_secret=_secret(env.get("MCP_SESSION_SECRET")),
         reconnect_minutes=_minutes(_number("MCP_RECONNECT_TOKEN_EXPIRY", env, 15)),
@@ -151,6 +152,14 @@ def _number(name: str, env: Mapping[str, str], default: int) -> int:
     if not text.isdigit():
         raise BadInput(name, "must be a whole number")
     return int(text)
+
+
+def _days(name: str, env: Mapping[str, str], default: int) -> int:
+    """Milliseconds of a number of days."""
+    number = _number(name, env, default)
+    if number > MOST_DAYS:
+        raise BadInput(name, f"must be at most {MOST_DAYS} days")
+    return number * DAY_MS
 
 
 def _duration(name: str, env: Mapping[str, str], default: int) -> int:

@@ -44,6 +44,7 @@ def test_durations(text: str, ms: int) -> None:
         {"HOLDFAST_AUTO_RESUME": "soon"},
         {"HOLDFAST_AUTO_RESUME": "h"},
         {"HOLDFAST_ARCHIVE_DAYS": "-1"},
+        {"HOLDFAST_KEEP_DAYS": "99999999999999999999"},
         {"HOLDFAST_DATABASE_URL": "mysql://x"},
         {"HOLDFAST_SHARE_TRANSCRIPTS": "no"},
     ],

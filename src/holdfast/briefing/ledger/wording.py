@@ -239,8 +239,8 @@ def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
 def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
     folders: dict[str, list[str]] = {}
     for path in paths:
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder or ".", []).append(name)
+        folder, slash, name = path.rpartition("/")
+        folders.setdefault(folder if slash else ".", []).append(name)
     return folders
 
 
