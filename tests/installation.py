@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from holdfast.cli import main as holdfast_command
 from holdfast.cli.control import ask_daemon
 from holdfast.config import read_settings
 from holdfast.errors import NoDaemon
@@ -72,19 +74,22 @@ class Installation:
         )
 
     def serve(self, *, another_than: int | None = None) -> None:
-        """Start the daemon and wait until it (and no other with the given pid) has told its tools.
-
-        Claude Code gives a server two seconds before its first turn; the SDK's import in a new daemon may take longer.
-        """
+        """Start the daemon and wait until it (and no other with the given pid) serves MCP and HTTP."""
         served = self._served = subprocess.Popen(
             [str(HOLDFAST), "serve"],
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        wait_until(lambda: served.poll() is not None or self.daemon() not in (None, another_than), "the daemon answers")
+        wait_until(lambda: served.poll() is not None or self._serves(another_than), "the daemon serves")
         assert served.poll() is None, f"`holdfast serve` ended with status {served.returncode}"
-        self.listed_tools()
+
+    def _serves(self, another_than: int | None) -> bool:
+        try:
+            status = self._ask("status")
+        except NoDaemon:
+            return False
+        return bool(status["ready"]) and status["pid"] != another_than
 
     def listed_tools(self) -> bytes:
         """The line with which `holdfast mcp` answers tools/list."""
@@ -96,7 +101,11 @@ class Installation:
 
     def key(self) -> str:
         """What an HTTP client sends to be let in."""
-        return self.run("key").stdout.strip()
+        return (self.home / "key").read_text().strip()
+
+    def caller(self, name: str) -> str:
+        """The agent's session id behind a name in a test: its own, because nobody else uses this daemon."""
+        return name
 
     def address(self) -> str:
         """Where HTTP is served."""
@@ -124,7 +133,9 @@ class Installation:
 
     def close(self) -> None:
         """Stop whatever runs, and see that nothing of this data directory lives on."""
-        stopped = self.run("stop")
+        stopped = io.StringIO()
+        with contextlib.redirect_stdout(stopped), contextlib.redirect_stderr(stopped):
+            holdfast_command(["stop", "--home", str(self.home)])  # the command itself, without a new interpreter
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.processes(), "every process has ended")
         left = self.processes()
@@ -132,7 +143,7 @@ class Installation:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
         self._reap()
-        assert not left, f"still running after `holdfast stop` ({stopped.stdout}{stopped.stderr}): {left}"
+        assert not left, f"still running after `holdfast stop` ({stopped.getvalue()}): {left}"
 
     def processes(self) -> list[psutil.Process]:
         """Every process that works on this data directory."""
@@ -159,7 +170,7 @@ def wait_until(condition: Callable[[], bool], what: str, limit: float = PATIENCE
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {limit:.0f} s: {what}")
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 def _is_running(pid: int) -> bool:

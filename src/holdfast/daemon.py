@@ -342,6 +342,7 @@ class Daemon:
             "home": str(self.settings.home),
             "address": web.address if web else None,
             "http": "starting" if web is None else (web.off or "on"),
+            "ready": self._ready.done(),
             "uptime": round(time.time() - self._started, 1),
             "clients": self._links.clients,
             "relays": self._links.relays,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.contract.bridge_desk import Agent, Desk
-from tests.postgres import PostgresServer, fresh_database, postgres_server
+from tests.postgres import PostgresServer, fresh_database
 
 from holdfast.store import Store
 from holdfast.store.postgres import PostgresStore
@@ -35,12 +35,6 @@ class Place:
         if self.engine == "sqlite":
             return SqliteStore.open(self.path, clock=lambda: system_clock() + self.shift, **options)
         return PostgresStore.open(self.url, clock_offset=lambda: self.shift, **options)
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import apsw
 import psycopg
 import pytest
 from tests.contract.conftest import Place
+from tests.postgres import fresh_database
 
 from holdfast.errors import HoldfastError, StoreTooNew
 from holdfast.store import Store, Tx
@@ -33,6 +34,14 @@ REBUILD = (
     "INSERT INTO things_new SELECT id, name, colour FROM things;"
     "DROP TABLE things; ALTER TABLE things_new RENAME TO things;"
 )
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where a store is to be, on each engine: nothing is there yet."""
+    if request.param == "sqlite":
+        return Place("sqlite", tmp_path, "")
+    return Place("postgres", tmp_path, fresh_database(request.getfixturevalue("postgres"), migrated=False))
 
 
 def _known(folder: Path, upto: int, **more: str) -> list[Migration]:

@@ -196,7 +196,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_its_password(url: str,
 
 def test_a_schema_that_does_not_exist_is_named(postgres_place: Place) -> None:
     with pytest.raises(StoreError, match=r"nowhere.*CREATE SCHEMA"):
-        PostgresStore.open(postgres_place.url.split("options=")[0] + "options=-csearch_path%3Dnowhere")
+        PostgresStore.open(postgres_place.url + "&options=-csearch_path%3Dnowhere")
 
 
 def test_two_daemons_that_start_at_once_migrate_once(postgres_place: Place) -> None:

@@ -40,7 +40,7 @@ class Agent:
         for name in ("CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"):
             environment.pop(name, None)
         if session is not None:
-            environment["CLAUDE_CODE_SESSION_ID"] = session
+            environment["CLAUDE_CODE_SESSION_ID"] = holdfast.caller(session)
         self.process = subprocess.Popen(
             command,
             env=environment,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.installation import Installation
-from tests.postgres import fresh_database, postgres_server
+from tests.postgres import fresh_database
 from tests.process.clients import WAYS, Way
 
 
@@ -17,25 +17,7 @@ def holdfast(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Install
     if request.param == "sqlite":
         yield from _installed(tmp_path, None)
     else:
-        with postgres_server() as server:
-            yield from _installed(tmp_path, fresh_database(server))
-
-
-@pytest.fixture
-def embedded(tmp_path: Path) -> Iterator[Installation]:
-    """A Holdfast on the embedded store that nobody started yet."""
-    installation = Installation(tmp_path / "holdfast")
-    try:
-        yield installation
-    finally:
-        installation.close()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_postgres() -> Iterator[None]:
-    """One PostgreSQL server for all of these tests."""
-    with postgres_server():
-        yield
+        yield from _installed(tmp_path, fresh_database(request.getfixturevalue("postgres")))
 
 
 @pytest.fixture(params=WAYS, ids=str)
@@ -43,14 +25,6 @@ def way(request: pytest.FixtureRequest) -> Way:
     """Every transport in every era."""
     assert isinstance(request.param, Way)
     return request.param
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A project directory."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
 
 
 def _installed(folder: Path, database_url: str | None) -> Iterator[Installation]:

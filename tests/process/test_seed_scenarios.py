@@ -7,22 +7,21 @@ from pathlib import Path
 import pytest
 from tests.installation import Installation
 from tests.process.clients import Way
+from tests.shared_daemon import Guest
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_session_is_recovered_after_the_mcp_session_changed(
-    holdfast: Installation, way: Way, project: Path
-) -> None:
+async def test_a_session_is_recovered_after_the_mcp_session_changed(shared: Guest, way: Way, project: Path) -> None:
     root = project.as_uri()
-    async with way.connect(holdfast, cwd=str(project)) as first:
+    async with way.connect(shared, cwd=str(project)) as first:
         bound = await first.init("start_new", title="Exploration", mcpRootUri=root)
         session_id = bound["session"]["id"]
         assert bound["session"]["mcpRootUri"] == root
         for number in range(1, 13):
             reply = await first.think(f"thought number {number}", thoughtNumber=number, sessionId=session_id)
             assert reply["thoughtNumber"] == number
-    async with way.connect(holdfast, cwd=str(project)) as second:
+    async with way.connect(shared, cwd=str(project)) as second:
         context = await second.init("load_context", mcpRootUri=root)
         assert context["success"] is True
         assert context["message"].startswith(f"Auto-recovered session {session_id} (12 thoughts, last updated ")
@@ -33,20 +32,20 @@ async def test_a_session_is_recovered_after_the_mcp_session_changed(
         assert (reply["sessionId"], reply["thoughtNumber"]) == (session_id, 13)
 
 
-async def test_of_several_sessions_the_most_recent_wins(holdfast: Installation, way: Way, project: Path) -> None:
+async def test_of_several_sessions_the_most_recent_wins(shared: Guest, way: Way, project: Path) -> None:
     root = project.as_uri()
-    async with way.connect(holdfast, cwd=str(project)) as client:
+    async with way.connect(shared, cwd=str(project)) as client:
         older = (await client.init("start_new", title="A", mcpRootUri=root))["session"]["id"]
         newer = (await client.init("start_new", title="B", mcpRootUri=root))["session"]["id"]
         assert (await client.init("load_context", mcpRootUri=root))["session"]["id"] == newer
         await client.think("back to A", sessionId=older)
-    async with way.connect(holdfast, cwd=str(project)) as client:
+    async with way.connect(shared, cwd=str(project)) as client:
         assert (await client.init("load_context", mcpRootUri=root))["session"]["id"] == older
 
 
-async def test_an_explicit_session_id_still_works(holdfast: Installation, way: Way, project: Path) -> None:
+async def test_an_explicit_session_id_still_works(shared: Guest, way: Way, project: Path) -> None:
     root = project.as_uri()
-    async with way.connect(holdfast, cwd=str(project)) as client:
+    async with way.connect(shared, cwd=str(project)) as client:
         older = (await client.init("start_new", title="A", mcpRootUri=root))["session"]["id"]
         await client.init("start_new", title="B", mcpRootUri=root)
         context = await client.init("load_context", sessionId=older)
@@ -59,25 +58,23 @@ async def test_an_explicit_session_id_still_works(holdfast: Installation, way: W
         assert (missing["success"], missing["message"]) == (False, "Session no-such-session not found")
 
 
-async def test_no_sessions_for_a_root_suggests_start_new(holdfast: Installation, way: Way, project: Path) -> None:
-    async with way.connect(holdfast, cwd=str(project)) as client:
+async def test_no_sessions_for_a_root_suggests_start_new(shared: Guest, way: Way, project: Path) -> None:
+    async with way.connect(shared, cwd=str(project)) as client:
         context = await client.init("load_context", mcpRootUri=project.as_uri())
         assert context["success"] is False
         assert context["message"] == "No sessions found for project. Use start_new to begin."
 
 
-async def test_no_memory_is_needed_the_clients_own_roots_are_enough(
-    holdfast: Installation, way: Way, project: Path
-) -> None:
+async def test_no_memory_is_needed_the_clients_own_roots_are_enough(shared: Guest, way: Way, project: Path) -> None:
     roots = [project.as_uri()]
-    async with way.connect(holdfast, roots=roots) as first:
+    async with way.connect(shared, roots=roots) as first:
         recorded = await first.think("the first thought, with no session and no root named")
         assert recorded["thoughtNumber"] == 1
-    async with way.connect(holdfast, roots=roots) as second:
+    async with way.connect(shared, roots=roots) as second:
         context = await second.init("load_context")
         assert context["session"]["id"] == recorded["sessionId"]
         assert context["session"]["mcpRootUri"] == roots[0]
-    async with way.connect(holdfast, roots=["file:///another/project"]) as stranger:
+    async with way.connect(shared, roots=[(project.parent / "another").as_uri()]) as stranger:
         assert (await stranger.init("load_context"))["success"] is False
 
 
