@@ -7,12 +7,15 @@ USERBIN := $(HOME)/.local/bin
 TESTS ?= tests
 WORKERS ?= 2
 EXTRAS ?= postgres
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: python-is-new-enough help serve test check format bench install uninstall clean
+.PHONY: python-is-new-enough help serve test test-fast test-long check format bench install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
 	@echo "make test     set up and run every test, two at a time (WORKERS=1 TESTS=tests/unit: one at a time, a part)"
+	@echo "make test-fast the tests without processes and PostgreSQL, in about a minute"
+	@echo "make test-long the whole volume of what make test tries with a small one"
 	@echo "make check    lint, format check, strict types, import rules"
 	@echo "make bench    set up and run the benchmarks (needs node and npm for the peer)"
 	@echo "make install  install the holdfast command for this user, apart from this clone"
@@ -37,7 +40,13 @@ serve: $(VENV)/serve.stamp
 	@exec $(BIN)/holdfast serve
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(TESTS)
+	$(PYTEST) $(if $(SEED),--shuffle $(SEED)) $(TESTS)
+
+test-fast: $(VENV)/dev.stamp
+	$(PYTEST) tests/unit tests/contract -k "not postgres"
+
+test-long: $(VENV)/dev.stamp
+	$(PYTEST) -m long $(TESTS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check
