@@ -50,6 +50,9 @@ __all__ = [
 SIDE_ANSWER = '{"title": "A scripted session"}'
 """Fits the schema that a request for a title asks for; probes look at the status only."""
 
+SHUTDOWN_POLL = 0.01
+"""Seconds until the API notices that it is closed: every test waits for that, and the default is half a second."""
+
 _serial = count(1)
 
 
@@ -128,7 +131,9 @@ class ScriptedModel:
         self.side_requests: list[Request] = []
         self._turn = threading.Lock()
         self._api = MessagesApi(self._answer)
-        self._thread = threading.Thread(target=self._api.serve_forever, name="scripted-model", daemon=True)
+        self._thread = threading.Thread(
+            target=self._api.serve_forever, args=(SHUTDOWN_POLL,), name="scripted-model", daemon=True
+        )
 
     @property
     def url(self) -> str:
