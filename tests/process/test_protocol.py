@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 from tests.process.clients import Session, Way
 from tests.repository import AGENTS_FILES, Repository
+from tests.shared_daemon import Guest
 
 pytestmark = pytest.mark.anyio
 
@@ -25,10 +27,21 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "project", AGENTS_FILES)
 
 
+# Every transport with every era, every engine with each of both: the three do not know of each other.
+@pytest.mark.parametrize(
+    ("shared", "way"),
+    [
+        pytest.param("sqlite", Way("stdio", "legacy"), id="sqlite-stdio-legacy"),
+        pytest.param("postgres", Way("stdio", "modern"), id="postgres-stdio-modern"),
+        pytest.param("postgres", Way("http", "legacy"), id="postgres-http-legacy"),
+        pytest.param("sqlite", Way("http", "modern"), id="sqlite-http-modern"),
+    ],
+    indirect=True,
+)
 async def test_the_seeds_lifecycle_with_its_gates_satisfied_in_between(
-    holdfast: Installation, way: Way, repository: Repository
+    shared: Guest, way: Way, repository: Repository
 ) -> None:
-    async with way.at_work(holdfast, repository.path) as client:
+    async with way.at_work(shared, repository.path) as client:
         started = await client.call("session_start", objective="Integration test")
         run = started["session_id"]
         assert RUN_ID.fullmatch(run)
@@ -83,21 +96,31 @@ def _lifecycle(repository: Repository) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize("era", ["legacy", "modern"])
+# The relay brings either era over a kill, and the daemon keeps a run without knowing of eras: so that each gap
+# between two steps has a kill, the eras take turns. The whole of it kills in every gap in both.
+@pytest.mark.parametrize(
+    ("era", "killed_after"),
+    [
+        pytest.param("legacy", (1, 3, 5, 7), id="legacy-odd"),
+        pytest.param("modern", (2, 4, 6, 8), id="modern-even"),
+        pytest.param("legacy", range(1, 9), id="legacy-whole", marks=pytest.mark.long),
+        pytest.param("modern", range(1, 9), id="modern-whole", marks=pytest.mark.long),
+    ],
+)
 def test_a_run_goes_on_after_a_kill_of_the_daemon_between_any_two_steps(
-    embedded: Installation, tmp_path: Path, era: str
+    embedded: Installation, tmp_path: Path, era: str, killed_after: Sequence[int]
 ) -> None:
     repository = Repository(tmp_path / "project")
-    embedded.serve()
     with Agent(embedded, repository.path, era=era) as agent:
         phases = []
-        for tool, arguments in _lifecycle(repository):
+        for number, (tool, arguments) in enumerate(_lifecycle(repository), 1):
             if tool == "session_end":
                 repository.write("code.py", "print('work')\n")
                 repository.commit()
             reply = agent.call(tool, **arguments)
             phases.append(reply.get("current_phase") or reply["phase"])
-            embedded.kill_daemon()
+            if number in killed_after:
+                embedded.kill_daemon()
         assert phases == [
             "INIT",
             "CONTEXT_RETRIEVAL",
@@ -108,15 +131,16 @@ def test_a_run_goes_on_after_a_kill_of_the_daemon_between_any_two_steps(
             "QUALITY_CHECKED",
             "COMPLETE",
         ]
+        assert agent.refused("get_blocked_reason").startswith("E_NO_SESSION"), "it stays ended"
 
 
-def test_ten_agents_in_ten_worktrees_start_at_once_under_ten_ids(holdfast: Installation, tmp_path: Path) -> None:
+def test_ten_agents_in_ten_worktrees_start_at_once_under_ten_ids(shared: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
     day = repository.write(".agents/sessions/2020-01-01-session-41.md", "an old log\n").parent
     assert day.is_dir()
     repository.commit("logs")
     places = [repository.worktree(tmp_path / f"worktree-{number}", f"branch-{number}") for number in range(10)]
-    agents = [Agent(holdfast, place) for place in places]
+    agents = [Agent(shared, place) for place in places]
     try:
         with ThreadPoolExecutor(10) as pool:
             started = list(pool.map(lambda agent: agent.call("session_start", objective="at once"), agents))
@@ -128,16 +152,15 @@ def test_ten_agents_in_ten_worktrees_start_at_once_under_ten_ids(holdfast: Insta
     assert sorted(int(name.rsplit("-", 1)[1]) for name in ids) == list(range(1, 11))
 
 
-def test_logs_on_disk_are_respected_and_ids_get_three_digits(embedded: Installation, tmp_path: Path) -> None:
+def test_logs_on_disk_are_respected_and_ids_get_three_digits(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
-    embedded.serve()
-    with Agent(embedded, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         first = agent.call("session_start", objective="one")["session_id"]
         day = first.rsplit("-session-", 1)[0]
         assert first == f"{day}-session-01"
         repository.write(f".agents/sessions/{day}-session-99-something.md", "by hand\n")
         other = Repository(tmp_path / "other", {f".agents/sessions/{day}-session-99-x.md": "by hand\n"})
-    with Agent(embedded, other.path) as agent:
+    with Agent(shared_embedded, other.path) as agent:
         assert agent.call("session_start", objective="two")["session_id"] == f"{day}-session-100"
 
 
@@ -159,10 +182,9 @@ def test_a_run_nobody_touched_for_a_day_is_orphaned_and_kept(embedded: Installat
         assert f"### {old}" in history and "ORPHANED" in history
 
 
-def test_ending_too_early_is_refused_written_down_and_no_dead_end(embedded: Installation, tmp_path: Path) -> None:
+def test_ending_too_early_is_refused_written_down_and_no_dead_end(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
-    embedded.serve()
-    with Agent(embedded, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         agent.call("session_start", objective="Hurry")
         refusal = agent.refused("session_end", summary="All done")
         assert refusal.startswith("E_GATE_UNMET") and "CONTEXT_RETRIEVAL" in refusal and "README.md" in refusal
@@ -184,57 +206,44 @@ def test_ending_too_early_is_refused_written_down_and_no_dead_end(embedded: Inst
         assert agent.call("session_end", summary="Now really")["status"] == "COMPLETE"
 
 
-@pytest.mark.parametrize(
-    ("gate", "kind", "evidence"),
-    [
-        ("CONTEXT_RETRIEVAL", "file_read", "README.md"),
-        ("CONTEXT_RETRIEVAL", "tool_output", "I read README.md completely"),
-        ("CONTEXT_RETRIEVAL", "tool_called", "Read"),
-    ],
-)
-def test_claimed_reads_pass_no_gate(
-    embedded: Installation, tmp_path: Path, gate: str, kind: str, evidence: str
-) -> None:
+def test_claimed_reads_pass_no_gate(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
-    embedded.serve()
-    with Agent(embedded, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         agent.call("session_start", objective="Pretend")
-        kept = agent.call("record_evidence", phase=gate, evidence_type=kind, evidence=evidence)
-        assert kept["source"] == "claimed"
-        assert agent.call("validate_gate", phase=gate)["status"] == "FAIL"
+        for kind, evidence in (
+            ("file_read", "README.md"),
+            ("tool_output", "I read README.md completely"),
+            ("tool_called", "Read"),
+        ):
+            kept = agent.call("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type=kind, evidence=evidence)
+            assert kept["source"] == "claimed", kind
+            assert agent.call("validate_gate", phase="CONTEXT_RETRIEVAL")["status"] == "FAIL", kind
 
 
-@pytest.mark.parametrize(
-    ("kind", "evidence"),
-    [
-        ("note", "N/A"),
-        ("note", "TODO"),
-        ("note", "done"),
-        ("note", "skipped"),
-        ("content_hash", "README.md " + "0" * 64),
-        ("content_hash", "README.md, trust me"),
-        ("HANDOFF_HASH", "deadbeefdeadbeef"),
-        ("commit", "deadbeefdeadbeefdeadbeefdeadbeefdeadbeef"),
-        ("report", "no/such/report.md"),
-        ("report", "../outside.md"),
-    ],
-)
-def test_evidence_that_says_nothing_or_is_not_true_is_rejected(
-    embedded: Installation, tmp_path: Path, kind: str, evidence: str
-) -> None:
+def test_evidence_that_says_nothing_or_is_not_true_is_rejected(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
     (tmp_path / "outside.md").write_text("not yours\n")
-    embedded.serve()
-    with Agent(embedded, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         agent.call("session_start", objective="Pretend")
-        refusal = agent.refused("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type=kind, evidence=evidence)
-        assert refusal.startswith("E_EVIDENCE_REJECTED"), refusal
+        for kind, evidence in (
+            ("note", "N/A"),
+            ("note", "TODO"),
+            ("note", "done"),
+            ("note", "skipped"),
+            ("content_hash", "README.md " + "0" * 64),
+            ("content_hash", "README.md, trust me"),
+            ("HANDOFF_HASH", "deadbeefdeadbeef"),
+            ("commit", "deadbeefdeadbeefdeadbeefdeadbeefdeadbeef"),
+            ("report", "no/such/report.md"),
+            ("report", "../outside.md"),
+        ):
+            refusal = agent.refused("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type=kind, evidence=evidence)
+            assert refusal.startswith("E_EVIDENCE_REJECTED"), (kind, evidence, refusal)
 
 
-def test_resources_are_the_seeds_memories_and_change_is_told(embedded: Installation, tmp_path: Path) -> None:
+def test_resources_are_the_seeds_memories_and_change_is_told(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project", AGENTS_FILES)
-    embedded.serve()
-    with Agent(embedded, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         uris = [one["uri"] for one in agent.request("resources/list")["resources"]]
         named = [f"holdfast://protocol/{name}" for name in ("state", "checklist", "history", "violations")]
         assert set(named) <= set(uris)
@@ -249,7 +258,7 @@ def test_resources_are_the_seeds_memories_and_change_is_told(embedded: Installat
         assert texts[2].startswith("# Session History\n") and texts[3].startswith("# Session Violations Log\n")
 
 
-def test_a_state_that_another_tool_left_behind_is_imported_not_lost(embedded: Installation, tmp_path: Path) -> None:
+def test_a_state_that_another_tool_left_behind_is_imported_not_lost(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project", AGENTS_FILES)
     left = repository.write(
         ".serena/memories/session-current-state.md",
@@ -257,8 +266,7 @@ def test_a_state_that_another_tool_left_behind_is_imported_not_lost(embedded: In
         "- **Objective**: Migrate the queue\n"
         "- **Current Phase**: WORKING\n",
     )
-    embedded.serve()
-    with Agent(embedded, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         started = agent.call("session_start", objective="Go on")
         assert started["imported"] == {
             "session_id": "2020-02-02-session-07",
@@ -270,11 +278,10 @@ def test_a_state_that_another_tool_left_behind_is_imported_not_lost(embedded: In
         wait_until(lambda: started["session_id"] in left.read_text(), "our own state to take its place")
 
 
-def test_a_caller_without_a_project_is_told_what_to_do(embedded: Installation, tmp_path: Path) -> None:
+def test_a_caller_without_a_project_is_told_what_to_do(shared_embedded: Guest, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
-    embedded.serve()
-    with Agent(embedded, plain) as agent:
+    with Agent(shared_embedded, plain) as agent:
         assert agent.refused("session_start", objective="x").startswith("E_NO_PROJECT")
         assert agent.refused("get_blocked_reason").startswith("E_NO_SESSION")
         assert agent.refused("validate_gate", phase="ALL").startswith("E_NO_SESSION")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from tests.installation import Installation
 from tests.process.agent import Agent
 from tests.repository import Repository
+from tests.shared_daemon import Guest
 
 SETTINGS = ".holdfast/protocol.toml"
 
@@ -16,14 +15,8 @@ def _settings(*argv: str) -> str:
     return f"protocol = 'simple'\n[gates.QUALITY_CHECKS]\ncommand = {list(argv)!r}\n"
 
 
-@pytest.fixture
-def holdfast(embedded: Installation) -> Installation:
-    embedded.serve()
-    return embedded
-
-
-def _trust(holdfast: Installation, project: Path) -> None:
-    done = holdfast.run("trust", str(project), "--yes")
+def _trust(shared_embedded: Guest, project: Path) -> None:
+    done = shared_embedded.run("trust", str(project), "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -34,40 +27,40 @@ def _begin(agent: Agent, repository: Repository) -> None:
     agent.call("advance_phase", to="WORKING")
 
 
-def test_a_command_runs_only_after_trust_and_a_change_asks_again(holdfast: Installation, tmp_path: Path) -> None:
+def test_a_command_runs_only_after_trust_and_a_change_asks_again(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project", {"README.md": "# A\n", SETTINGS: _settings("true")})
-    with Agent(holdfast, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         _begin(agent, repository)
         assert "holdfast trust" in agent.call("validate_gate", phase="QUALITY_CHECKS")["message"]
-        _trust(holdfast, repository.path)
+        _trust(shared_embedded, repository.path)
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "PASS"
         repository.write(SETTINGS, _settings("true", "again"))
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "FAIL"
-        _trust(holdfast, repository.path)
+        _trust(shared_embedded, repository.path)
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "PASS"
-        holdfast.run("trust", str(repository.path), "--revoke")
+        shared_embedded.run("trust", str(repository.path), "--revoke")
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "FAIL"
 
 
-def test_trusting_harmless_settings_does_not_run_what_a_run_began_with(holdfast: Installation, tmp_path: Path) -> None:
+def test_trusting_harmless_settings_does_not_run_what_a_run_began_with(shared_embedded: Guest, tmp_path: Path) -> None:
     marker = tmp_path / "executed"
     repository = Repository(tmp_path / "project", {"README.md": "# A\n", SETTINGS: _settings("touch", str(marker))})
-    with Agent(holdfast, repository.path) as agent:
+    with Agent(shared_embedded, repository.path) as agent:
         _begin(agent, repository)
         repository.write(SETTINGS, _settings("true"))
-        _trust(holdfast, repository.path)
+        _trust(shared_embedded, repository.path)
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "PASS"
         repository.write(SETTINGS, "protocol = 'simple'\nenforcement = 'off'\n")
-        holdfast.run("trust", str(repository.path), "--yes")
+        shared_embedded.run("trust", str(repository.path), "--yes")
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "FAIL", "a command is not taken away"
     assert not marker.exists()
 
 
-def test_a_gate_that_judged_an_earlier_change_is_asked_again_at_the_end(holdfast: Installation, tmp_path: Path) -> None:
+def test_a_gate_that_judged_an_earlier_change_is_asked_again_at_the_end(shared_embedded: Guest, tmp_path: Path) -> None:
     files = {"README.md": "# A\n", SETTINGS: _settings("test", "!", "-e", "broken"), "code.py": "x = 1\n"}
     repository = Repository(tmp_path / "project", files)
-    _trust(holdfast, repository.path)
-    with Agent(holdfast, repository.path) as agent:
+    _trust(shared_embedded, repository.path)
+    with Agent(shared_embedded, repository.path) as agent:
         _begin(agent, repository)
         repository.write("code.py", "x = 2\n")
         assert agent.call("advance_phase")["phase"] == "QUALITY_CHECKED"
@@ -80,17 +73,17 @@ def test_a_gate_that_judged_an_earlier_change_is_asked_again_at_the_end(holdfast
         assert agent.call("session_end", summary="Done")["status"] == "COMPLETE"
 
 
-def test_the_validator_tells_by_its_exit_status(holdfast: Installation, tmp_path: Path) -> None:
+def test_the_validator_tells_by_its_exit_status(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
     place = str(repository.path)
-    assert holdfast.run("protocol", "validate", place).returncode == 2
-    with Agent(holdfast, repository.path) as agent:
+    assert shared_embedded.run("protocol", "validate", place).returncode == 2
+    with Agent(shared_embedded, repository.path) as agent:
         agent.call("session_start", objective="Validate")
-        assert holdfast.run("protocol", "validate", place, "--pre-commit").returncode == 1
+        assert shared_embedded.run("protocol", "validate", place, "--pre-commit").returncode == 1
         evidence = f"README.md {repository.sha256('README.md')}"
         agent.call("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type="content_hash", evidence=evidence)
-        assert holdfast.run("protocol", "validate", place, "--pre-commit").returncode == 0
-        assert holdfast.run("protocol", "validate", place).returncode == 1, "nothing is committed yet"
+        assert shared_embedded.run("protocol", "validate", place, "--pre-commit").returncode == 0
+        assert shared_embedded.run("protocol", "validate", place).returncode == 1, "nothing is committed yet"
         repository.write("work.txt", "done\n")
         repository.commit()
-        assert holdfast.run("protocol", "validate", place, "--json").returncode == 0
+        assert shared_embedded.run("protocol", "validate", place, "--json").returncode == 0
