@@ -48,6 +48,7 @@ class Installation:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.settings = {"HOLDFAST_HOME": str(home), "HOLDFAST_PORT": "0"}
+        self.daemon_command = [str(HOLDFAST), "serve"]
         self._served: subprocess.Popen[bytes] | None = None
 
     def mcp_config(self) -> dict[str, Any]:
@@ -76,7 +77,7 @@ class Installation:
     def serve(self, *, another_than: int | None = None) -> None:
         """Start the daemon and wait until it (and no other with the given pid) serves MCP and HTTP."""
         served = self._served = subprocess.Popen(
-            [str(HOLDFAST), "serve"],
+            self.daemon_command,
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
