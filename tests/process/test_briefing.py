@@ -14,15 +14,27 @@ from tests.installation import HOLDFAST, Installation
 from tests.process.agent import Agent
 from tests.process.clients import Way
 from tests.process.hooks import left_behind, starts
+from tests.shared_daemon import Guest
 
 
+# Every transport with every era, and every engine with each of both: the store does not know who asks.
+@pytest.mark.parametrize(
+    ("shared", "way"),
+    [
+        pytest.param("sqlite", Way("stdio", "legacy"), id="sqlite-stdio-legacy"),
+        pytest.param("postgres", Way("stdio", "modern"), id="postgres-stdio-modern"),
+        pytest.param("postgres", Way("http", "legacy"), id="postgres-http-legacy"),
+        pytest.param("sqlite", Way("http", "modern"), id="sqlite-http-modern"),
+    ],
+    indirect=True,
+)
 @pytest.mark.anyio
 async def test_whoever_asks_is_told_in_every_era_over_every_transport(
-    holdfast: Installation, way: Way, project: Path, tmp_path: Path
+    shared: Guest, way: Way, project: Path, tmp_path: Path
 ) -> None:
     old = left_behind(tmp_path / "transcripts", project)
-    starts(holdfast, project, old)
-    async with way.at_work(holdfast, project) as session:
+    starts(shared, project, old)
+    async with way.at_work(shared, project) as session:
         told = (await session.call("resume"))["briefing"]
         assert "Mend the fence, north side first." in told and "was cut off" in told
         short = (await session.call("resume", budget=60))["briefing"]
@@ -47,22 +59,23 @@ def test_after_a_reboot_the_first_session_is_told_all_the_same(
 
 
 def test_who_was_killed_is_told_of_even_before_its_relay_notices(
-    embedded: Installation, project: Path, tmp_path: Path
+    shared_embedded: Guest, project: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "transcripts"
     old = left_behind(folder, project)
-    command = [sys.executable, "-c", "import subprocess, sys; subprocess.call(sys.argv[1:])", str(HOLDFAST), "mcp"]
-    with Agent(embedded, project, session=old.stem, command=command) as agent:
+    told_so = ["env", f"CLAUDE_CODE_SESSION_ID={old.stem}", str(HOLDFAST), "mcp"]
+    command = [sys.executable, "-c", "import subprocess, sys; subprocess.call(sys.argv[1:])", *told_so]
+    with Agent(shared_embedded, project, command=command) as agent:
         agent.request("tools/list")
-        starts(embedded, project, old, agent.process.pid)
+        starts(shared_embedded, project, old, agent.process.pid)
         (relay,) = psutil.Process(agent.process.pid).children()
         relay.suspend()
         try:
-            beside = starts(embedded, project, folder / f"{uuid.uuid4()}.jsonl")
+            beside = starts(shared_embedded, project, folder / f"{uuid.uuid4()}.jsonl")
             assert "Mend the fence" not in beside["context"] and old.stem in beside["context"]
             agent.process.kill()
             agent.process.wait()
-            told = starts(embedded, project, folder / f"{uuid.uuid4()}.jsonl")
+            told = starts(shared_embedded, project, folder / f"{uuid.uuid4()}.jsonl")
             assert "Mend the fence" in told["context"]
         finally:
             relay.kill()
@@ -77,12 +90,12 @@ def test_with_a_broken_daemon_the_agent_starts_and_the_user_is_told(
     assert told["context"] == "" and "holdfast doctor" in told["message"]
 
 
-def test_a_person_sees_what_an_agent_is_told(embedded: Installation, project: Path, tmp_path: Path) -> None:
-    nothing = embedded.run("resume", str(project))
+def test_a_person_sees_what_an_agent_is_told(shared_embedded: Guest, project: Path, tmp_path: Path) -> None:
+    nothing = shared_embedded.run("resume", str(project))
     assert nothing.returncode == 0 and "Nothing is known" in nothing.stdout
     old = left_behind(tmp_path / "transcripts", project)
-    starts(embedded, project, old)
-    assert "Mend the fence, north side first." in embedded.run("resume", str(project)).stdout
-    told = json.loads(embedded.run("resume", str(project), "--json").stdout)
+    starts(shared_embedded, project, old)
+    assert "Mend the fence, north side first." in shared_embedded.run("resume", str(project)).stdout
+    told = json.loads(shared_embedded.run("resume", str(project), "--json").stdout)
     assert told["recovered"] == old.stem and told["items"]
-    assert embedded.run("resume", "--budget", "5").returncode == 2
+    assert shared_embedded.run("resume", "--budget", "5").returncode == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.installation import Installation
+from tests.shared_daemon import Guest
 
 SETTINGS = ".holdfast/protocol.toml"
 COMMAND = '[gates.QUALITY_CHECKS]\ncommand = ["make", "check it"]\n'
@@ -33,18 +34,19 @@ def shown(installation: Installation, project: Path) -> dict[str, object]:
     return found
 
 
-def test_check_names_the_file_and_line_of_every_fault(embedded: Installation, repository: Path) -> None:
-    assert embedded.run("protocol", "check", str(repository)).returncode == 0
+def test_check_names_the_file_and_line_of_every_fault(shared_embedded: Guest, repository: Path) -> None:
+    assert shared_embedded.run("protocol", "check", str(repository)).returncode == 0
     write(repository, 'enforcement = "hard"\n\n[gates.GIT_COMMIT]\nfile_read = ["../secret"]\n')
-    checked = embedded.run("protocol", "check", str(repository))
+    checked = shared_embedded.run("protocol", "check", str(repository))
     assert checked.returncode == 1
     assert checked.stdout.startswith(f"{SETTINGS}:1: enforcement must be one of")
     write(repository, '[gates.GIT_COMMIT]\nfile_read = ["../secret"]\nblocking = 1\n')
-    lines = embedded.run("protocol", "check", str(repository)).stdout.splitlines()
+    lines = shared_embedded.run("protocol", "check", str(repository)).stdout.splitlines()
     assert [line.split(" ")[0] for line in lines] == [f"{SETTINGS}:2:", f"{SETTINGS}:3:"]
 
 
 def test_a_hostile_project_cannot_steer_the_terminal(embedded: Installation, repository: Path) -> None:
+    """Nor without a daemon, where the commands open the store themselves."""
     write(repository, '[gates.QUALITY_CHECKS]\ncommand = ["a\\u001b[2Jb"]\n')
     for arguments in (("protocol", "show"), ("trust", "--yes")):
         told = embedded.run(*arguments, str(repository))
@@ -52,9 +54,9 @@ def test_a_hostile_project_cannot_steer_the_terminal(embedded: Installation, rep
         assert "\\x1b[2J" in told.stdout
 
 
-def test_show_prints_the_chain_from_the_first_phase_to_the_last(embedded: Installation, repository: Path) -> None:
+def test_show_prints_the_chain_from_the_first_phase_to_the_last(shared_embedded: Guest, repository: Path) -> None:
     write(repository, COMMAND)
-    told = embedded.run("protocol", "show", str(repository))
+    told = shared_embedded.run("protocol", "show", str(repository))
     assert told.returncode == 0, told.stderr
     assert "protocol simple, enforcement warn, started by the agent, not trusted" in told.stdout
     rows = [line.split()[:3] for line in told.stdout.splitlines()[2:]]
@@ -63,75 +65,75 @@ def test_show_prints_the_chain_from_the_first_phase_to_the_last(embedded: Instal
     assert "make 'check it' (not run before `holdfast trust`)" in told.stdout
 
 
-def test_trust_holds_for_what_was_shown_and_a_change_asks_again(embedded: Installation, repository: Path) -> None:
+def test_trust_holds_for_what_was_shown_and_a_change_asks_again(shared_embedded: Guest, repository: Path) -> None:
     write(repository, COMMAND)
-    unasked = embedded.run("trust", str(repository))
+    unasked = shared_embedded.run("trust", str(repository))
     assert unasked.returncode == 1
     assert "--yes" in unasked.stderr and "make 'check it'" in unasked.stdout
-    assert shown(embedded, repository)["trusted"] is False
+    assert shown(shared_embedded, repository)["trusted"] is False
 
-    assert embedded.run("trust", str(repository), "--yes").returncode == 0
-    assert shown(embedded, repository)["trusted"] is True
-    assert "already" in embedded.run("trust", str(repository)).stdout
+    assert shared_embedded.run("trust", str(repository), "--yes").returncode == 0
+    assert shown(shared_embedded, repository)["trusted"] is True
+    assert "already" in shared_embedded.run("trust", str(repository)).stdout
 
     write(repository, COMMAND.replace("check it", "harm"))
-    assert shown(embedded, repository)["trusted"] is False
+    assert shown(shared_embedded, repository)["trusted"] is False
     write(repository, COMMAND)
-    assert shown(embedded, repository)["trusted"] is True
+    assert shown(shared_embedded, repository)["trusted"] is True
 
-    assert embedded.run("trust", str(repository), "--revoke").returncode == 0
-    assert shown(embedded, repository)["trusted"] is False
+    assert shared_embedded.run("trust", str(repository), "--revoke").returncode == 0
+    assert shown(shared_embedded, repository)["trusted"] is False
 
 
 def test_trust_refuses_a_project_with_faults_and_one_that_runs_nothing(
-    embedded: Installation, repository: Path
+    shared_embedded: Guest, repository: Path
 ) -> None:
-    assert "nothing to trust" in embedded.run("trust", str(repository), "--yes").stdout
+    assert "nothing to trust" in shared_embedded.run("trust", str(repository), "--yes").stdout
     write(repository, "[gates.NOBODY]\n")
-    refused = embedded.run("trust", str(repository), "--yes")
+    refused = shared_embedded.run("trust", str(repository), "--yes")
     assert refused.returncode == 1
     assert f"{SETTINGS}:1" in refused.stderr
-    assert embedded.run("trust", str(repository / "nowhere")).returncode == 1
+    assert shared_embedded.run("trust", str(repository / "nowhere")).returncode == 1
 
 
-def test_trust_shows_the_servers_that_would_be_started(embedded: Installation, repository: Path) -> None:
+def test_trust_shows_the_servers_that_would_be_started(shared_embedded: Guest, repository: Path) -> None:
     (repository / ".mcp.json").write_text('{"mcpServers": {"serena": {"command": "./evil"}}}')
-    told = embedded.run("trust", str(repository), "--yes").stdout
+    told = shared_embedded.run("trust", str(repository), "--yes").stdout
     assert '{"command": "./evil"}' in told
 
 
-def test_init_writes_a_protocol_that_can_be_used_and_does_so_once(embedded: Installation, repository: Path) -> None:
-    dry = embedded.run("protocol", "init", str(repository), "--dry-run")
+def test_init_writes_a_protocol_that_can_be_used_and_does_so_once(shared_embedded: Guest, repository: Path) -> None:
+    dry = shared_embedded.run("protocol", "init", str(repository), "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert 'protocol = "simple"' in dry.stdout and "PreToolUse" in dry.stdout
     assert {entry.name for entry in repository.iterdir()} == {".git"}
 
-    made = embedded.run("protocol", "init", str(repository), "--enforcement", "enforce")
+    made = shared_embedded.run("protocol", "init", str(repository), "--enforcement", "enforce")
     assert made.returncode == 0, made.stderr
     text = (repository / SETTINGS).read_text()
-    found = shown(embedded, repository)
+    found = shown(shared_embedded, repository)
     assert (found["protocol"], found["enforcement"], found["faults"]) == ("simple", "enforce", [])
     (settings,) = (repository / ".claude").glob("settings*.json")
     hooks = settings.read_text()
     assert set(json.loads(hooks)["hooks"]) >= {"PreToolUse", "PostToolUse", "Stop"}
 
-    again = embedded.run("protocol", "init", str(repository))
+    again = shared_embedded.run("protocol", "init", str(repository))
     assert again.returncode == 0, again.stderr
     assert ((repository / SETTINGS).read_text(), settings.read_text()) == (text, hooks)
-    contradicted = embedded.run("protocol", "init", str(repository), "--protocol", "agents")
+    contradicted = shared_embedded.run("protocol", "init", str(repository), "--protocol", "agents")
     assert contradicted.returncode == 1
     assert "left as it is" in contradicted.stderr
 
 
 def test_init_installs_no_hooks_where_none_are_wanted_and_takes_them_out_again(
-    embedded: Installation, repository: Path
+    shared_embedded: Guest, repository: Path
 ) -> None:
-    assert embedded.run("protocol", "init", str(repository), "--no-hooks").returncode == 0
+    assert shared_embedded.run("protocol", "init", str(repository), "--no-hooks").returncode == 0
     assert not (repository / ".claude").exists()
     hook = repository / ".git/hooks/pre-commit"
-    assert embedded.run("protocol", "init", str(repository), "--git-hook").returncode == 0
+    assert shared_embedded.run("protocol", "init", str(repository), "--git-hook").returncode == 0
     assert "protocol validate --pre-commit" in hook.read_text()
-    removed = embedded.run("protocol", "init", str(repository), "--remove")
+    removed = shared_embedded.run("protocol", "init", str(repository), "--remove")
     assert removed.returncode == 0, removed.stderr
     assert not hook.exists()
     (settings,) = (repository / ".claude").glob("settings*.json")
@@ -139,19 +141,19 @@ def test_init_installs_no_hooks_where_none_are_wanted_and_takes_them_out_again(
 
 
 def test_init_does_not_write_through_a_link_out_of_the_project(
-    embedded: Installation, repository: Path, tmp_path: Path
+    shared_embedded: Guest, repository: Path, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (repository / ".holdfast").symlink_to(elsewhere)
-    refused = embedded.run("protocol", "init", str(repository))
+    refused = shared_embedded.run("protocol", "init", str(repository))
     assert refused.returncode == 1
     assert "symbolic link" in refused.stderr
     assert not list(elsewhere.iterdir())
 
 
-def test_init_for_a_document_says_what_is_still_missing(embedded: Installation, repository: Path) -> None:
-    made = embedded.run("protocol", "init", str(repository), "--protocol", "document", "--no-hooks")
+def test_init_for_a_document_says_what_is_still_missing(shared_embedded: Guest, repository: Path) -> None:
+    made = shared_embedded.run("protocol", "init", str(repository), "--protocol", "document", "--no-hooks")
     assert made.returncode == 1
     assert "SESSION-PROTOCOL.md is not there" in made.stdout
 
