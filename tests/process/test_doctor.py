@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from tests.bot_api import TOKEN, bot_api
 from tests.installation import HOLDFAST, PATIENCE, Installation
-from tests.postgres import fresh_database, postgres_server
+from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
 
 from holdfast.claude_settings import BRIEFING, command, installed
@@ -56,7 +56,8 @@ class Report:
 class Patient:
     """An installation with an agent's configuration and a project of its own."""
 
-    def __init__(self, holdfast: Installation, folder: Path) -> None:
+    def __init__(self, holdfast: Installation, folder: Path | None = None) -> None:
+        folder = folder or holdfast.home.parent
         self.holdfast = holdfast
         self.home = holdfast.home
         self.config = folder / "claude"
@@ -86,20 +87,39 @@ def patient(embedded: Installation, tmp_path: Path) -> Patient:
     return Patient(embedded, tmp_path)
 
 
-def test_a_sound_installation_has_no_fault_and_its_secrets_stay_secret(patient: Patient) -> None:
-    installed(patient.config, BRIEFING, file="settings.json", home=str(patient.home)).write()
-    report = patient.doctor()
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A sound Holdfast whose daemon runs for the tests of this module alone: a doctor looks at all of it."""
+    installation = Patient(Installation(tmp_path_factory.mktemp("served") / "holdfast")).holdfast
+    try:
+        installation.serve()
+        yield installation
+    finally:
+        installation.close()
+
+
+@pytest.fixture
+def outpatient(served: Installation, tmp_path: Path) -> Iterator[Patient]:
+    """A person with that Holdfast, and with an agent's configuration and a project that nobody else has."""
+    yield Patient(Installation(served.home), tmp_path)
+    served.home.chmod(0o700)  # also after a failure: the next one finds it sound
+    (served.home / "key").chmod(0o600)
+
+
+def test_a_sound_installation_has_no_fault_and_its_secrets_stay_secret(outpatient: Patient) -> None:
+    installed(outpatient.config, BRIEFING, file="settings.json", home=str(outpatient.home)).write()
+    report = outpatient.doctor()
     assert report.status == 0 and report.document["ok"], report.text
     assert report.marks("hooks") == ["ok"]
     for link in ("home", "key", "store", "daemon", "http", "loops", "transcripts", "serena", "queue", "telegram"):
         assert report.marks(link) == ["ok"], report.text
-    assert patient.holdfast.key() not in report.text
+    assert outpatient.holdfast.key() not in report.text
 
 
-def test_what_setup_wrote_holds_from_the_agent_to_the_store(patient: Patient) -> None:
-    done = patient.holdfast.run("setup", "claude", "--yes")
+def test_what_setup_wrote_holds_from_the_agent_to_the_store(outpatient: Patient) -> None:
+    done = outpatient.holdfast.run("setup", "claude", "--yes")
     assert done.returncode == 0 and "the whole chain" in done.stdout, done.stdout + done.stderr
-    report = patient.doctor()
+    report = outpatient.doctor()
     assert report.faulty == set() and report.status == 0
     assert report.marks("mcp server") == report.marks("hooks") == ["ok"]
     assert all(hook.event in report.of("hooks", "ok")["text"] for hook in BRIEFING)
@@ -147,29 +167,33 @@ def test_a_daemon_of_another_version_is_found_and_replaced(patient: Patient) -> 
     assert mended.status == 0, mended.faulty
 
 
-def test_a_home_that_others_can_read_is_closed(patient: Patient) -> None:
-    patient.holdfast.serve()
-    patient.home.chmod(0o755)
-    found = patient.doctor().of("home", "fault")
-    assert "0755" in found["text"] and f"chmod 700 {patient.home}" in found["repair"]
-    assert patient.doctor("--fix").status == 0
-    assert stat.S_IMODE(patient.home.stat().st_mode) == 0o700
-
-
-def test_a_key_that_others_can_read_is_closed(patient: Patient) -> None:
-    patient.holdfast.serve()
-    key = patient.home / "key"
+def test_a_home_and_a_key_that_others_can_read_are_told_to_a_person_and_closed(outpatient: Patient) -> None:
+    home, key = outpatient.home, outpatient.home / "key"
+    home.chmod(0o755)
+    told = outpatient.holdfast.run("doctor")
+    lines = told.stdout.splitlines()
+    assert told.returncode == 1
+    assert f"fault  home         {home} is open to others (mode 0755)." in lines
+    assert f"                    -> chmod 700 {home}" in lines
+    assert lines[-1] == "1 fault. `holdfast doctor --fix` repairs it."
+    assert "\x1b" not in told.stdout
     key.chmod(0o644)
-    found = patient.doctor().of("key", "fault")
-    assert "0644" in found["text"] and f"chmod 600 {key}" in found["repair"]
-    assert patient.doctor("--fix").status == 0
-    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    report = outpatient.doctor()
+    assert report.faulty == {"home", "key"}
+    for link, mode, repair in (("home", "0755", f"chmod 700 {home}"), ("key", "0644", f"chmod 600 {key}")):
+        found = report.of(link, "fault")
+        assert mode in found["text"] and repair in found["repair"]
+    assert outpatient.doctor("--fix").status == 0
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (home, key)] == [0o700, 0o600]
 
 
-def test_a_key_that_is_gone_is_missed_while_a_daemon_still_wants_it(patient: Patient) -> None:
-    patient.holdfast.serve()
-    (patient.home / "key").unlink()
-    report = patient.doctor("--fix")
+def test_a_key_that_is_gone_is_missed_while_a_daemon_still_wants_it(outpatient: Patient) -> None:
+    key, aside = outpatient.home / "key", outpatient.home / "key aside"
+    key.rename(aside)
+    try:
+        report = outpatient.doctor("--fix")
+    finally:
+        aside.rename(key)
     assert "holdfast stop" in report.of("key", "fault")["repair"]
     assert report.status == 1
 
@@ -190,82 +214,82 @@ def test_a_damaged_store_is_found_and_left_to_its_owner(patient: Patient) -> Non
     assert database.read_bytes() == before
 
 
-def test_a_hook_whose_python_is_gone_is_found_and_written_anew(patient: Patient) -> None:
-    installed(patient.config, BRIEFING, file="settings.json", home=str(patient.home)).write()
-    settings = patient.config / "settings.json"
+def test_a_hook_whose_python_is_gone_is_found_and_written_anew(outpatient: Patient) -> None:
+    installed(outpatient.config, BRIEFING, file="settings.json", home=str(outpatient.home)).write()
+    settings = outpatient.config / "settings.json"
     settings.write_text(settings.read_text().replace(sys.executable, "/gone/bin/python"))
-    report = patient.doctor()
+    report = outpatient.doctor()
     found = [one for one in report.document["findings"] if one["link"] == "hooks"]
     assert [one["mark"] for one in found] == ["fault"] * len(BRIEFING)
     assert all("/gone/bin/python" in one["text"] and "holdfast setup claude" in one["repair"] for one in found)
-    mended = patient.doctor("--fix")
+    mended = outpatient.doctor("--fix")
     assert mended.marks("hooks") == ["ok"] and mended.status == 0, mended.text
     assert "/gone/" not in settings.read_text()
     assert json.loads(settings.read_text())["hooks"].keys() == {hook.event for hook in BRIEFING}
 
 
-def test_hooks_of_another_holdfast_are_noted_and_brought_up_to_date(patient: Patient, tmp_path: Path) -> None:
+def test_hooks_of_another_holdfast_are_noted_and_brought_up_to_date(outpatient: Patient, tmp_path: Path) -> None:
     older = tmp_path / "older" / "python"
     older.parent.mkdir()
     older.symlink_to(sys.executable)
-    written = command("SessionStart", home=str(patient.home)).replace(sys.executable, str(older))
-    settings = patient.project / ".claude" / "settings.local.json"
+    written = command("SessionStart", home=str(outpatient.home)).replace(sys.executable, str(older))
+    settings = outpatient.project / ".claude" / "settings.local.json"
     settings.parent.mkdir()
     entry = {"type": "command", "command": written}
     settings.write_text(json.dumps({"hooks": {"SessionStart": [{"hooks": [entry]}]}}))
-    found = patient.doctor().of("hooks", "note")
+    found = outpatient.doctor().of("hooks", "note")
     assert "SessionStart" in found["text"] and "setup claude" in found["repair"]
-    assert patient.doctor("--fix").marks("hooks") == ["ok"]
+    assert outpatient.doctor("--fix").marks("hooks") == ["ok"]
     assert str(older) not in settings.read_text()
 
 
-def test_a_hook_that_fails_is_told_with_its_own_words(patient: Patient) -> None:
+def test_a_hook_that_fails_is_told_with_its_own_words(outpatient: Patient) -> None:
     broken = "echo 'no such thing' >&2; exit 3; holdfast hook SessionStart"
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": broken}]}]}
-    (patient.config / "settings.json").write_text(json.dumps({"hooks": hooks}))
-    assert "no such thing" in patient.doctor().of("hooks", "fault")["text"]
+    (outpatient.config / "settings.json").write_text(json.dumps({"hooks": hooks}))
+    assert "no such thing" in outpatient.doctor().of("hooks", "fault")["text"]
 
 
-def test_what_a_project_brings_as_a_hook_is_not_run(patient: Patient, tmp_path: Path) -> None:
+def test_what_a_project_brings_as_a_hook_is_not_run(outpatient: Patient, tmp_path: Path) -> None:
     bait = tmp_path / "was-run"
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": f"touch {bait}; holdfast hook SessionStart"}]}]}
     for name in ("settings.json", "settings.local.json"):
-        file = patient.project / ".claude" / name
+        file = outpatient.project / ".claude" / name
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps({"hooks": hooks}))
-    report = patient.doctor("--fix")
+    report = outpatient.doctor("--fix")
     assert report.marks("hooks") == ["note", "note"]
     assert not bait.exists()
 
 
-def test_settings_that_cannot_be_read_are_found_and_left_as_they_are(patient: Patient) -> None:
-    settings = patient.config / "settings.json"
+def test_settings_that_cannot_be_read_are_found_and_left_as_they_are(outpatient: Patient) -> None:
+    settings = outpatient.config / "settings.json"
     settings.write_text('{\n  "hooks": {,}\n}\n')
-    found = patient.doctor("--fix").of("hooks", "fault")
+    found = outpatient.doctor("--fix").of("hooks", "fault")
     assert f"{settings}, line 2" in found["text"] and f"Repair {settings}" in found["repair"]
     assert settings.read_text() == '{\n  "hooks": {,}\n}\n'
 
 
-def test_a_plugin_beside_hooks_in_settings_is_found(patient: Patient) -> None:
-    installed(patient.config, BRIEFING, file="settings.json", home=str(patient.home)).write()
-    settings = patient.config / "settings.json"
+def test_a_plugin_beside_hooks_in_settings_is_found(outpatient: Patient) -> None:
+    installed(outpatient.config, BRIEFING, file="settings.json", home=str(outpatient.home)).write()
+    settings = outpatient.config / "settings.json"
     content = json.loads(settings.read_text()) | {"enabledPlugins": {"holdfast@holdfast": True}}
     settings.write_text(json.dumps(content))
-    found = patient.doctor().of("hooks", "fault")
+    found = outpatient.doctor().of("hooks", "fault")
     assert "fires twice" in found["text"] and "claude plugin uninstall holdfast@holdfast" in found["repair"]
 
 
-def test_a_server_that_is_registered_with_a_path_that_is_gone_is_found(patient: Patient) -> None:
+def test_a_server_that_is_registered_with_a_path_that_is_gone_is_found(outpatient: Patient) -> None:
     entry = {"type": "stdio", "command": "/gone/bin/holdfast", "args": ["mcp"]}
-    (patient.config / ".claude.json").write_text(json.dumps({"mcpServers": {"holdfast": entry}}))
-    found = patient.doctor().of("mcp server", "fault")
+    (outpatient.config / ".claude.json").write_text(json.dumps({"mcpServers": {"holdfast": entry}}))
+    found = outpatient.doctor().of("mcp server", "fault")
     assert "/gone/bin/holdfast" in found["text"] and "holdfast setup claude" in found["repair"]
 
 
-def test_the_server_that_the_user_registered_is_the_one_that_is_tried(patient: Patient) -> None:
+def test_the_server_that_the_user_registered_is_the_one_that_is_tried(outpatient: Patient) -> None:
     entry = {"type": "stdio", "command": "/bin/sh", "args": ["-c", "echo 'wrong door' >&2; exit 7; holdfast mcp"]}
-    (patient.config / ".claude.json").write_text(json.dumps({"mcpServers": {"holdfast": entry}}))
-    found = patient.doctor().of("relay", "fault")
+    (outpatient.config / ".claude.json").write_text(json.dumps({"mcpServers": {"holdfast": entry}}))
+    found = outpatient.doctor().of("relay", "fault")
     assert "status 7" in found["text"] and "wrong door" in found["text"]
     assert "holdfast setup claude" in found["repair"]
 
@@ -310,11 +334,12 @@ def test_a_postgresql_that_cannot_be_reached_is_named_without_its_password(patie
     del patient.holdfast.settings["HOLDFAST_DATABASE_URL"]
 
 
-def test_a_postgresql_that_answers_is_told_with_its_version_and_user(patient: Patient) -> None:
-    with postgres_server() as server:
-        patient.holdfast.settings["HOLDFAST_DATABASE_URL"] = fresh_database(server)
-        told = [patient.doctor().of("store", "ok")["text"] for _ in range(2)]
-        assert patient.holdfast.run("stop").returncode == 0
+def test_a_postgresql_that_answers_is_told_with_its_version_and_user(
+    patient: Patient, postgres: PostgresServer
+) -> None:
+    patient.holdfast.settings["HOLDFAST_DATABASE_URL"] = fresh_database(postgres, migrated=False)
+    told = [patient.doctor().of("store", "ok")["text"] for _ in range(2)]
+    assert patient.holdfast.run("stop").returncode == 0
     assert all(text.startswith("PostgreSQL ") and ", as " in text for text in told)
     assert "empty" in told[0] and "schema" in told[1]
 
@@ -342,18 +367,6 @@ def test_a_setting_that_cannot_be_read_is_a_fault_and_no_traceback(patient: Pati
     report = patient.doctor()
     patient.holdfast.settings["HOLDFAST_PORT"] = "0"
     assert "HOLDFAST_PORT" in report.of("settings", "fault")["text"] and report.status == 1
-
-
-def test_a_person_gets_one_line_per_link_and_the_verdict(patient: Patient) -> None:
-    patient.holdfast.serve()
-    patient.home.chmod(0o755)
-    told = patient.holdfast.run("doctor")
-    lines = told.stdout.splitlines()
-    assert told.returncode == 1
-    assert f"fault  home         {patient.home} is open to others (mode 0755)." in lines
-    assert f"                    -> chmod 700 {patient.home}" in lines
-    assert lines[-1] == "1 fault. `holdfast doctor --fix` repairs it."
-    assert "\x1b" not in told.stdout
 
 
 @contextlib.contextmanager
