@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.installation import Installation
 from tests.process.agent import Agent
+from tests.shared_daemon import Guest
 
 MIB = 1024 * 1024
 
@@ -39,17 +39,17 @@ def _stored(agent: Agent) -> int:
     ids=lambda value: None,
 )
 def test_a_bad_thought_is_refused_by_field(
-    embedded: Installation, project: Path, arguments: dict[str, object], words: list[str]
+    shared_embedded: Guest, project: Path, arguments: dict[str, object], words: list[str]
 ) -> None:
-    with Agent(embedded, project) as agent:
+    with Agent(shared_embedded, project) as agent:
         text = agent.refused("thought", **arguments)
         assert all(word in text for word in words), text
         assert _stored(agent) == 0
         assert agent.think("and the connection goes on")["thoughtNumber"] == 1
 
 
-def test_a_whole_mebibyte_is_kept(embedded: Installation, project: Path) -> None:
-    with Agent(embedded, project) as agent:
+def test_a_whole_mebibyte_is_kept(shared_embedded: Guest, project: Path) -> None:
+    with Agent(shared_embedded, project) as agent:
         agent.think("x" * MIB)
         whole = agent.call("session", operation="get", **{"from": 1, "to": 1})
         assert whole["session"]["thoughtCount"] == 1
@@ -68,9 +68,9 @@ LINES = [
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
 def test_a_line_nobody_can_read_is_answered_with_its_own_id(
-    embedded: Installation, project: Path, line: bytes, era: str
+    shared_embedded: Guest, project: Path, line: bytes, era: str
 ) -> None:
-    with Agent(embedded, project, era=era) as agent:
+    with Agent(shared_embedded, project, era=era) as agent:
         agent.write(line + b"\n")
         message = agent.receive()
         assert message["error"]["message"]
@@ -79,11 +79,11 @@ def test_a_line_nobody_can_read_is_answered_with_its_own_id(
 
 
 def test_a_line_of_a_hundred_megabytes_is_refused_and_the_relay_stays_small(
-    embedded: Installation, project: Path
+    shared_embedded: Guest, project: Path
 ) -> None:
     import psutil
 
-    with Agent(embedded, project) as agent:
+    with Agent(shared_embedded, project) as agent:
         head = b'{"jsonrpc":"2.0","method":"tools/call","params":{"name":"thought","arguments":{"thought":"'
         agent.write(head)
         for _ in range(100):
@@ -95,14 +95,14 @@ def test_a_line_of_a_hundred_megabytes_is_refused_and_the_relay_stays_small(
         assert _stored(agent) == 0
 
 
-def test_an_unknown_tool_is_named_with_the_known_ones(embedded: Installation, project: Path) -> None:
-    with Agent(embedded, project) as agent:
+def test_an_unknown_tool_is_named_with_the_known_ones(shared_embedded: Guest, project: Path) -> None:
+    with Agent(shared_embedded, project) as agent:
         message = agent.answer(agent.ask("tools/call", {"name": "thougth", "arguments": {}}))
         assert "thougth" in message["error"]["message"] and "thought" in message["error"]["message"]
 
 
-def test_tools_list_stays_under_six_kilobytes(embedded: Installation, project: Path) -> None:
-    with Agent(embedded, project) as agent:
+def test_tools_list_stays_under_six_kilobytes(shared_embedded: Guest, project: Path) -> None:
+    with Agent(shared_embedded, project) as agent:
         tools = agent.request("tools/list")["tools"]
         assert {tool["name"] for tool in tools} == {"resume", "init", "thought", "session", "reconnect_session"}
         assert len(json.dumps(tools, separators=(",", ":"))) < 6 * 1024

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
-from tests.installation import Installation
 from tests.process.agent import MODERN_META
+from tests.shared_daemon import Guest
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
 
 @pytest.fixture
-def http(embedded: Installation) -> httpx2.Client:
-    embedded.serve()
-    headers = {**HEADERS, "Authorization": f"Bearer {embedded.key()}"}
-    return httpx2.Client(base_url=embedded.address(), headers=headers, timeout=60)
+def http(shared_embedded: Guest) -> Iterator[httpx2.Client]:
+    headers = {**HEADERS, "Authorization": f"Bearer {shared_embedded.key()}"}
+    with httpx2.Client(base_url=shared_embedded.address(), headers=headers, timeout=60) as client:
+        yield client
 
 
 INITIALIZE = {
@@ -41,10 +42,10 @@ def test_no_route_answers_without_the_key(http: httpx2.Client, path: str, method
         assert "holdfast key" in response.text
 
 
-def test_healthz_needs_no_key_and_tells_no_secret(http: httpx2.Client, embedded: Installation) -> None:
+def test_healthz_needs_no_key_and_tells_no_secret(http: httpx2.Client, shared_embedded: Guest) -> None:
     response = http.get("/healthz", headers={"Authorization": ""})
     assert response.status_code == 200
-    assert str(embedded.home) not in response.text
+    assert str(shared_embedded.home) not in response.text
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nothing"])
