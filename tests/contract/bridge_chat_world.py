@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,12 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+from tests import bot_api as bot_api_module
 from tests.bot_api import OWNER, TOKEN, BotApi, Kind, bot_api
 from tests.contract.conftest import Place
 
 from holdfast.bridge import update_queries
+from holdfast.bridge.chat import Transport
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
+from holdfast.bridge.chat.pace import Pace
 from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.chat.polling import Poller
 from holdfast.bridge.chat.sender import Sender
@@ -30,6 +35,8 @@ from holdfast.teams.team import Chat, Team
 SECRET = "a secret of the webhook"  # noqa: S105
 FAST = (1000, 1.0)
 PATIENCE_S = 60.0
+LONGEST_JUMP_S = 5.0
+"""Longer pauses are those of who renews a lease: with these jumped over, it would do nothing else."""
 
 T = TypeVar("T")
 
@@ -63,12 +70,38 @@ async def came(look: Callable[[], Awaitable[T]]) -> T:
     return found
 
 
+class Jumping:
+    """Time that passes as soon as somebody waits for it, for the store, the sender and the Bot API alike."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self._place.shift / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds > LONGEST_JUMP_S:
+            await asyncio.sleep(seconds)
+        else:
+            self._place.shift += math.ceil(seconds * 1000)
+            await asyncio.sleep(0)
+
+
 class World:
     """One daemon's chats."""
 
-    def __init__(self, store: Store, api: BotApi, holder: str = "one", teams: dict[str, Team] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        api: BotApi,
+        holder: str = "one",
+        teams: dict[str, Team] | None = None,
+        jumping: Jumping | None = None,
+    ) -> None:
         self.store = store
         self.api = api
+        self.holder = holder
+        self.jumping = jumping
         self.teams = dict(TEAMS) if teams is None else teams
         self.now = 0.0
         self.telegram = Telegram(TOKEN, api=api.url, per_chat=FAST, per_group=FAST)
@@ -79,7 +112,14 @@ class World:
         self.intake = Intake(store, account, lambda: self.teams, self.desk, answers, lambda: self.now)
         lease = Lease(store, "telegram:poll", self.telegram.account, holder)
         self.poller = Poller(self.telegram, self.intake, lease, self.nap)
-        self.sender = Sender(store, self.telegram, lambda: self.teams, holder)
+        self.sender = self.sends(self.telegram)
+
+    def sends(self, transport: Transport) -> Sender:
+        """What sends over a transport, in this world's time."""
+        if self.jumping is None:
+            return Sender(self.store, transport, lambda: self.teams, self.holder)
+        time, sleep = self.jumping.monotonic, self.jumping.sleep
+        return Sender(self.store, transport, lambda: self.teams, self.holder, pace=Pace(time, sleep), sleep=sleep)
 
     async def nap(self, seconds: float) -> None:
         """A pause that no test has to sit out."""
@@ -108,16 +148,20 @@ class World:
 
 
 @asynccontextmanager
-async def world(place: Place, **more: Any) -> AsyncIterator[World]:
-    """Chats on a fresh store with a Bot API of their own."""
+async def world(place: Place, *, jumping: bool = False) -> AsyncIterator[World]:
+    """Chats on a fresh store with a Bot API of their own; with `jumping`, no pause of a few seconds takes any time."""
     store = place.open()
+    jumps = Jumping(place) if jumping else None
     try:
-        async with bot_api() as api:
-            made = World(store, api, **more)
-            try:
-                yield made
-            finally:
-                await made.telegram.close()
+        with pytest.MonkeyPatch.context() as patch:
+            if jumps is not None:
+                patch.setattr(bot_api_module, "time", jumps)
+            async with bot_api() as api:
+                made = World(store, api, jumping=jumps)
+                try:
+                    yield made
+                finally:
+                    await made.telegram.close()
     finally:
         await store.close()
 

@@ -13,7 +13,6 @@ import pytest
 from tests.contract.archive_world import OTHER_TALK, TALK, Machine, beside, busy_project, line, play
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import agent
-from tests.postgres import fresh_database
 
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.tables import TABLES
@@ -32,7 +31,7 @@ def there(place: Place, request: pytest.FixtureRequest, tmp_path: Path) -> Place
     """The other machine's store, on the same engine and apart."""
     home = tmp_path / "there" / "home"
     home.mkdir(parents=True)
-    url = "" if place.engine == "sqlite" else fresh_database(request.getfixturevalue("postgres"))
+    url = "" if place.engine == "sqlite" else request.getfixturevalue("new_database")()
     return Place(place.engine, home, url)
 
 

@@ -105,7 +105,7 @@ async def test_what_was_sent_and_committed_is_not_sent_again_by_the_next_daemon(
 
 @pytest.mark.parametrize("kind", [Kind.ERROR, Kind.DONE_ERROR, Kind.LOST, Kind.CUT])
 async def test_an_uncertain_failure_is_tried_again_and_marked(sqlite_place: Place, kind: Kind) -> None:
-    async with world(sqlite_place) as one:
+    async with world(sqlite_place, jumping=True) as one:
         one.api.faults.append(Fault("sendMessage", kind))
         await one.tell("homelab", "first", "second")
         await one.sender.drain()
@@ -147,7 +147,7 @@ async def test_targets_that_share_a_chat_share_its_pause_also_after_a_restart(pl
 
 
 async def test_a_short_pause_is_kept_to_the_second(sqlite_place: Place) -> None:
-    async with world(sqlite_place) as one:
+    async with world(sqlite_place, jumping=True) as one:
         one.api.faults += [Fault("sendMessage", Kind.FLOOD, "-100", seconds=1)] * 2
         await one.tell("homelab", "first", "second")
         await one.sender.drain()
@@ -166,7 +166,7 @@ async def test_a_text_that_is_refused_for_good_is_noted_and_the_next_one_follows
 
 
 async def test_a_long_text_arrives_in_pieces_and_goes_on_where_a_failure_stopped_it(sqlite_place: Place) -> None:
-    async with world(sqlite_place) as one:
+    async with world(sqlite_place, jumping=True) as one:
         text = "\n\n".join(f"Paragraph {number}. " + "word " * 300 for number in range(12))
         await one.tell("homelab", text)
         one.api.faults.append(Fault("sendMessage", Kind.FLOOD, seconds=1))
@@ -219,7 +219,7 @@ async def test_a_chat_that_is_new_is_spared_the_past(place: Place) -> None:
 
 
 async def test_a_chat_that_is_put_right_gets_what_waited(place: Place) -> None:
-    async with world(place) as one:
+    async with world(place, jumping=True) as one:
         one.api.chats = {"-555"}
         await one.tell("homelab", "first")
         async with running(one.sender):
@@ -281,12 +281,12 @@ async def test_the_limits_of_the_chat_are_kept_by_all_targets_that_share_it(sqli
 
 
 async def test_a_signed_webhook_gets_every_target_and_keeps_its_own_place(place: Place) -> None:
-    async with world(place) as one, receiver() as far:
+    async with world(place, jumping=True) as one, receiver() as far:
         hook = SignedWebhook(far.url, SECRET)
         far.faults += [Kind.ERROR]
         await one.tell("homelab", "first")
         await one.tell("quiet", "second")
-        await Sender(one.store, hook, lambda: one.teams, "one").drain()
+        await one.sends(hook).drain()
         await one.sender.drain()
         await hook.close()
         assert sorted((row["target"], row["id"]) for row in far.received) == [

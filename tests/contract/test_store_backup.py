@@ -84,9 +84,7 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     (tmp_path / "other").mkdir()
     if request.param == "sqlite":
         return Place("sqlite", tmp_path / "other", "")
-    from tests.postgres import fresh_database
-
-    return Place("postgres", tmp_path / "other", fresh_database(request.getfixturevalue("postgres")))
+    return Place("postgres", tmp_path / "other", request.getfixturevalue("new_database")())
 
 
 def test_a_backup_goes_from_either_engine_into_either_engine(place: Place, other: Place) -> None:
