@@ -25,8 +25,6 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = {"homelab": (-100, None), "felt": (-200, 5), "sentry": (-200, 6)}
-EACH = 25
-KILLS = 6
 
 
 def child(home: str, port: str) -> None:
@@ -79,13 +77,19 @@ def _misbehaviour(chance: random.Random) -> list[Fault]:
     ]
 
 
-async def test_nothing_is_lost_or_stored_twice_however_often_the_chats_are_killed(sqlite_place: Place) -> None:
+@pytest.mark.parametrize(
+    ("each", "kills"),
+    [pytest.param(6, 2, id="small"), pytest.param(25, 6, id="whole", marks=pytest.mark.long)],
+)
+async def test_nothing_is_lost_or_stored_twice_however_often_the_chats_are_killed(
+    sqlite_place: Place, each: int, kills: int
+) -> None:
     chance = random.Random(11)
     async with bot_api() as api:
-        for number in range(EACH):
+        for number in range(each):
             for name, (chat, topic) in PLACES.items():
                 api.write(f"{name} {number}", chat=chat, topic=topic)
-        for _ in range(KILLS):
+        for _ in range(kills):
             api.faults += _misbehaviour(chance)
             async with chats(sqlite_place.home, api.port):
                 enough = len(api.calls) + chance.randint(3, 12)
@@ -95,14 +99,14 @@ async def test_nothing_is_lost_or_stored_twice_however_often_the_chats_are_kille
         await eventually(lambda: api.open == 0)
         api.faults += [Fault("sendMessage", Kind.FLOOD, chat, seconds=1.0) for chat in ("-100", "-200")]
         async with chats(sqlite_place.home, api.port):
-            await eventually(lambda: all(_shown(api, name)[-1:] == [f"did {name} {EACH - 1}"] for name in PLACES))
+            await eventually(lambda: all(_shown(api, name)[-1:] == [f"did {name} {each - 1}"] for name in PLACES))
         assert api.violations == []
         for name in PLACES:
-            _check_chat(api, name)
+            _check_chat(api, name, each)
     store = sqlite_place.open()
     try:
         for name in PLACES:
-            await _check_queue(store, name)
+            await _check_queue(store, name, each)
     finally:
         await store.close()
 
@@ -117,18 +121,18 @@ def _shown(api: BotApi, name: str) -> list[str]:
     return [text.removeprefix(f"{REPETITION}\n") for text in _texts(api, name)]
 
 
-def _check_chat(api: BotApi, name: str) -> None:
+def _check_chat(api: BotApi, name: str, each: int) -> None:
     shown = _shown(api, name)
     once = list(dict.fromkeys(shown))
-    assert once == [f"did {name} {number}" for number in range(EACH)]
+    assert once == [f"did {name} {number}" for number in range(each)]
     for number, text in enumerate(_texts(api, name)):
         if shown[number] in shown[:number]:
             assert text.startswith(REPETITION), f"{text} was repeated and not marked"
 
 
-async def _check_queue(store: Store, name: str) -> None:
+async def _check_queue(store: Store, name: str, each: int) -> None:
     rows = await store.read(
         lambda tx: tx.all("SELECT text, status FROM bridge_messages WHERE target = :target ORDER BY seq", target=name)
     )
-    assert [row["text"] for row in rows] == [f"{name} {number}" for number in range(EACH)]
+    assert [row["text"] for row in rows] == [f"{name} {number}" for number in range(each)]
     assert {row["status"] for row in rows} == {Status.DONE.value}
