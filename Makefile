@@ -9,7 +9,7 @@ WORKERS ?= 2
 EXTRAS ?= postgres
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: python-is-new-enough help serve test test-fast test-long check format bench install uninstall clean
+.PHONY: python-is-new-enough help serve test test-fast test-long check format catalogue bench install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-fast the tests without processes and PostgreSQL, in about a minute"
 	@echo "make test-long the whole volume of what make test tries with a small one"
 	@echo "make check    lint, format check, strict types, import rules"
+	@echo "make catalogue write anew what a relay answers before its first daemon is there (after a change of a tool)"
 	@echo "make bench    set up and run the benchmarks (needs node and npm for the peer)"
 	@echo "make install  install the holdfast command for this user, apart from this clone"
 
@@ -57,6 +58,9 @@ check: $(VENV)/dev.stamp
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+catalogue: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.catalogue
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python -m bench

@@ -24,6 +24,7 @@ from holdfast.hooks import MAX_PAYLOAD, Told
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
 from holdfast.relay import place
+from holdfast.relay.answers import prune
 from holdfast.secrets_file import read_or_make
 from holdfast.store import events
 from holdfast.store.damage import quick_check
@@ -191,7 +192,12 @@ class Daemon:
             self._supervisor.start(name, loop)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
+        self._supervisor.every("answers", SWEEP_SECONDS, self._prune_answers, first=120.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
+
+    async def _prune_answers(self) -> None:
+        """Remove what relays kept for callers that have not come for long."""
+        await asyncio.to_thread(prune, str(self.settings.home), __version__)
 
     async def _watch(self) -> None:
         """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
@@ -251,7 +257,8 @@ class Daemon:
                 },
             )
             return self._step_down(hello.version)
-        await _say(writer, {"holdfast": "welcome", "version": __version__, "pid": os.getpid()})
+        welcome = {"holdfast": "welcome", "version": __version__, "pid": os.getpid(), "ready": self._ready.done()}
+        await _say(writer, welcome)
         link = self._links.open_relay(hello)
         try:
             if self._app is not None and link.identity is not None:

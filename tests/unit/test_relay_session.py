@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from holdfast.relay.lines import LineSplitter, Overlong
 from holdfast.relay.session import MAX_LIVES, RelaySession
 
 Json = dict[str, Any]
+Asked = tuple[str, str, str]
+Answer = Json
 
 MODERN = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -50,15 +52,15 @@ MODERN_CONVERSATION = [
 class Wire:
     """A session and a fake daemon joined in memory; each life may end at an exact byte either way."""
 
-    def __init__(self) -> None:
-        self.session = RelaySession()
+    def __init__(self, find: Callable[[Asked], Answer | None] | None = None) -> None:
+        self.session = RelaySession(find=find)
         self.server = FakeServer()
         self.client: list[Json] = []
         self.received = self.sent = 0
         self._client_lines = LineSplitter()
 
-    def connect(self) -> None:
-        self.session.connected()
+    def connect(self, *, ready: bool = True) -> None:
+        self.session.connected(ready=ready)
         self._life = self.server.life()
         self._to_daemon = LineSplitter()
         self._to_relay = LineSplitter()
@@ -125,6 +127,23 @@ def check_all_answered_once(wire: Wire, conversation: list[Json]) -> None:
     assert wire.session.open_calls == 0
 
 
+TOOLS = {"tools": [{"name": "remember", "inputSchema": {"type": "object"}}]}
+"""What the fake daemon lists."""
+
+
+def as_the_daemon(asked: Asked) -> Answer | None:
+    """What the fake daemon answers, known beforehand."""
+    method, _, protocol = asked
+    if method == "initialize":
+        return {"result": {"protocolVersion": protocol, "capabilities": {}, "serverInfo": {}}}
+    return {"result": TOOLS if method == "tools/list" else {}}
+
+
+def otherwise(asked: Asked) -> Answer | None:
+    """What the fake daemon would answer if it had other tools."""
+    return {"result": {"tools": []}} if asked[0] == "tools/list" else as_the_daemon(asked)
+
+
 def cuts(conversation: list[Json], direction: str) -> Iterator[int]:
     whole = Wire()
     whole.connect()
@@ -135,17 +154,22 @@ def cuts(conversation: list[Json], direction: str) -> Iterator[int]:
 
 @pytest.mark.parametrize("conversation", [LEGACY_CONVERSATION, MODERN_CONVERSATION], ids=["legacy", "modern"])
 @pytest.mark.parametrize("direction", ["received", "sent"])
-@pytest.mark.parametrize("pipelined", [True, False], ids=["pipelined", "one-by-one"])
+@pytest.mark.parametrize("manner", ["pipelined", "one-by-one", "alone-at-first"])
 def test_a_daemon_that_dies_at_any_byte_costs_no_answer_and_no_second_effect(
-    conversation: list[Json], direction: str, pipelined: bool
+    conversation: list[Json], direction: str, manner: str
 ) -> None:
-    died = 0
+    died, alone = 0, manner == "alone-at-first"
     for at in cuts(conversation, direction):
-        wire = Wire()
-        wire.connect()
+        wire = Wire(as_the_daemon if alone else None)
+        if alone:
+            wire.session.alone()
+            wire.write(*conversation)
+            wire.collect()
+        wire.connect(ready=not alone)
         cut = {f"cut_{direction}": at}
-        for part in [conversation] if pipelined else [[body] for body in conversation]:
-            wire.write(*part)
+        for part in [[body] for body in conversation] if manner == "one-by-one" else [conversation]:
+            if not alone:
+                wire.write(*part)
             if not wire.run(**cut):
                 died += 1
                 cut = {}
@@ -402,3 +426,169 @@ def test_more_unanswered_bytes_than_may_be_held_are_refused_by_name(wire: Wire) 
     (refusal,) = wire.collect()
     assert refusal["id"] == 4
     assert "33554432" in refusal["error"]["message"]
+
+
+# -- alone: no daemon serves yet ----------------------------------------------------------------------------------
+
+
+def starting(find: Callable[[Asked], Answer | None] = as_the_daemon) -> Wire:
+    """A relay whose daemon is being started."""
+    wire = Wire(find)
+    wire.session.alone()
+    return wire
+
+
+def test_alone_the_first_questions_are_answered_and_a_call_waits() -> None:
+    wire = starting()
+    wire.write(*LEGACY_CONVERSATION[:4], request(5, "ping"))
+    assert [(body["id"], "result" in body) for body in wire.collect()] == [(0, True), (1, True), (5, True)]
+    assert wire.session.open_calls == 1
+    wire.connect()
+    assert wire.run()
+    assert wire.server.methods() == ["initialize", "notifications/initialized", "tools/list", "tools/call"]
+    assert wire.client[3:][-1]["result"]["content"][0]["text"] == "alpha"
+    assert wire.server.effects == {"alpha": 1}
+
+
+def test_what_waited_before_it_was_known_that_no_daemon_serves_is_answered_then() -> None:
+    wire = Wire(as_the_daemon)
+    wire.write(*LEGACY_CONVERSATION[:3])
+    assert wire.collect() == []
+    wire.session.alone()
+    assert [body["id"] for body in wire.collect()] == [0, 1]
+
+
+def test_a_daemon_that_is_not_ready_is_told_everything_and_the_client_does_not_wait_for_it() -> None:
+    wire = Wire(as_the_daemon)
+    wire.connect(ready=False)
+    wire.write(*LEGACY_CONVERSATION[:2], request(1, "tools/list"))
+    assert [body["id"] for body in wire.collect()] == [0, 1]
+
+
+def test_once_a_daemon_has_spoken_its_answers_are_passed_on() -> None:
+    wire = starting(otherwise)
+    wire.write(*LEGACY_CONVERSATION[:2])
+    wire.connect()
+    assert wire.run()
+    wire.collect()
+    wire.write(request(1, "tools/list"))
+    assert wire.run()
+    assert wire.client[-1]["result"] == TOOLS
+
+
+def test_the_same_answer_of_the_daemon_is_not_passed_on_and_announces_nothing() -> None:
+    wire = starting()
+    wire.write(*LEGACY_CONVERSATION[:3])
+    wire.collect()
+    wire.connect()
+    assert wire.run()
+    assert wire.collect() == []
+    assert [asked[0] for asked, _ in wire.session.learned] == ["initialize", "tools/list"]
+
+
+def test_another_list_than_was_told_is_announced_once_and_learned() -> None:
+    wire = starting(otherwise)
+    wire.write(*LEGACY_CONVERSATION[:3])
+    wire.client.clear()
+    wire.collect()
+    wire.client.clear()
+    wire.connect()
+    assert wire.run()
+    assert wire.client == [{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}]
+    assert (("tools/list", "legacy", "2025-11-25"), {"result": TOOLS}) in wire.session.learned
+    wire.session.lost(1.0)
+    wire.connect()
+    assert wire.run()
+    assert len(wire.client) == 1
+
+
+def test_another_handshake_than_was_told_announces_every_list() -> None:
+    wire = starting(lambda asked: {"result": {"instructions": "of another version"}})
+    wire.write(*LEGACY_CONVERSATION[:2])
+    wire.collect()
+    wire.client.clear()
+    wire.connect()
+    assert wire.run()
+    assert [body["method"] for body in wire.client] == [
+        "notifications/tools/list_changed",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+    ]
+
+
+def test_a_change_is_not_announced_before_the_client_said_that_it_is_initialized() -> None:
+    wire = starting(otherwise)
+    wire.write(LEGACY_CONVERSATION[0], LEGACY_CONVERSATION[2])
+    wire.collect()
+    wire.connect()
+    assert wire.run()
+    assert wire.collect() == []
+    wire.write(LEGACY_CONVERSATION[1])
+    assert [body["method"] for body in wire.collect()] == ["notifications/tools/list_changed"]
+
+
+def test_in_the_modern_era_a_change_is_announced_on_the_stream_that_asked_for_it() -> None:
+    wire = starting(otherwise)
+    wire.write(MODERN_CONVERSATION[1])
+    assert wire.collect()[0]["result"] == {"tools": []}
+    wire.connect()
+    assert wire.run()
+    assert wire.collect() == []
+    deaf = request("d", "subscriptions/listen", {"notifications": {"promptsListChanged": True}, "_meta": MODERN})
+    wire.write(deaf, MODERN_CONVERSATION[0])
+    wire.client.clear()
+    assert wire.run()
+    announced = [body for body in wire.client if body["method"].endswith("list_changed")]
+    meta = {"io.modelcontextprotocol/subscriptionId": "l"}
+    assert announced == [{"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [request(1, "tools/list")],
+        [LEGACY_CONVERSATION[0], request(1, "tools/list", {"cursor": "2"})],
+        [LEGACY_CONVERSATION[0], request(1, "tools/list", {"_meta": MODERN})],
+        [MODERN_CONVERSATION[1] | {"id": 0}, request(1, "initialize", {"protocolVersion": "2025-11-25"})],
+        [MODERN_CONVERSATION[1] | {"id": 0}, request(1, "tools/list")],
+        [LEGACY_CONVERSATION[0], request(1, "resources/list")],
+        [LEGACY_CONVERSATION[0], request(1, "tools/list") | {"params": {"_meta": {"x": 1}, "limit": 1}}],
+        [request(1, "initialize", {"protocolVersion": 7})],
+    ],
+    ids=[
+        "no-handshake",
+        "next-page",
+        "other-era",
+        "handshake-in-the-modern-era",
+        "no-envelope",
+        "state",
+        "more-parameters",
+        "no-version",
+    ],
+)
+def test_what_only_a_daemon_can_answer_waits_for_it(before: list[Json]) -> None:
+    wire = starting()
+    wire.write(*before)
+    assert 1 not in [body["id"] for body in wire.collect()]
+    assert wire.session.open_calls == 1
+
+
+def test_a_client_that_asks_for_the_other_era_without_its_envelope_is_told_there_is_none() -> None:
+    error = {"code": -32601, "message": "Method not found", "data": "server/discover"}
+    wire = starting(
+        lambda asked: {"error": error} if asked == ("server/discover", "legacy", "") else as_the_daemon(asked)
+    )
+    wire.write(request("d", "server/discover"), *LEGACY_CONVERSATION[:2])
+    assert [body.get("error") for body in wire.collect()] == [error, None]
+    wire.connect()
+    assert wire.run()
+    assert wire.server.methods() == ["initialize", "notifications/initialized"]
+
+
+def test_a_daemon_that_was_stopped_is_not_stood_in_for() -> None:
+    wire = starting()
+    wire.write(*LEGACY_CONVERSATION[:2])
+    wire.collect()
+    wire.session.give_up("Holdfast was stopped.")
+    wire.write(request(1, "tools/list"))
+    assert wire.collect() == []

@@ -33,6 +33,8 @@ REFUSED_RETRY = 2.0
 SPAWN_EVERY = 2.0
 IDLE_SPAWN = 60.0
 GREETING_LIMIT = 30.0
+GREETING_EXPECTED = 0.2
+"""Seconds after which a daemon that has not greeted is one that only just starts, or is very busy."""
 CHUNK = 64 * 1024
 
 STOPPED = "Holdfast was stopped with `holdfast stop`. Start it with `holdfast serve`, or restart the agent."
@@ -40,17 +42,13 @@ STOPPED = "Holdfast was stopped with `holdfast stop`. Start it with `holdfast se
 
 def hello(relay: str, version: str, toolsets: str) -> bytes:
     """The first line a daemon reads: who connects, from where, for which agent."""
-    try:
-        cwd = os.getcwd()
-    except FileNotFoundError:
-        cwd = ""
     body: dict[str, Any] = {
         "holdfast": "relay",
         "version": version,
         "relay": relay,
         "pid": os.getpid(),
         "ppid": os.getppid(),
-        "cwd": _text(cwd),
+        "cwd": _text(place.working_directory()),
         "toolsets": toolsets,
         "env": {name: _text(os.environ[name]) for name in HELLO_ENV if name in os.environ},
     }
@@ -73,6 +71,7 @@ class Link:
         self._try_at = 0.0
         self._retry = FIRST_RETRY
         self._greet_by = 0.0
+        self._expect_by: float | None = None
         self._spawned_at: float | None = None
         self._spawns = 0
         self._successor: tuple[str | None, int | None] = (None, None)
@@ -95,7 +94,9 @@ class Link:
         """When `tick` has something to do again, or None while the daemon is there."""
         if self._open:
             return None
-        return self._greet_by if self._socket is not None else self._try_at
+        if self._socket is None:
+            return self._try_at
+        return self._greet_by if self._expect_by is None else self._expect_by
 
     def hurry(self, now: float) -> None:
         """A request waits: look for a daemon now instead of at the next idle look."""
@@ -112,6 +113,9 @@ class Link:
         if self._open:
             return
         if self._socket is not None:
+            if self._expect_by is not None and now >= self._expect_by:
+                self._expect_by = None
+                self._session.alone()
             if now >= self._greet_by:
                 self._trouble = f"A daemon took the connection and said nothing for {GREETING_LIMIT:.0f} s."
                 self._hang_up()
@@ -173,6 +177,7 @@ class Link:
             found.connect(path)
         except BlockingIOError:
             found.close()  # its backlog is full: somebody is there, but busy
+            self._session.alone()
             self._look_again(now)
         except OSError as error:
             found.close()
@@ -182,15 +187,19 @@ class Link:
             self._unsent = self._greeting
             self._lines = LineSplitter()
             self._greet_by = now + GREETING_LIMIT
+            self._expect_by = now + GREETING_EXPECTED
             self.writable(now)
 
     def _absent(self, now: float, error: OSError) -> None:
         if os.path.exists(place.stopped_marker(self._home)):
             self._session.give_up(STOPPED)
-        elif isinstance(error, FileNotFoundError | ConnectionRefusedError):
+            self._look_again(now)
+            return
+        if isinstance(error, FileNotFoundError | ConnectionRefusedError):
             self._start_daemon(now)
         else:
             self._trouble = str(error)
+        self._session.alone()
         self._look_again(now)
 
     def _start_daemon(self, now: float) -> None:
@@ -224,6 +233,7 @@ class Link:
         elif kind == "step-down":
             self._successor = (answer.get("host"), answer.get("port"))
             self._hang_up()
+            self._session.alone()
             self._try_at = now + STEP_DOWN_RETRY
         else:
             self._refusal = str(answer.get("message"))
@@ -240,7 +250,7 @@ class Link:
         self._useful = False
         self._spawns = 0
         self._successor, self._refusal, self._trouble = (None, None), None, None
-        self._session.connected()
+        self._session.connected(ready=answer.get("ready") is not False)
 
     def _lost(self, now: float) -> None:
         was_open = self._open

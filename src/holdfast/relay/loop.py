@@ -11,6 +11,9 @@ from holdfast.relay.lines import LineSplitter
 
 TYPE_CHECKING = False  # importing typing would double the relay's start-up
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.relay.answers import Answer, Asked
     from holdfast.relay.link import Link
     from holdfast.relay.session import RelaySession
 
@@ -18,6 +21,8 @@ STDIN, STDOUT = 0, 1
 CHUNK = 64 * 1024
 MAX_WAITING = 16 * 1024 * 1024
 LAST_WORDS = 1.0
+KEEP_AFTER = 1.0
+"""Seconds after which a daemon's answers are kept: the agent waits for its tools now, the next one may need them."""
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
@@ -28,10 +33,19 @@ class Loop:
     polls writable takes PIPE_BUF bytes without blocking, so writes are never longer.
     """
 
-    def __init__(self, session: RelaySession, link: Link, patience: float) -> None:
+    def __init__(
+        self,
+        session: RelaySession,
+        link: Link,
+        patience: float,
+        keep: Callable[[list[tuple[Asked, Answer]]], None],
+    ) -> None:
+        """`keep`: stores what a daemon answered, for the next relay that has to wait for one; raises OSError."""
         self._session = session
         self._link = link
         self._patience = patience
+        self._keep = keep
+        self._keep_at: float | None = None
         self._lines = LineSplitter()
         self._leave_by: float | None = None
         self._client_gone = False
@@ -43,8 +57,24 @@ class Loop:
         while not self._finished(now := time.monotonic()):
             self._link.tick(now)
             self._expire(now)
+            self._keep_learned(now)
             self._say_notes()
             self._serve(self._wait(now))
+        self._keep_learned(None)
+        self._say_notes()
+
+    def _keep_learned(self, now: float | None) -> None:
+        """Keep what the daemon answered, a moment after it did; at once when `now` is None."""
+        if not self._session.learned:
+            return
+        if now is not None and self._keep_at is None:
+            self._keep_at = now + KEEP_AFTER
+        if now is None or now >= (self._keep_at or 0):
+            learned, self._session.learned, self._keep_at = self._session.learned, [], None
+            try:
+                self._keep(learned)
+            except OSError as error:
+                self._session.notes.append(f"holdfast mcp: cannot keep the list of tools: {error}")
 
     def _finished(self, now: float) -> bool:
         if self._client_gone:
@@ -85,7 +115,7 @@ class Loop:
         events |= select.POLLOUT if self._link.wants_to_write else 0
         if self._link.fd is not None and events:
             poll.register(self._link.fd, events)
-        due = [self._link.due, self._session.next_expiry(self._patience), self._leave_by]
+        due = [self._link.due, self._session.next_expiry(self._patience), self._leave_by, self._keep_at]
         times = [at for at in due if at is not None]
         pause = int(max(0.0, min(times) - now) * 1000) + 1 if times else None
         return dict(poll.poll(pause))

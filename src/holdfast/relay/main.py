@@ -7,6 +7,10 @@ import sys
 
 from holdfast.relay import place
 
+TYPE_CHECKING = False  # importing typing would double the relay's start-up
+if TYPE_CHECKING:
+    from holdfast.relay.answers import Answers
+
 HELP = """\
 usage: holdfast mcp [--toolsets auto|all|LIST] [--home DIR]
 
@@ -106,9 +110,28 @@ def _relay(options: Options) -> None:
     from holdfast.version import __version__
 
     _clear_stopped(options.home)
-    session = RelaySession()
+    answers = _Answers(options)
+    session = RelaySession(find=lambda asked: answers.get().find(asked))
     link = Link(options.home, session, hello(session.relay, __version__, options.toolsets), __version__)
-    Loop(session, link, options.patience).run()
+    Loop(session, link, options.patience, lambda learned: answers.get().keep(learned)).run()
+
+
+class _Answers:
+    """What a daemon would answer this agent, read when it is needed: most relays find a daemon that serves."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._read: Answers | None = None
+
+    def get(self) -> Answers:
+        if self._read is None:
+            from holdfast.relay.answers import Answers
+            from holdfast.version import __version__
+
+            root = os.environ.get("CLAUDE_PROJECT_DIR") or place.working_directory()
+            recognised = bool(os.environ.get("CLAUDE_CODE_SESSION_ID"))
+            self._read = Answers(self._options.home, __version__, self._options.toolsets, root, recognised=recognised)
+        return self._read
 
 
 def _clear_stopped(home: str) -> None:

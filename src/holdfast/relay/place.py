@@ -48,6 +48,14 @@ def is_ours(path: str) -> bool:
     return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
 
 
+def working_directory() -> str:
+    """Where this process was started; empty when that directory is gone."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
+
+
 def stopped_marker(home: str) -> str:
     """The file `holdfast stop` leaves, so that running relays do not start a daemon again."""
     return os.path.join(home, "stopped")

@@ -11,7 +11,10 @@ from holdfast.relay.lines import Message, Overlong, Unreadable, encode, end_memb
 
 TYPE_CHECKING = False  # importing typing would double the relay's start-up
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from holdfast.relay.answers import Answer, Asked
 
     Key = tuple[type, Any]
 
@@ -24,6 +27,19 @@ LISTEN_ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 CANCELLED = "notifications/cancelled"
 INITIALIZED = "notifications/initialized"
 
+INITIALIZE = "initialize"
+DISCOVER = "server/discover"
+PING = "ping"
+ENVELOPE = "io.modelcontextprotocol/protocolVersion"
+LEGACY, MODERN = "legacy", "modern"
+LISTS = {
+    "tools/list": ("notifications/tools/list_changed", "toolsListChanged"),
+    "prompts/list": ("notifications/prompts/list_changed", "promptsListChanged"),
+    "resources/templates/list": ("notifications/resources/list_changed", "resourcesListChanged"),
+}
+"""What can be listed before a daemon is there; how a change of it is told, and asked for in the modern era."""
+ANSWERABLE = (INITIALIZE, DISCOVER, PING, *LISTS)
+
 UNREACHABLE = -32000
 INVALID_REQUEST = -32600
 MAX_HELD = 32 * 1024 * 1024
@@ -33,9 +49,11 @@ MAX_LIVES = 10
 class Waiting:
     """A client's request that has no answer yet."""
 
-    __slots__ = ("acknowledged", "id", "line", "lives", "method", "since", "uri")
+    __slots__ = ("acknowledged", "asked", "body", "id", "line", "lives", "method", "since", "uri")
 
-    def __init__(self, message: Message, line: bytes, now: float) -> None:
+    def __init__(self, message: Message, line: bytes, now: float, asked: Asked | None) -> None:
+        self.asked = asked
+        self.body = message.body if asked is not None or message.method == LISTEN else {}
         self.id = message.id
         self.method = message.method
         self.uri = str(message.params.get("uri"))
@@ -55,11 +73,31 @@ def key_of(id: Any) -> Key:
     return (type(id), id) if isinstance(id, str | int | float) else (type(None), None)
 
 
+def _envelope(message: Message) -> str | None:
+    """The protocol version that a request of the modern era carries."""
+    meta = message.params.get("_meta")
+    version = meta.get(ENVELOPE) if isinstance(meta, dict) else None
+    return version if isinstance(version, str) else None
+
+
+def _answer_in(message: Message) -> Answer:
+    return {name: message.body[name] for name in ("result", "error") if name in message.body}
+
+
 class RelaySession:
     """One agent's conversation, carried over any number of daemon lives."""
 
-    def __init__(self, relay: str | None = None) -> None:
+    def __init__(self, relay: str | None = None, find: Callable[[Asked], Answer | None] | None = None) -> None:
+        """`find`: what a daemon would answer, for the time in which none serves yet."""
         self.relay = relay or os.urandom(16).hex()
+        self.learned: list[tuple[Asked, Answer]] = []
+        """What a daemon answered, to be kept for the next relay that has to wait for one."""
+        self._find = find
+        self._era: str | None = None
+        self._protocol: str | None = None
+        self._alone = False
+        self._told: dict[Asked, tuple[dict[str, Any], Answer]] = {}
+        self._changed: dict[str, None] = {}
         self.to_client = bytearray()
         self.to_daemon = bytearray()
         self.notes: list[str] = []
@@ -69,7 +107,7 @@ class RelaySession:
         self._initialize: Message | None = None
         self._initialized: bytes | None = None
         self._subscribed: dict[str, None] = {}  # legacy subscriptions, in the order they were made
-        self._own: dict[Key, str] = {}
+        self._own: dict[Key, tuple[str, Asked | None]] = {}
         self._asked: dict[Key, Any] = {}
         self._life = 0
         self._counter = 0
@@ -111,13 +149,45 @@ class RelaySession:
             reason = f"Over {MAX_HELD} bytes of requests wait for answers. Repeat this one in a while."
             self._to_client(error_reply(message.id, UNREACHABLE, reason))
             return
-        request = Waiting(message, line, now)
-        self._waiting[request.key] = request
-        self._held += len(line)
-        if message.method == "initialize":
+        if self._era is None:
+            self._era = MODERN if _envelope(message) is not None and message.method != INITIALIZE else LEGACY
+        if message.method == INITIALIZE:
             self._initialize, self._initialized = message, None
             self._subscribed.clear()
+            self._protocol = message.params.get("protocolVersion")
+        request = Waiting(message, line, now, self._asked_by(message))
+        if self._alone and self._answer_alone(request):
+            return
+        self._waiting[request.key] = request
+        self._held += len(line)
         self._to_daemon(line)
+
+    def _asked_by(self, message: Message) -> Asked | None:
+        """What a request asks, if that can be answered before a daemon is there."""
+        if self._find is None or message.method not in ANSWERABLE:
+            return None
+        protocol, envelope = self._protocol, _envelope(message)
+        if message.method == DISCOVER and envelope is None:
+            protocol = ""  # a client of the handshake era asks whether there is another one
+        elif self._era == MODERN:
+            protocol = envelope
+        elif envelope is not None:
+            return None  # the daemon refuses it on this connection
+        if not isinstance(protocol, str) or (message.method in LISTS and message.params.keys() - {"_meta"}):
+            return None  # no handshake yet, or the next page of a list
+        return message.method, self._era or LEGACY, protocol
+
+    def _answer_alone(self, request: Waiting) -> bool:
+        """Answer as a daemon would, if that is known. A daemon is asked the same later; what differs is announced."""
+        if self._find is None or request.asked is None:
+            return False
+        answer = self._find(request.asked)
+        if answer is None:
+            return False
+        if "result" in answer and request.method != PING:
+            self._told[request.asked] = (request.body, answer)
+        self._to_client(encode({"jsonrpc": "2.0", "id": request.id, **answer}))
+        return True
 
     def _marked(self, message: Message) -> bytes:
         """The request as the daemon gets it: a call carries a key, the same one each time it is repeated."""
@@ -133,9 +203,10 @@ class RelaySession:
     def _notification(self, message: Message) -> None:
         if message.method == INITIALIZED:
             self._initialized = message.line
+            self._announce()
         elif message.method == CANCELLED:
             request = self._waiting.get(key_of(message.params.get("requestId")))
-            if request is None or request.method == "initialize":
+            if request is None or request.method == INITIALIZE:
                 return
             self._forget(request)
         # While no daemon is there a notification is dropped: it tells of a change in what the next daemon
@@ -151,6 +222,7 @@ class RelaySession:
 
     def from_daemon(self, line: bytes | Overlong) -> None:
         """Take one line the daemon wrote."""
+        self._alone = False
         if isinstance(line, Overlong):
             self._overlong_answer(line)
             return
@@ -191,6 +263,9 @@ class RelaySession:
             if request is None or request.acknowledged:
                 return
             request.acknowledged = True
+            self._to_client(message.line)
+            self._announce()
+            return
         self._to_client(message.line)
 
     def _withdraw(self, message: Message) -> None:
@@ -210,9 +285,7 @@ class RelaySession:
     def _answered(self, message: Message) -> None:
         own = self._own.pop(key_of(message.id), None)
         if own is not None:
-            if "error" in message.body:
-                reason = str(message.body["error"])[:200]
-                self.notes.append(f"the daemon refused the repeated {own}: {reason}")
+            self._answered_us(*own, message)
             return
         request = self._waiting.get(key_of(message.id))
         if request is None:
@@ -220,11 +293,51 @@ class RelaySession:
         self._forget(request)
         self._learn(request, message)
         self._to_client(message.line)
+        if request.asked is not None and request.method != PING:
+            self.learned.append((request.asked, _answer_in(message)))
+
+    def _answered_us(self, method: str, asked: Asked | None, message: Message) -> None:
+        """The daemon answered what the relay itself asked: a repeated handshake, or what the client was told before."""
+        answer = _answer_in(message)
+        if "error" in answer:
+            self.notes.append(f"the daemon refused the repeated {method}: {str(answer['error'])[:200]}")
+        if asked is None:
+            return
+        told = self._told.pop(asked, None)
+        if told is None or "error" in answer:
+            return
+        self.learned.append((asked, answer))
+        if told[1] != answer:
+            lists = [method] if method in LISTS else list(LISTS)
+            self._changed.update((name, None) for name in lists)
+            self._announce()
+
+    def _announce(self) -> None:
+        """Tell the client which lists are not what it was told; one that listens to nobody yet is told when it does."""
+        if self._era == LEGACY:
+            if self._initialized is None:
+                return
+            for name in self._changed:
+                self._to_client(encode({"jsonrpc": "2.0", "method": LISTS[name][0]}))
+            self._changed.clear()
+            return
+        for request in self._waiting.values():
+            if request.method == LISTEN and request.acknowledged:
+                self._announce_to(request)
+
+    def _announce_to(self, stream: Waiting) -> None:
+        wanted = (stream.body.get("params") or {}).get("notifications")
+        for name in list(self._changed):
+            method, flag = LISTS[name]
+            if isinstance(wanted, dict) and wanted.get(flag) is True:
+                params = {"_meta": {SUBSCRIPTION_META: stream.id}}
+                self._to_client(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+                del self._changed[name]
 
     def _learn(self, request: Waiting, answer: Message) -> None:
         """Note what the answer changed in the state a new daemon must be told."""
         failed = "error" in answer.body
-        if request.method == "initialize" and failed:
+        if request.method == INITIALIZE and failed:
             self._initialize = self._initialized = None
         elif failed:
             return
@@ -235,31 +348,47 @@ class RelaySession:
 
     # Daemons come and go
 
-    def connected(self) -> None:
-        """A daemon is there: tell it everything it must know, then repeat what nobody answered."""
+    def alone(self) -> None:
+        """No daemon serves yet: answer what can be answered without one, now and until one speaks."""
+        self._alone = True
+        for request in list(self._waiting.values()):
+            if self._answer_alone(request):
+                self._forget(request)
+
+    def connected(self, *, ready: bool = True) -> None:
+        """A daemon is there: tell it everything it must know, then repeat what nobody answered.
+
+        One that is not ready reads all that, but answers only when it has imported what it needs.
+        """
+        if not ready:
+            self.alone()
+        self._alone = not ready
         self._connected = True
         self._life += 1
-        opening = next((r for r in self._waiting.values() if r.method == "initialize"), None)
+        opening = next((r for r in self._waiting.values() if r.method == INITIALIZE), None)
         if opening is not None:
             self._to_daemon(opening.line)
         elif self._initialize is not None:
-            self._repeat("initialize", self._initialize.body)
+            self._repeat(INITIALIZE, self._initialize.body, self._asked_by(self._initialize))
         if self._initialized is not None:
             self._to_daemon(self._initialized)
+        for asked, (body, _) in self._told.items():
+            if asked[0] != INITIALIZE:
+                self._repeat(asked[0], body, asked)
         for uri in self._subscribed:
             self._repeat(SUBSCRIBE, {"jsonrpc": "2.0", "method": SUBSCRIBE, "params": {"uri": uri}})
         for request in self._waiting.values():
             if request is not opening:
                 self._to_daemon(request.line)
 
-    def _repeat(self, method: str, body: dict[str, Any]) -> None:
+    def _repeat(self, method: str, body: dict[str, Any], asked: Asked | None = None) -> None:
         id = f"hf-{self.relay}-{self._next()}"
-        self._own[key_of(id)] = method
+        self._own[key_of(id)] = (method, asked)
         self._to_daemon(encode({**body, "id": id}))
 
     def lost(self, now: float) -> None:
         """The daemon is gone, and with it all it was told and all it asked."""
-        self._connected = False
+        self._connected = self._alone = False
         self.to_daemon.clear()
         self._own.clear()
         for renumbered in self._asked:
@@ -283,6 +412,7 @@ class RelaySession:
 
     def give_up(self, reason: str) -> None:
         """Answer everything that waits with an error: no daemon will be there soon."""
+        self._alone = False
         for request in list(self._waiting.values()):
             if not request.acknowledged:
                 self._fail(request, reason)
@@ -295,7 +425,7 @@ class RelaySession:
 
     def _fail(self, request: Waiting, reason: str) -> None:
         self._forget(request)
-        if request.method == "initialize":
+        if request.method == INITIALIZE:
             self._initialize = self._initialized = None
         if request.method == "tools/call" and request.lives:
             reason += " This call had reached a daemon before: look whether it took effect."

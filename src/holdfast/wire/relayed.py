@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import anyio
+from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
@@ -25,7 +26,11 @@ logger = logging.getLogger(__name__)
 
 async def serve_relay(wire: Wire, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one relay until it hangs up."""
-    await serve_dual_era_loop(wire.server, _Requests(reader, writer), Replies(writer), lifespan_state=link)
+    # A relay may have told its agent a list before this daemon was there; where ours differs, it announces that.
+    announced = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
+    options = wire.server.create_initialization_options(announced)
+    streams = _Requests(reader, writer), Replies(writer)
+    await serve_dual_era_loop(wire.server, *streams, lifespan_state=link, init_options=options)
 
 
 class _Stream:
