@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast.bridge import agent_queries, queries
+from holdfast.bridge import agent_queries, dispatch, queries
 from holdfast.bridge.dispatch import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher
 from holdfast.bridge.letters import Letter, Letters, named
 from holdfast.bridge.model import MAX_ATTEMPTS, Priority, Status, Task
@@ -279,7 +279,10 @@ async def test_another_machine_goes_on_with_the_same_ask_when_the_lease_of_a_dea
         await store.close()
 
 
-async def test_a_long_turn_keeps_its_message_and_is_never_asked_twice(place: Place) -> None:
+async def test_a_long_turn_keeps_its_message_and_is_never_asked_twice(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "LOOK_S", 0.05)  # no news come from a turn that takes long
     async with _world(place) as world:
         await world.send("a", LONG, "slow")
         ask = await world.at_work("a")

@@ -107,7 +107,8 @@ async def test_a_long_queue_does_not_hold_up_other_conversations(place: Place) -
         assert first.finished_at <= late.finished_at < last.finished_at
 
 
-async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: Place) -> None:
+@pytest.mark.parametrize("number", [pytest.param(6, id="small"), pytest.param(12, id="whole", marks=pytest.mark.long)])
+async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: Place, number: int) -> None:
     async with _world(place, maxProcesses=2) as world:
         most = 0
 
@@ -118,7 +119,7 @@ async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: 
                 await asyncio.sleep(0.005)
 
         watching = asyncio.create_task(watch())
-        asks = [await world.ask("abc"[n % 3], "sleep 0.05", thread=f"t{n}") for n in range(12)]
+        asks = [await world.ask("abc"[n % 3], "sleep 0.05", thread=f"t{n}") for n in range(number)]
         answers = [await world.answer(ask) for ask in asks]
         watching.cancel()
         assert {answer.status for answer in answers} == {"answered"}
@@ -130,7 +131,9 @@ async def test_idle_processes_end_and_the_conversation_goes_on(place: Place) -> 
     async with _world(place, idleTimeout=1000) as world:
         await world.answer(await world.ask("a", "one"))
         assert len(world.runner.pool.slots) == 1
-        await asyncio.sleep(1.1)
+        await world.runner.look_after()
+        (slot,) = world.runner.pool.slots
+        slot.used_at -= 1.1  # as if it had been idle for so long
         await world.runner.look_after()
         assert world.runner.pool.slots == []
         again = await world.answer(await world.ask("a", "two"))
@@ -183,14 +186,20 @@ async def test_a_temporary_conversation_is_put_away_when_it_is_answered(place: P
             await world.ask("a", "x", temporary=True, thread="mine")
 
 
-async def test_two_daemons_share_the_work_and_answer_each_ask_once(postgres_place: Place) -> None:
+@pytest.mark.parametrize(
+    ("number", "threads"),
+    [pytest.param(12, 2, id="small"), pytest.param(30, 5, id="whole", marks=pytest.mark.long)],
+)
+async def test_two_daemons_share_the_work_and_answer_each_ask_once(
+    postgres_place: Place, number: int, threads: int
+) -> None:
     place = postgres_place
     stores = [place.open(), place.open()]
     worlds = [World(place, store, name, maxProcesses=2) for store, name in zip(stores, ("one", "two"), strict=True)]
     for world in worlds:
         await world.start()
     try:
-        asks = [await worlds[n % 2].ask("abc"[n % 3], "hello", thread=f"t{n % 5}") for n in range(30)]
+        asks = [await worlds[n % 2].ask("abc"[n % 3], "hello", thread=f"t{n % threads}") for n in range(number)]
         worlds[1].runner.wake()
         answers = [await worlds[0].answer(ask) for ask in asks]
         assert {answer.status for answer in answers} == {"answered"}
