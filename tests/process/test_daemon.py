@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.installation import HOLDFAST, Installation, wait_until
+from tests.installation import HOLDFAST, TO_THE_TOOLS, Installation, wait_until
 from tests.process.agent import Agent
 
 
@@ -24,6 +24,11 @@ def _status(holdfast: Installation) -> dict[str, object]:
     shown = holdfast.run("status", "--json")
     assert shown.returncode == 0, shown.stderr
     return dict(json.loads(shown.stdout))
+
+
+def _ask_daemon(agent: Agent) -> int:
+    """Send a request that no relay answers without a daemon; its id."""
+    return agent.ask("tools/call", {"name": "init", "arguments": {"operation": "get_state"}})
 
 
 def _serving(holdfast: Installation) -> list[psutil.Process]:
@@ -36,25 +41,34 @@ def _serving(holdfast: Installation) -> list[psutil.Process]:
     return found
 
 
-def test_status_tells_who_serves(embedded: Installation, project: Path) -> None:
-    assert embedded.run("status").returncode == 3
-    embedded.serve()
-    with Agent(embedded, project) as agent:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A daemon started by hand for the tests of this module that only look at it; nobody else is its client."""
+    installation = Installation(tmp_path_factory.mktemp("served") / "holdfast")
+    try:
+        installation.serve()
+        yield installation
+    finally:
+        installation.close()
+
+
+def test_status_tells_who_serves(served: Installation, embedded: Installation, project: Path) -> None:
+    assert embedded.run("status").returncode == 3, "nobody serves that one"
+    with Agent(served, project) as agent:
         agent.request("tools/list")
-        status = _status(embedded)
-        assert status["home"] == str(embedded.home)
+        status = _status(served)
+        assert status["home"] == str(served.home)
         assert str(status["address"]).startswith("http://127.0.0.1:")
         assert status["clients"] == 1
         assert isinstance(status["pid"], int) and isinstance(status["uptime"], float) and status["version"]
-    shown = embedded.run("status").stdout
-    assert str(embedded.home) in shown and "uptime" in shown
+    shown = served.run("status").stdout
+    assert str(served.home) in shown and "uptime" in shown
 
 
-def test_a_second_daemon_says_who_holds_the_home(embedded: Installation) -> None:
-    embedded.serve()
-    second = embedded.run("serve")
+def test_a_second_daemon_says_who_holds_the_home(served: Installation) -> None:
+    second = served.run("serve")
     assert second.returncode == 1
-    assert f"process {embedded.daemon()}" in second.stderr and "holdfast stop" in second.stderr
+    assert f"process {served.daemon()}" in second.stderr and "holdfast stop" in second.stderr
 
 
 def test_the_relay_starts_a_daemon_that_is_nobodys_child_and_holds_nothing_of_its_agents(
@@ -85,43 +99,41 @@ def test_the_relay_starts_a_daemon_that_is_nobodys_child_and_holds_nothing_of_it
 def test_twenty_relays_at_once_start_one_daemon(embedded: Installation, project: Path) -> None:
     command = [str(HOLDFAST), "mcp"]
     environment = {**os.environ, **embedded.settings}
-    line = (
-        b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
-        b'"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}\n'
-    )
+    call = {"id": 2, "method": "tools/call", "params": {"name": "init", "arguments": {"operation": "get_state"}}}
+    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in (*TO_THE_TOOLS[:2], call))
     relays = [
         subprocess.Popen(command, env=environment, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         for _ in range(20)
     ]
     for relay in relays:
-        answer, _ = relay.communicate(line, timeout=120)
-        assert b'"serverInfo"' in answer
+        answered, _ = relay.communicate(lines.encode(), timeout=120)
+        answers = {message["id"]: message for message in map(json.loads, answered.splitlines())}
+        assert "serverInfo" in answers[1]["result"] and "structuredContent" in answers[2]["result"]
     assert len(_serving(embedded)) == 1
 
 
 def test_relays_that_wait_for_a_daemon_do_not_take_the_processor_from_it(embedded: Installation, project: Path) -> None:
     most = 0
-    with Agent(embedded, project) as first:
-        first.request("tools/list")
-        others = [Agent(embedded, project, session=f"other-{number}") for number in range(11)]
-        try:
-            for other in others:
-                other.request("tools/list")
-            embedded.kill_daemon()
-            asked = [(agent, agent.ask("tools/list", {})) for agent in (first, *others)]
-            while embedded.daemon() is None:
-                most = max(most, len(_serving(embedded)))
-            for agent, number in asked:
-                assert "result" in agent.answer(number)
-        finally:
-            for other in others:
-                other.close()
+    embedded.serve()  # so that none of the relays has just started one, and each may be the first to miss it
+    agents = [Agent(embedded, project, session=f"agent-{number}") for number in range(12)]
+    try:
+        for agent in agents:
+            agent.init("get_state")
+        embedded.kill_daemon()
+        asked = [(agent, _ask_daemon(agent)) for agent in agents]
+        while embedded.daemon() is None:
+            most = max(most, len(_serving(embedded)))
+        for agent, number in asked:
+            assert "result" in agent.answer(number)
+    finally:
+        for agent in agents:
+            agent.close()
     assert 0 < most <= 2, "one that starts, and for a moment the process that it left"
 
 
 def test_a_daemon_that_is_killed_before_it_serves_is_started_again(embedded: Installation, project: Path) -> None:
     with Agent(embedded, project) as agent:
-        asked = agent.ask("tools/list", {})
+        asked = _ask_daemon(agent)
         starting: list[psutil.Process] = []
         while not starting:
             starting = _serving(embedded)
@@ -136,13 +148,13 @@ def test_stop_holds_for_running_agents_until_a_new_one_starts(embedded: Installa
         agent.think("before the stop")
         assert embedded.run("stop").returncode == 0
         assert embedded.daemon() is None
-        refused = agent.answer(agent.ask("tools/call", {"name": "init", "arguments": {"operation": "get_state"}}))
+        refused = agent.answer(_ask_daemon(agent))
         assert "holdfast stop" in refused["error"]["message"] and "holdfast serve" in refused["error"]["message"]
         assert embedded.daemon() is None
         with Agent(embedded, project) as another:
             assert another.init("load_context")["heldByOthers"], "the first agent is expected back"
-            wait_until(lambda: _status(embedded)["clients"] == 2, "the first relay is back as well")
             assert agent.init("get_state")["session"]["thoughtCount"] == 1
+            assert _status(embedded)["clients"] == 2, "the first relay is back as well"
 
 
 HOLDING = """
@@ -195,7 +207,9 @@ def test_stop_ends_nothing_that_is_no_daemon(embedded: Installation) -> None:
         assert restoring.poll() is None
 
 
-def test_serve_by_hand_takes_over_from_a_daemon_that_a_relay_started(embedded: Installation, project: Path) -> None:
+def test_an_agent_goes_on_when_serve_by_hand_takes_over_and_when_sigterm_ends_that_one(
+    embedded: Installation, project: Path
+) -> None:
     with Agent(embedded, project) as agent:
         first = agent.think("on the relay's daemon")
         started = _status(embedded)
@@ -204,6 +218,12 @@ def test_serve_by_hand_takes_over_from_a_daemon_that_a_relay_started(embedded: I
         assert _status(embedded)["started_by"] == "hand"
         reply = agent.think("on the one started by hand")
         assert (reply["sessionId"], reply["thoughtNumber"]) == (first["sessionId"], 2)
+        pid = embedded.daemon()
+        assert pid is not None
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: embedded.daemon() not in (None, pid), "the relay started another daemon")
+        reply = agent.think("on another one of the relay's")
+        assert (reply["sessionId"], reply["thoughtNumber"]) == (first["sessionId"], 3)
 
 
 def test_a_daemon_that_is_being_started_while_stop_is_called_does_not_serve(embedded: Installation) -> None:
@@ -215,22 +235,25 @@ def test_a_daemon_that_is_being_started_while_stop_is_called_does_not_serve(embe
     assert (embedded.home / "stopped").exists(), "it stays stopped"
 
 
-def test_a_daemon_that_a_relay_started_ends_when_nobody_needs_it(embedded: Installation, project: Path) -> None:
+def test_a_daemon_ends_when_nobody_needs_it_or_its_home_was_removed(
+    embedded: Installation, project: Path, tmp_path: Path
+) -> None:
+    """Both notice only from time to time, so they are waited for together."""
     embedded.settings["HOLDFAST_IDLE_EXIT"] = "1s"
-    with Agent(embedded, project) as agent:
-        agent.think("somebody is here")
-    wait_until(lambda: embedded.daemon() is None, "the daemon ended by itself")
-    with Agent(embedded, project) as agent:
-        assert agent.init("load_context")["session"]["thoughtCount"] == 1
-
-
-def test_a_daemon_whose_home_was_removed_ends(embedded: Installation, project: Path) -> None:
-    with Agent(embedded, project) as agent:
-        agent.request("tools/list")
-    pid = embedded.daemon()
-    assert pid is not None
-    shutil.rmtree(embedded.home)
-    wait_until(lambda: not psutil.pid_exists(pid), "the daemon noticed")
+    removed = Installation(tmp_path / "removed")
+    try:
+        with Agent(embedded, project) as agent, Agent(removed, project) as other:
+            agent.think("somebody is here")
+            other.think("and here")
+        pid = removed.daemon()
+        assert pid is not None
+        shutil.rmtree(removed.home)
+        wait_until(lambda: not psutil.pid_exists(pid), "the daemon noticed that its home is gone")
+        wait_until(lambda: embedded.daemon() is None, "the daemon that nobody needs ended by itself")
+        with Agent(embedded, project) as agent:
+            assert agent.init("load_context")["session"]["thoughtCount"] == 1
+    finally:
+        removed.close()
 
 
 def test_a_taken_port_is_named_by_serve_and_survived_by_a_relays_daemon(embedded: Installation, project: Path) -> None:
@@ -247,13 +270,10 @@ def test_a_taken_port_is_named_by_serve_and_survived_by_a_relays_daemon(embedded
             assert "HTTP is off" in embedded.run("status").stdout
 
 
-def test_home_socket_and_key_are_for_their_owner_alone(embedded: Installation) -> None:
-    embedded.serve()
-    modes = {
-        name: stat.S_IMODE((embedded.home / name).stat().st_mode) for name in ("daemon.sock", "key", "holdfast.db")
-    }
+def test_home_socket_and_key_are_for_their_owner_alone(served: Installation) -> None:
+    modes = {name: stat.S_IMODE((served.home / name).stat().st_mode) for name in ("daemon.sock", "key", "holdfast.db")}
     assert modes == {"daemon.sock": 0o600, "key": 0o600, "holdfast.db": 0o600}
-    assert stat.S_IMODE(embedded.home.stat().st_mode) == 0o700
+    assert stat.S_IMODE(served.home.stat().st_mode) == 0o700
 
 
 KNOCK = """
@@ -269,35 +289,27 @@ sys.stdout.write(repr(told))
 """
 
 
-def test_a_process_of_another_user_is_turned_away_even_with_the_door_open(
-    embedded: Installation, tmp_path: Path
-) -> None:
+def test_a_process_of_another_user_is_turned_away_even_with_the_door_open(served: Installation) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can become another user; tests/unit/test_door.py checks the same rule for everybody")
-    embedded.serve()
-    for folder in (tmp_path, *tmp_path.parents):
+    door = served.home / "daemon.sock"
+    for folder in served.home.parents:
         if folder != Path("/"):
             folder.chmod(folder.stat().st_mode | 0o011)
-    embedded.home.chmod(0o777)
-    (embedded.home / "daemon.sock").chmod(0o777)
-    knocked = subprocess.run(
-        [sys.executable, "-c", KNOCK, str(embedded.home / "daemon.sock")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    served.home.chmod(0o777)
+    door.chmod(0o777)
+    try:
+        knocked = subprocess.run(
+            [sys.executable, "-c", KNOCK, str(door)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        served.home.chmod(0o700)
+        door.chmod(0o600)
     assert knocked.stdout == "b''", knocked.stderr
-    assert embedded.daemon() is not None
-
-
-def test_sigterm_ends_the_daemon_in_good_order(embedded: Installation, project: Path) -> None:
-    with Agent(embedded, project) as agent:
-        agent.think("first")
-        pid = embedded.daemon()
-        assert pid is not None
-        os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: embedded.daemon() not in (None, pid), "the relay started another daemon")
-        assert agent.think("second")["thoughtNumber"] == 2
+    assert served.daemon() is not None
 
 
 def test_a_deep_home_works_through_a_private_runtime_directory(tmp_path: Path, project: Path) -> None:
@@ -315,7 +327,7 @@ def _newer_copy(folder: Path) -> Path:
     import holdfast
 
     package = Path(str(holdfast.__file__)).parent
-    shutil.copytree(package, folder / "holdfast", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(package, folder / "holdfast")  # with what is compiled: its sources have the same times here
     (folder / "holdfast" / "version.py").write_text('__version__ = "99.1.0"\n')
     return folder
 
@@ -338,17 +350,24 @@ def test_a_newer_relay_takes_over_from_an_older_daemon(embedded: Installation, p
 
 def test_a_broken_store_setting_is_told_to_the_agent(embedded: Installation, project: Path) -> None:
     embedded.settings["HOLDFAST_DATABASE_URL"] = "postgresql://nobody:hidden@127.0.0.1:1/none"
-    embedded.settings["HOLDFAST_DAEMON_WAIT"] = "5"
-    command = [str(HOLDFAST), "mcp"]
-    relay = subprocess.Popen(
-        command,
-        env={**os.environ, **embedded.settings},
-        cwd=project,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    answer, _ = relay.communicate(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', timeout=60)
-    message = json.loads(answer)["error"]["message"]
-    assert "PostgreSQL" in message and "holdfast serve" in message
-    assert "hidden" not in message
+    embedded.settings["HOLDFAST_DAEMON_WAIT"] = "1"
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "init", "arguments": {}}}
+    said: list[str] = []
+
+    def is_told_why() -> bool:
+        """A daemon that is not up within a second has not failed yet: the next relay is told."""
+        relay = subprocess.run(
+            [str(HOLDFAST), "mcp"],
+            env=embedded.environment(),
+            cwd=project,
+            input=json.dumps(call).encode() + b"\n",
+            stdout=subprocess.PIPE,
+            timeout=60,
+        )
+        said.append(json.loads(relay.stdout)["error"]["message"])
+        return "PostgreSQL" in said[-1]
+
+    wait_until(is_told_why, "the agent is told why no daemon starts")
+    assert "holdfast serve" in said[-1]
+    assert not any("hidden" in message for message in said)
     assert "hidden" not in (embedded.home / "daemon.log").read_text()
