@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.contract.copies import copied
+
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.model import Check, CheckKind, Gate, Level
 from holdfast.protocol.runs import Evidence, EvidenceKind, Run, Scene, SerenaAnswer, Source, Verdict
@@ -39,6 +41,16 @@ class Repository:
         repository = cls(path)
         repository.git("init", "--quiet", "--initial-branch=main")
         return repository
+
+    @classmethod
+    def begun(cls, path: Path, *commits: tuple[str, str], date: str = "") -> tuple[Repository, str]:
+        """One with these files, each with a commit of its own, and its head."""
+
+        def make(folder: Path) -> str:
+            repository = cls.new(folder)
+            return [repository.commit(name, content, date=date) for name, content in commits][-1]
+
+        return cls(path), copied(repr((commits, date)), make, path)
 
     def git(self, *arguments: str, date: str = "", check: bool = True) -> str:
         """Plain git, as a person would call it."""

@@ -24,8 +24,7 @@ REPORT = check(CheckKind.REPORT, QA)
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    repository = Repository.new(tmp_path / "project")
-    return World(repository, repository.commit("README.md", "Read me.\n"), trusted=True)
+    return World(*Repository.begun(tmp_path / "project", ("README.md", "Read me.\n")), trusted=True)
 
 
 async def test_git_says_where_a_repository_without_commits_stands(tmp_path: Path) -> None:

@@ -20,10 +20,9 @@ RECORDED = seen(EvidenceKind.REPORT, PATH, source=Source.CLAIMED)
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    repository = Repository.new(tmp_path / "project")
-    world = World(repository, repository.commit("README.md", "Read me.\n", date=LONG_AGO))
+    repository, start = Repository.begun(tmp_path / "project", ("README.md", "Read me.\n"), date=LONG_AGO)
     repository.write("src/code.py", "1\n")
-    return world
+    return World(repository, start)
 
 
 @pytest.mark.parametrize("kind", [EvidenceKind.FILE_READ, EvidenceKind.CONTENT_HASH])

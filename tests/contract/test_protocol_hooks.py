@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.contract.conftest import Place
+from tests.contract.copies import copied
 from tests.repository import AGENTS_FILES, Repository
 
 from holdfast.project import Root, RootSource
@@ -95,11 +96,19 @@ class Desk:
         return [one.subject for one in (await self.view()).evidence if one.kind == kind]
 
 
+def repository(path: Path, files: dict[str, str]) -> Repository:
+    """A repository with these files, copied from the first of its kind."""
+    copied(repr(files), lambda folder: Repository(folder, files), path)
+    found = Repository.__new__(Repository)
+    found.path = path
+    return found
+
+
 @pytest.fixture
 async def desk(place: Place, tmp_path: Path) -> AsyncIterator[Desk]:
     store = place.open()
     try:
-        yield Desk(made(store), Repository(tmp_path / "project", {"README.md": "# A project\n", "sub/x": "x"}))
+        yield Desk(made(store), repository(tmp_path / "project", {"README.md": "# A project\n", "sub/x": "x"}))
     finally:
         await store.close()
 

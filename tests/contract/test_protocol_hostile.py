@@ -25,9 +25,8 @@ class Trap:
 
     def __init__(self, folder: Path) -> None:
         self.marker = folder / "executed"
-        self.repository = Repository.new(folder / "clone")
-        self.repository.commit("README.md", "As it was.\n")
-        self.start = self.repository.commit("notes.md", "Before.\n")
+        files = ("README.md", "As it was.\n"), ("notes.md", "Before.\n")
+        self.repository, self.start = Repository.begun(folder / "clone", *files)
         self._time = 1_000_000_000
         self.program = folder / "evil"
         self.program.write_text(f"#!/bin/sh\ntouch {shlex.quote(str(self.marker))}\n")
@@ -298,8 +297,7 @@ async def test_a_configuration_that_never_ends_is_given_up(tmp_path: Path) -> No
 @pytest.fixture
 def clone(tmp_path: Path) -> World:
     (tmp_path / "secret.md").write_text(f"---\nsession: 2026-01-02-session-03\n---\n{OWN_TEXT}\n")
-    repository = Repository.new(tmp_path / "clone")
-    return World(repository, repository.commit("src/code.py", "1\n"))
+    return World(*Repository.begun(tmp_path / "clone", ("src/code.py", "1\n")))
 
 
 @pytest.mark.parametrize(
