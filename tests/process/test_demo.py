@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.installation import HOLDFAST, PATIENCE, Installation, wait_until
+from tests.shared_daemon import Guest
 
 from holdfast.demo.story import NEXT, STEPS
 
@@ -74,7 +75,7 @@ def theatre(tmp_path: Path) -> Iterator[Theatre]:
     assert not left
 
 
-def test_the_work_comes_back_after_agent_and_daemon_were_killed(theatre: Theatre) -> None:
+def test_the_work_comes_back_after_agent_and_daemon_were_killed_and_nothing_is_left(theatre: Theatre) -> None:
     said = theatre.play("--fast")
     agents, daemons = re.findall(r"agent: process (\d+)", said), re.findall(r"daemon: process (\d+)", said)
     assert re.findall(r"kill -9 (\d+)", said) == [agents[0], daemons[0]]
@@ -85,31 +86,36 @@ def test_the_work_comes_back_after_agent_and_daemon_were_killed(theatre: Theatre
     for step in (*STEPS, NEXT):
         assert f" {step.thought}" in picture
     assert f"{len(STEPS)} thoughts before the kills, {len(STEPS)} after them" in picture
-
-
-def test_nothing_is_left_and_nothing_of_the_users_is_touched(theatre: Theatre) -> None:
-    said = theatre.play("--fast")
+    assert "\x1b" not in said
     assert list(theatre.temporary.iterdir()) == []
     assert list(theatre.user.iterdir()) == []
     assert theatre.processes() == []
-    assert "\x1b" not in said
 
 
-def test_it_plays_beside_a_holdfast_that_is_in_use(theatre: Theatre, embedded: Installation) -> None:
-    embedded.serve()
-    theatre.env |= embedded.settings
-    before = embedded.daemon()
-    theatre.play("--fast")
-    assert embedded.daemon() == before
+def test_it_plays_in_plain_letters_beside_a_holdfast_that_is_in_use(theatre: Theatre, shared_embedded: Guest) -> None:
+    theatre.env |= shared_embedded.settings | {"PYTHONIOENCODING": "ascii"}
+    before = shared_embedded.daemon()
+    said = theatre.play("--fast")
+    assert said.isascii() and "|- 1  " in said
+    assert shared_embedded.daemon() == before
     backup = theatre.temporary / "backup"
-    assert embedded.run("backup", str(backup)).returncode == 0
+    assert shared_embedded.run("backup", str(backup)).returncode == 0
     assert STEPS[0].thought.encode() not in backup.read_bytes()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("moment", ["Real processes", "thought 1"])
+# Everything is put away where the block of the stage ends, whatever ended it: each signal is sent once, at one of the
+# two moments, and the whole of it sends both at both.
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        pytest.param(signal.SIGINT, "Real processes", id="SIGINT-at-its-start"),
+        pytest.param(signal.SIGTERM, "thought 1", id="SIGTERM-at-work"),
+        pytest.param(signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, "thought 1", id="SIGINT-at-work", marks=pytest.mark.long),
+    ],
+)
 def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Signals, moment: str) -> None:
-    demo = theatre.start()
+    demo = theatre.start(*(["--fast"] if moment == "Real processes" else []))  # else it would be over too soon
     assert demo.stdout is not None
     assert any(moment in line for line in demo.stdout)
     assert len(list(theatre.temporary.iterdir())) == 1
@@ -122,8 +128,17 @@ def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Si
     assert list(theatre.temporary.iterdir()) == []
 
 
-def test_what_is_to_be_kept_stays_and_its_place_is_told(theatre: Theatre) -> None:
-    said = theatre.play("--fast", "--keep")
+def test_a_terminal_gets_its_width_and_colour(theatre: Theatre) -> None:
+    said = on_terminal(theatre, columns=64)
+    assert "\x1b[1m" in said
+    fits(re.sub(r"\x1b\[[0-9;]*m", "", said), columns=64)
+
+
+def test_without_colour_where_none_is_wanted_and_what_is_to_be_kept_stays(theatre: Theatre) -> None:
+    theatre.env["NO_COLOR"] = "1"
+    said = on_terminal(theatre, "--keep", columns=64)
+    assert "\x1b" not in said
+    fits(said, columns=64)
     (kept,) = re.findall(r"Kept: (\S+)", said)
     assert (Path(kept) / "holdfast.db").exists() and Path(kept).is_relative_to(theatre.temporary)
     installation = Installation(Path(kept))
@@ -133,31 +148,23 @@ def test_what_is_to_be_kept_stays_and_its_place_is_told(theatre: Theatre) -> Non
         installation.close()
 
 
-def test_a_terminal_without_unicode_gets_plain_letters(theatre: Theatre) -> None:
-    theatre.env["PYTHONIOENCODING"] = "ascii"
-    said = theatre.play("--fast")
-    assert said.isascii() and "|- 1  " in said
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_a_terminal_gets_its_width_and_colour_only_where_it_is_wanted(theatre: Theatre, plain: bool) -> None:
-    theatre.env.pop("COLUMNS", None)
-    theatre.env |= {"NO_COLOR": "1"} if plain else {}
-    said = on_terminal(theatre, columns=64)
-    assert ("\x1b[1m" in said) is not plain
+def fits(said: str, columns: int) -> None:
+    """Fails where the story is wider than the terminal; what is to be copied from it is not broken into lines."""
     assert "Traceback" not in said
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines()
+    shown = said.splitlines()
     assert any("\u251c\u2500 1  " in line for line in shown)
-    told = [line for line in shown if line.startswith("   ") and "For your own agent" not in line]
-    assert max(map(len, told)) <= 64
+    copied = ("For your own agent", "Kept: ")
+    told = [line for line in shown if line.startswith("   ") and not any(words in line for words in copied)]
+    assert max(map(len, told)) <= columns
 
 
-def on_terminal(theatre: Theatre, columns: int) -> str:
+def on_terminal(theatre: Theatre, *arguments: str, columns: int) -> str:
     """What a demo says on a terminal of this width."""
+    theatre.env.pop("COLUMNS", None)
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (40, columns))
     demo = subprocess.Popen(
-        [str(HOLDFAST), "demo", "--fast"], env=theatre.env, stdin=theirs, stdout=theirs, stderr=theirs
+        [str(HOLDFAST), "demo", "--fast", *arguments], env=theatre.env, stdin=theirs, stdout=theirs, stderr=theirs
     )
     os.close(theirs)
     said = b""
