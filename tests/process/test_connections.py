@@ -16,34 +16,17 @@ from tests.installation import Installation
 from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import MODERN_META, Agent
 from tests.process.clients import Session, Way
+from tests.process.clocked import Clocked
 from tests.shared_daemon import Guest
 
 pytestmark = pytest.mark.anyio
 
 
-class Clocked(Installation):
-    """A Holdfast whose time can be put forward."""
-
-    def __init__(self, home: Path) -> None:
-        super().__init__(home)
-        self._clock = home.with_name("clock")
-        self._ahead = 0
-        self.settings["HOLDFAST_TEST_CLOCK"] = str(self._clock)
-
-    def later(self, milliseconds: int) -> None:
-        """Let time pass."""
-        self._ahead += milliseconds
-        written = self._clock.with_suffix(".new")
-        written.write_text(str(self._ahead))
-        written.replace(self._clock)  # at once: the daemon may be reading
-
-
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def clocked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
     """A running Holdfast on each engine, for all tests here that let time pass: it passes for each from where it is."""
-    installation = Clocked(tmp_path_factory.mktemp("clocked") / "holdfast")
-    if request.param == "postgres":
-        installation.settings["HOLDFAST_DATABASE_URL"] = fresh_database(request.getfixturevalue("postgres"), keep=True)
+    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    installation = Clocked(tmp_path_factory.mktemp("clocked") / "holdfast", server, keep=True)
     try:
         installation.serve()
         yield installation

@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 from tests.installation import PATIENCE, Installation
 from tests.process.clients import Session, Way
+from tests.shared_daemon import Guest
 
 pytestmark = pytest.mark.anyio
 
@@ -21,9 +22,8 @@ async def _begin(client: Session, root: str) -> str:
     return session_id
 
 
-async def test_resources_are_listed_completed_and_read(embedded: Installation, way: Way, project: Path) -> None:
-    embedded.serve()
-    async with way.connect(embedded, cwd=str(project)) as session:
+async def test_resources_are_listed_completed_and_read(shared_embedded: Guest, way: Way, project: Path) -> None:
+    async with way.connect(shared_embedded, cwd=str(project)) as session:
         client = session.client
         session_id = await _begin(session, project.as_uri())
         uri = f"holdfast://sessions/{session_id}"
@@ -44,8 +44,7 @@ async def test_resources_are_listed_completed_and_read(embedded: Installation, w
                 await client.read_resource(missing)
 
 
-async def test_a_changed_session_is_announced(embedded: Installation, way: Way, project: Path) -> None:
-    embedded.serve()
+async def test_a_changed_session_is_announced(shared_embedded: Guest, way: Way, project: Path) -> None:
     told: list[str] = []
     heard = anyio.Event()
 
@@ -54,8 +53,8 @@ async def test_a_changed_session_is_announced(embedded: Installation, way: Way, 
         heard.set()
 
     async with (
-        way.connect(embedded, cwd=str(project), updated=updated) as watcher,
-        way.connect(embedded, cwd=str(project)) as writer,
+        way.connect(shared_embedded, cwd=str(project), updated=updated) as watcher,
+        way.connect(shared_embedded, cwd=str(project)) as writer,
     ):
         session_id = await _begin(writer, project.as_uri())
         uri = f"holdfast://sessions/{session_id}"
@@ -87,9 +86,8 @@ async def test_subscriptions_behind_a_relay_survive_the_daemon(embedded: Install
             await heard.wait()
 
 
-async def test_the_prompt_brings_back_the_projects_context(embedded: Installation, way: Way, project: Path) -> None:
-    embedded.serve()
-    async with way.connect(embedded, roots=[project.as_uri()]) as session:
+async def test_the_prompt_brings_back_the_projects_context(shared_embedded: Guest, way: Way, project: Path) -> None:
+    async with way.connect(shared_embedded, roots=[project.as_uri()]) as session:
         await session.think("remember the lighthouse")
         prompts = (await session.client.list_prompts()).prompts
         assert [prompt.name for prompt in prompts] == ["briefing", "continue"]
@@ -99,12 +97,12 @@ async def test_the_prompt_brings_back_the_projects_context(embedded: Installatio
 
 
 async def test_toolsets_choose_what_is_listed_and_an_unlisted_tool_still_works(
-    embedded: Installation, project: Path
+    shared_embedded: Guest, project: Path
 ) -> None:
     way = Way("stdio", "legacy")
-    async with way.connect(embedded, cwd=str(project), env={"HOLDFAST_TOOLSETS": "nothing"}) as session:
+    async with way.connect(shared_embedded, cwd=str(project), env={"HOLDFAST_TOOLSETS": "nothing"}) as session:
         assert (await session.client.list_tools()).tools == []
         assert (await session.think("unlisted, but it works"))["thoughtNumber"] == 1
-    async with way.connect(embedded, cwd=str(project), env={"HOLDFAST_TOOLSETS": "all"}) as session:
+    async with way.connect(shared_embedded, cwd=str(project), env={"HOLDFAST_TOOLSETS": "all"}) as session:
         names = {tool.name for tool in (await session.client.list_tools()).tools}
         assert names >= {"init", "thought", "session", "reconnect_session", "teams_ask"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import pytest
 from starlette.routing import Route
 from tests.installation import Installation
 from tests.process.agent import Agent
+from tests.shared_daemon import Guest
 
 from holdfast.connections.routes import routes
 from holdfast.wire.catalog import Catalog
@@ -24,9 +26,9 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 @pytest.fixture
-def http(embedded: Installation) -> httpx2.Client:
-    embedded.serve()
-    return httpx2.Client(base_url=embedded.address(), timeout=60)
+def http(shared_embedded: Guest) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=shared_embedded.address(), timeout=60) as client:
+        yield client
 
 
 async def _ignore(identity: str) -> None:
@@ -54,8 +56,8 @@ async def _walk(http: httpx2.Client, key: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.anyio
-async def test_no_route_but_healthz_answers_without_a_key(http: httpx2.Client, embedded: Installation) -> None:
-    key = embedded.key()
+async def test_no_route_but_healthz_answers_without_a_key(http: httpx2.Client, shared_embedded: Guest) -> None:
+    key = shared_embedded.key()
     wrong: tuple[dict[str, str], ...] = ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {key}"})
     for method, path in await _walk(http, key):
         for header in wrong:
@@ -69,9 +71,9 @@ async def test_no_route_but_healthz_answers_without_a_key(http: httpx2.Client, e
 
 
 @pytest.mark.anyio
-async def test_a_foreign_host_or_origin_is_refused_on_every_route(http: httpx2.Client, embedded: Installation) -> None:
-    key = {"Authorization": f"Bearer {embedded.key()}"}
-    for method, path in await _walk(http, embedded.key()):
+async def test_a_foreign_host_or_origin_is_refused_on_every_route(http: httpx2.Client, shared_embedded: Guest) -> None:
+    key = {"Authorization": f"Bearer {shared_embedded.key()}"}
+    for method, path in await _walk(http, shared_embedded.key()):
         foreign_host = http.request(method, path, headers={**key, "Host": "evil.example"})
         foreign_origin = http.request(method, path, headers={**key, "Origin": "https://evil.example"})
         assert (foreign_host.status_code, foreign_origin.status_code) == (421, 403), (method, path)
@@ -79,12 +81,19 @@ async def test_a_foreign_host_or_origin_is_refused_on_every_route(http: httpx2.C
 
 
 def test_a_key_that_may_only_read_gets_no_token_and_ends_nothing(
-    http: httpx2.Client, embedded: Installation, project: Path
+    http: httpx2.Client, shared_embedded: Guest, project: Path
 ) -> None:
-    with Agent(embedded, project) as agent:
+    with Agent(shared_embedded, project) as agent:
         agent.think("one")
-    reader = {"Authorization": f"Bearer {embedded.run('key', 'create', 'reader').stdout.strip()}"}
-    (session,) = http.get("/api/mcp/sessions/active", headers=reader).json()["sessions"]
+    made = shared_embedded.run("key", "create", shared_embedded.caller("reader"))
+    reader = {"Authorization": f"Bearer {made.stdout.strip()}"}
+
+    def active() -> dict[str, Any]:
+        shown = http.get("/api/mcp/sessions/active", headers=reader).json()["sessions"]
+        (mine,) = [each for each in shown if each.get("root") == project.as_uri()]
+        return cast("dict[str, Any]", mine)
+
+    session = active()
     for path, operations in _document(http, reader["Authorization"].removeprefix("Bearer "))["paths"].items():
         for method, operation in operations.items():
             needs_admin = "scope admin" in operation.get("description", "")
@@ -94,8 +103,7 @@ def test_a_key_that_may_only_read_gets_no_token_and_ends_nothing(
             let_in = 422 if lacks else 200
             assert response.status_code == (403 if needs_admin else let_in), (method, path)
     assert http.post("/mcp", headers=reader, json={}).status_code == 403
-    (after,) = http.get("/api/mcp/sessions/active", headers=reader).json()["sessions"]
-    assert after["reconnect_count"] == 0
+    assert active()["reconnect_count"] == 0
 
 
 SCHEMATHESIS = """\
@@ -106,7 +114,10 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 """
 
 
-def test_every_route_does_what_its_document_says(embedded: Installation, project: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("examples", [pytest.param(8, id="few"), pytest.param(40, id="many", marks=pytest.mark.long)])
+def test_every_route_does_what_its_document_says(
+    embedded: Installation, project: Path, tmp_path: Path, examples: int
+) -> None:
     embedded.serve()
     for name in ("one", "two", "three"):
         with Agent(embedded, project, session=name) as agent:
@@ -124,7 +135,7 @@ def test_every_route_does_what_its_document_says(embedded: Installation, project
             *("--config-file", str(config)),
             *("run", str(described), "--url", embedded.address()),
             *("--header", f"Authorization: Bearer {embedded.key()}"),
-            *("--checks", "all", "--max-examples", "40", "--generation-deterministic", "--no-color"),
+            *("--checks", "all", "--max-examples", str(examples), "--generation-deterministic", "--no-color"),
         ],
         cwd=tmp_path,
         capture_output=True,

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
+from tests.process.clocked import Clocked
+from tests.shared_daemon import Guest
 
 from holdfast.client import Client, RestError
 
 SIXTEEN_MINUTES = 16 * 60_000
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Clocked]:
+    """A running Holdfast of this test's own on each engine, in which it lets time pass."""
+    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    installation = Clocked(tmp_path / "holdfast", server)
+    try:
+        installation.serve()
+        yield installation
+    finally:
+        installation.close()
 
 
 def _rest(holdfast: Installation) -> httpx2.Client:
@@ -33,8 +47,8 @@ def _left_alone(holdfast: Installation) -> None:
     return
 
 
-def _reconnect_as_promised(holdfast: Installation, clock: Path, between: Callable[[Installation], None]) -> None:
-    """The four tests that reconnecting was first specified by, with something happening in between each."""
+def _reconnect_as_promised(holdfast: Clocked, between: Callable[[Installation], None]) -> None:
+    """The four tests that reconnecting was first specified by, with something happening in between."""
     with _rest(holdfast) as http:
         session = http.get("/api/mcp/sessions/active").json()["sessions"][0]["session_id"]
         given = http.get(f"/api/mcp/sessions/{session}/token")
@@ -53,34 +67,22 @@ def _reconnect_as_promised(holdfast: Installation, clock: Path, between: Callabl
         assert taken.headers["cache-control"] == "no-store"
 
     between(holdfast)
-    clock.write_text(str(SIXTEEN_MINUTES))
+    holdfast.later(SIXTEEN_MINUTES)
     with _rest(holdfast) as http:
         for old in (token, taken.json()["reconnect_token"]):
             late = http.post(f"/api/mcp/sessions/{session}/reconnect", json={"token": old})
             assert (late.status_code, late.json()) == (401, {"detail": "Reconnection failed: token_expired"})
-
-    between(holdfast)
-    with _rest(holdfast) as http:
         wrong = http.post(f"/api/mcp/sessions/{session}/reconnect", json={"token": "invalid-token"})
         assert (wrong.status_code, wrong.json()) == (401, {"detail": "Reconnection failed: invalid_token"})
 
 
-def test_reconnecting_works_as_it_was_first_specified(embedded: Installation, project: Path, tmp_path: Path) -> None:
-    clock = tmp_path / "clock"
-    embedded.settings["HOLDFAST_TEST_CLOCK"] = str(clock)
-    embedded.serve()
-    with Agent(embedded, project) as agent:
+def test_reconnecting_works_as_it_was_first_specified_also_over_kill_nine(clocked: Clocked, project: Path) -> None:
+    with Agent(clocked, project) as agent:
         agent.think("the first call makes the session")
-        _reconnect_as_promised(embedded, clock, _left_alone)
-
-
-def test_reconnecting_works_the_same_over_kill_nine(holdfast: Installation, project: Path, tmp_path: Path) -> None:
-    clock = tmp_path / "clock"
-    holdfast.settings["HOLDFAST_TEST_CLOCK"] = str(clock)
-    _killed(holdfast)
-    with Agent(holdfast, project) as agent:
-        agent.think("the first call makes the session")
-    _reconnect_as_promised(holdfast, clock, _killed)
+        _reconnect_as_promised(clocked, _left_alone)
+    with Agent(clocked, project) as agent:
+        agent.think("and another agent's makes another")
+    _reconnect_as_promised(clocked, _killed)
 
 
 def test_the_client_reaches_every_route(holdfast: Installation, project: Path) -> None:
@@ -147,46 +149,50 @@ def test_the_client_reaches_every_route(holdfast: Installation, project: Path) -
     assert client.openapi()["openapi"] == "3.1.0"
 
 
-def test_a_session_that_is_not_there_is_a_404_for_everything_but_a_token(embedded: Installation) -> None:
-    embedded.serve()
-    client = _client(embedded)
+def test_a_session_that_is_not_there_is_a_404_for_everything_but_a_token(shared_embedded: Guest) -> None:
+    client = _client(shared_embedded)
     for ask in (client.session, client.requests, client.get_token, client.issue_token, client.revoke):
         with pytest.raises(RestError) as error:
             ask("no-such-session")
         assert (error.value.status, error.value.detail) == (404, "Session not found")
 
 
-def test_guessing_is_slowed_down_and_told_when_to_come_back(embedded: Installation, project: Path) -> None:
-    embedded.serve()
-    client = _client(embedded)
-    with Agent(embedded, project) as agent:
-        agent.think("one")
-    (session,) = client.active_sessions().sessions
-    good = client.get_token(session.session_id).reconnect_token
+def _session_of(holdfast: Installation, project: Path) -> str:
+    """The session of a new agent in this project, who is gone again."""
+    with Agent(holdfast, project) as agent:
+        return str(agent.init("get_state")["connection"]["session_id"])
+
+
+def test_guessing_is_slowed_down_and_told_when_to_come_back(shared_embedded: Guest, project: Path) -> None:
+    # With a key of its own: guesses are counted per key too, and the owner's is every test's.
+    made = shared_embedded.run("key", "create", shared_embedded.caller("guesser"), "--scope", "admin")
+    client = Client(shared_embedded.address(), made.stdout.strip(), timeout=60)
+    session = _session_of(shared_embedded, project)
+    good = client.get_token(session).reconnect_token
 
     def guess() -> RestError:
         with pytest.raises(RestError) as refused:
-            client.reconnect(session.session_id, "a-guess")
+            client.reconnect(session, "a-guess")
         return refused.value
 
-    answers = [guess() for _ in range(15)]
+    answers = [guess() for _ in range(12)]
     assert [each.status for each in answers] == sorted(each.status for each in answers)
     limited = answers[-1]
     assert (limited.status, limited.detail) == (429, "Reconnection failed: rate_limited")
     assert limited.retry_after is not None and 1 <= limited.retry_after <= 60
     with pytest.raises(RestError, match="rate_limited"):
-        client.reconnect(session.session_id, good)
+        client.reconnect(session, good)
     # What is limited is that one connection; nobody else is made to wait.
     with pytest.raises(RestError, match="invalid_token"):
-        client.reconnect("another-session", "a-guess")
+        client.reconnect(shared_embedded.caller("another-session"), "a-guess")
 
 
-def test_no_answer_tells_how_a_transport_identifies_a_caller(embedded: Installation, project: Path) -> None:
-    embedded.serve()
-    with Agent(embedded, project, session="known-by-this") as agent:
+def test_no_answer_tells_how_a_transport_identifies_a_caller(shared_embedded: Guest, project: Path) -> None:
+    with Agent(shared_embedded, project, session="known-by-this") as agent:
         agent.think("one")
-    with _rest(embedded) as http:
-        (session,) = http.get("/api/mcp/sessions").json()["sessions"]
+    with _rest(shared_embedded) as http:
+        shown = http.get("/api/mcp/sessions").json()["sessions"]
+    (session,) = [each for each in shown if each.get("root") == project.as_uri()]
     assert "identity" not in session and "joined" not in session and "pid" not in session
     assert all(value is not None for value in session.values())
     assert session["created_at"].endswith("Z") and "T" in session["last_seen"]
