@@ -4,6 +4,7 @@ python -m bench                      every section
 python -m bench startup thoughts     some of them
 python -m bench --json numbers.json  every single measurement besides
 python -m bench --quick              only to see that they work
+python -m bench startup --before DIR beside an earlier checkout that has its own .venv, in the same run
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from bench import bridge, briefing, flood, hooks, http, memory, recall, scale, startup, teams, thoughts, tracking
@@ -42,12 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"any of: {', '.join(SECTIONS)} (default: all)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every measurement there")
     parser.add_argument("--quick", action="store_true", help="a few rounds only; the numbers say nothing")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="an earlier checkout with its own .venv (startup)")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
 
-    effort = QUICK if options.quick else Effort()
+    effort = replace(QUICK if options.quick else Effort(), before=options.before and options.before.absolute())
     rows: list[Row] = []
     notes: list[str] = []
     for name in options.sections or SECTIONS:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -38,6 +39,8 @@ class Effort:
     """Turns of a warm agent."""
     transcripts: int = 14
     """Sessions of Claude Code that are compacted."""
+    before: Path | None = None
+    """An earlier checkout with its own .venv, to be compared with in the same run."""
 
 
 QUICK = Effort(
@@ -115,7 +118,9 @@ def machine() -> dict[str, Any]:
     return {"python": platform.python_version(), "system": platform.system(), "cores": os.cpu_count()}
 
 
-def compare(what: str, ours: Sequence[float], theirs: Sequence[float], *, theirs_is: str, target: float) -> Row:
+def compare(
+    what: str, ours: Sequence[float], theirs: Sequence[float], *, theirs_is: str, target: float | None = None
+) -> Row:
     """A row for two series of seconds: their medians, and ours as a multiple of the other."""
     mine, other = statistics.median(ours), statistics.median(theirs)
     return Row(

@@ -29,9 +29,7 @@ class Served:
         self.home = home
         self._command = command
         self.port = _free_port()
-        # Settings of this user, or of an agent around us, would measure another store and another project.
-        neutral = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "CLAUDE"))}
-        self.env = {**neutral, "HOLDFAST_HOME": str(home), "HOLDFAST_PORT": str(self.port)}
+        self.env = {**neutral_environment(), "HOLDFAST_HOME": str(home), "HOLDFAST_PORT": str(self.port)}
         self.start_time = 0.0
         """Seconds from the start of the process until HTTP answered."""
 
@@ -82,6 +80,11 @@ class Served:
             return False
         finally:
             connection.close()
+
+
+def neutral_environment() -> dict[str, str]:
+    """Ours without settings of this user, or of an agent around us: they would measure another store and project."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "CLAUDE"))}
 
 
 def _free_port() -> int:

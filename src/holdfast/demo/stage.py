@@ -63,6 +63,7 @@ class Stage:
         self._agents.append(agent)
         self._starting = True
         agent.introduce()
+        agent.request("resources/list")  # a relay can shake hands without a daemon; this only a daemon answers
         self._starting = False
         return agent, session
 

@@ -71,7 +71,10 @@ def check_registration(around: Surroundings) -> Iterator[Finding]:
 
 
 def check_relay(around: Surroundings) -> Iterator[Finding]:
-    """A real relay, as the agent starts it: handshake and tools, within the time that an agent waits."""
+    """A real relay, as the agent starts it: handshake and tools, within the time that an agent waits.
+
+    A relay can tell the tools by itself while its daemon starts, so it is also asked what only the daemon knows.
+    """
     if around.daemon is None:
         return
     argv, env = _relay(around)
@@ -81,6 +84,7 @@ def check_relay(around: Surroundings) -> Iterator[Finding]:
             relay.introduce()
             tools = relay.request("tools/list").get("tools", [])
             took = time.monotonic() - began
+            relay.request("resources/list")
     except HoldfastError as error:
         yield fault(f"{' '.join(argv)}: {error.message}", f"{SETUP} The home's daemon.log says more.")
         return
