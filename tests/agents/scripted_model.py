@@ -139,6 +139,10 @@ class ScriptedModel:
     def url(self) -> str:
         return self._api.url
 
+    def discard(self) -> None:
+        """Give back the port of a model that was never started."""
+        self._api.server_close()
+
     def _answer(self, request: Request) -> Reply:
         """The script's reply; one request at a time, so that a script may keep state."""
         with self._turn:
