@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.installation import Installation, wait_until
-from tests.postgres import fresh_database, postgres_server
+from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
 
 from holdfast.teams.agents.project_key import project_key
@@ -103,22 +103,23 @@ def test_handing_off_and_adopting_say_what_is_wrong(machines: Machines, tmp_path
     assert not any("Traceback" in done.stderr for done in (missing, folder, absent, junk))
 
 
-def test_with_one_postgres_the_other_machine_goes_on_without_an_archive(machines: Machines, tmp_path: Path) -> None:
-    with postgres_server() as server:
-        url = fresh_database(server)
-        ours, theirs = machines("a", url), machines("b", url)
-        here, there = checkout(tmp_path / "work" / "shop"), checkout(tmp_path / "elsewhere" / "my-shop")
-        with Agent(ours, here, session="a") as agent:
-            session = agent.think("The till jams.")["sessionId"]
-            with Agent(theirs, there, session="b") as colleague:
-                offered = colleague.init("load_context")
-                assert offered.get("session", {}).get("id") != session, "a live agent's work is not offered"
+def test_with_one_postgres_the_other_machine_goes_on_without_an_archive(
+    machines: Machines, tmp_path: Path, postgres: PostgresServer
+) -> None:
+    url = fresh_database(postgres)
+    ours, theirs = machines("a", url), machines("b", url)
+    here, there = checkout(tmp_path / "work" / "shop"), checkout(tmp_path / "elsewhere" / "my-shop")
+    with Agent(ours, here, session="a") as agent:
+        session = agent.think("The till jams.")["sessionId"]
+        with Agent(theirs, there, session="b") as colleague:
+            offered = colleague.init("load_context")
+            assert offered.get("session", {}).get("id") != session, "a live agent's work is not offered"
 
-        def recovered() -> bool:
-            with Agent(theirs, there, session="c") as agent:
-                return bool(agent.init("load_context").get("session", {}).get("id") == session)
+    def recovered() -> bool:
+        with Agent(theirs, there, session="c") as agent:
+            return bool(agent.init("load_context").get("session", {}).get("id") == session)
 
-        wait_until(recovered, "machine A's daemon has let go of the session")
-        with Agent(theirs, there, session="d") as agent:
-            made = agent.think("It is the drawer.", sessionId=session)
-            assert (made["sessionId"], made["thoughtNumber"]) == (session, 2)
+    wait_until(recovered, "machine A's daemon has let go of the session")
+    with Agent(theirs, there, session="d") as agent:
+        made = agent.think("It is the drawer.", sessionId=session)
+        assert (made["sessionId"], made["thoughtNumber"]) == (session, 2)

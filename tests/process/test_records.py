@@ -6,10 +6,12 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from tests.installation import Installation
-from tests.postgres import fresh_database, postgres_server
+from tests.postgres import fresh_database
 from tests.process.agent import Agent
 from tests.process.hooks import left_behind, starts
+from tests.shared_daemon import Guest
 
 SECRET = "xylophone-quarterdeck"  # noqa: S105 - only a word nobody else uses
 
@@ -21,59 +23,42 @@ def _record(holdfast: Installation, project: Path, *texts: str) -> str:
     return str(session)
 
 
-def test_a_backup_taken_while_serving_restores_into_either_engine(
-    holdfast: Installation, project: Path, tmp_path: Path
+# Out of each engine and into each; tests/contract/test_store_backup.py restores every engine into every engine.
+@pytest.mark.parametrize(("shared", "into"), [("sqlite", "postgres"), ("postgres", "sqlite")], indirect=["shared"])
+def test_a_backup_taken_while_serving_restores_into_the_other_engine(
+    shared: Guest, into: str, project: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    session = _record(holdfast, project, "first", "second", "third")
+    session = _record(shared, project, "first", "second", "third")
     file = tmp_path / "everything.backup"
-    taken = holdfast.run("backup", str(file))
+    taken = shared.run("backup", str(file))
     assert taken.returncode == 0 and "verified" in taken.stdout, taken.stderr
-    assert holdfast.run("backup", str(file)).returncode == 1, "an existing file is not overwritten"
-    refused = holdfast.run("restore", str(file))
-    assert refused.returncode == 1 and "holdfast stop" in refused.stderr
-    with postgres_server() as server:
-        for name, url in (("file", None), ("server", fresh_database(server))):
-            other = Installation(tmp_path / name)
-            if url is not None:
-                other.settings["HOLDFAST_DATABASE_URL"] = url
-            try:
-                restored = other.run("restore", str(file))
-                assert restored.returncode == 0, restored.stderr
-                assert other.run("verify").returncode == 0
-                with Agent(other, project, session="elsewhere") as agent:
-                    context = agent.init("load_context")
-                    assert context["session"]["id"] == session
-                    assert [thought["thought"] for thought in context["thoughts"]] == ["first", "second", "third"]
-                    found = agent.call("session", operation="search", query="second")
-                    assert found["results"][0]["thoughtNumber"] == 2
-            finally:
-                other.close()
+    assert shared.run("backup", str(file)).returncode == 1, "an existing file is not overwritten"
+    other = Installation(tmp_path / "other")
+    if into == "postgres":
+        other.settings["HOLDFAST_DATABASE_URL"] = fresh_database(request.getfixturevalue("postgres"), migrated=False)
+    try:
+        restored = other.run("restore", str(file))
+        assert restored.returncode == 0, restored.stderr
+        assert other.run("verify").returncode == 0
+        with Agent(other, project, session="elsewhere") as agent:
+            context = agent.init("load_context")
+            assert context["session"]["id"] == session
+            assert [thought["thought"] for thought in context["thoughts"]] == ["first", "second", "third"]
+            found = agent.call("session", operation="search", query="second")
+            assert found["results"][0]["thoughtNumber"] == 2
+            refused = other.run("restore", str(file))
+            assert refused.returncode == 1 and "holdfast stop" in refused.stderr, "not under a daemon that serves"
+    finally:
+        other.close()
 
 
-def test_what_is_forgotten_is_really_gone(embedded: Installation, project: Path) -> None:
-    session = _record(embedded, project, f"the word is {SECRET}", "harmless")
-    asked = embedded.run("forget", str(project))
-    assert asked.returncode == 1 and "--yes" in asked.stderr
-    gone = embedded.run("forget", str(project), "--yes")
-    assert gone.returncode == 0 and "1 sessions, 2 thoughts" in gone.stdout, gone.stderr
-    assert embedded.run("stop").returncode == 0
-    for file in embedded.home.iterdir():
-        if file.is_file():
-            assert SECRET.encode() not in file.read_bytes(), file.name
-    with Agent(embedded, project, session="recorder") as agent:
-        assert agent.init("load_context")["success"] is False
-        assert agent.init("load_context", sessionId=session)["message"] == f"Session {session} not found"
-    assert embedded.run("verify").returncode == 0
-    assert embedded.run("forget", "no-such-session", "--yes").returncode == 1
-
-
-def test_of_a_forgotten_project_no_capability_keeps_anything(
+def test_what_is_forgotten_is_really_gone_and_no_capability_keeps_anything(
     embedded: Installation, project: Path, tmp_path: Path
 ) -> None:
     subprocess.run(["git", "init", "-q", str(project)], check=True)
     embedded.home.mkdir(mode=0o700)
     (embedded.home / "teams.json").write_text(json.dumps({"teams": {"fence": {"project": str(project)}}}))
-    _record(embedded, project, f"the word is {SECRET}")
+    session = _record(embedded, project, f"the word is {SECRET}", "harmless")
     with Agent(embedded, project) as agent:
         agent.call("session_start", objective=f"Find {SECRET}")
         agent.call("save_task", current_task=f"Look for {SECRET}")
@@ -81,11 +66,18 @@ def test_of_a_forgotten_project_no_capability_keeps_anything(
     transcript = left_behind(tmp_path / "transcripts", project, f"Mend the {SECRET}")
     starts(embedded, project, transcript)
     assert SECRET in embedded.run("resume", str(project)).stdout
+
+    asked = embedded.run("forget", str(project))
+    assert asked.returncode == 1 and "--yes" in asked.stderr
     gone = embedded.run("forget", str(project), "--yes")
     assert gone.returncode == 0, gone.stderr
-    for what in ("1 protocol runs", "1 messages", "1 agents' sessions"):
+    for what in ("1 sessions, 2 thoughts", "1 protocol runs", "1 messages", "1 agents' sessions"):
         assert what in gone.stdout
     assert "Nothing is known" in embedded.run("resume", str(project)).stdout
+    with Agent(embedded, project, session="recorder") as agent:
+        assert agent.init("load_context")["success"] is False
+        assert agent.init("load_context", sessionId=session)["message"] == f"Session {session} not found"
+    assert embedded.run("forget", "no-such-session", "--yes").returncode == 1
     assert embedded.run("stop").returncode == 0
     for file in embedded.home.iterdir():
         if file.is_file():
@@ -93,12 +85,12 @@ def test_of_a_forgotten_project_no_capability_keeps_anything(
     assert embedded.run("verify").returncode == 0
 
 
-def test_a_paused_project_records_nothing(embedded: Installation, project: Path) -> None:
-    assert "paused" in embedded.run("pause", str(project)).stdout
-    with Agent(embedded, project) as agent:
+def test_a_paused_project_records_nothing(shared_embedded: Guest, project: Path) -> None:
+    assert "paused" in shared_embedded.run("pause", str(project)).stdout
+    with Agent(shared_embedded, project) as agent:
         assert agent.think("off the record")["recorded"] is False
         assert agent.init("list_sessions")["sessions"] == []
-        assert "on" in embedded.run("resume-recording", str(project)).stdout
+        assert "on" in shared_embedded.run("resume-recording", str(project)).stdout
         assert agent.think("on the record")["thoughtNumber"] == 1
 
 

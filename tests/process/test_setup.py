@@ -15,15 +15,25 @@ from tests.installation import HOLDFAST, PATIENCE, TO_THE_TOOLS, Installation
 from holdfast.setup.permissions import CORE
 
 
-@pytest.fixture
-def person(tmp_path: Path) -> Iterator[Installation]:
-    """Somebody with a home directory, Holdfast, and no agent's command on the PATH."""
-    installation = Installation(tmp_path / "data")
-    installation.settings |= {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A sound Holdfast whose daemon runs for the tests of this module alone: setup ends with a look at all of it."""
+    folder = tmp_path_factory.mktemp("served")
+    installation = Installation(folder / "data")
+    installation.settings["HOME"] = str(folder)
     try:
+        installation.serve()
         yield installation
     finally:
         installation.close()
+
+
+@pytest.fixture
+def person(served: Installation, tmp_path: Path) -> Installation:
+    """Somebody with a home directory, Holdfast, and no agent's command on the PATH."""
+    installation = Installation(served.home)
+    installation.settings |= {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    return installation
 
 
 def answered(person: Installation, answer: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -45,8 +55,7 @@ def answered(person: Installation, answer: str, *arguments: str) -> subprocess.C
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    found = (path for path in folder.rglob("*") if path.is_file() and "data" not in path.relative_to(folder).parts)
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_without_a_terminal_it_refuses_and_says_what_to_do(person: Installation, tmp_path: Path) -> None:
