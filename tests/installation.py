@@ -165,6 +165,23 @@ class Installation:
             self._served = None
 
 
+class Clocked(Installation):
+    """An installation in which time passes as the test says."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self._clock = home.with_name(f"{home.name}-clock")
+        self._ahead = 0
+        self.settings["HOLDFAST_TEST_CLOCK"] = str(self._clock)
+
+    def later(self, milliseconds: int) -> None:
+        """Let time pass."""
+        self._ahead += milliseconds
+        written = self._clock.with_suffix(".new")
+        written.write_text(str(self._ahead))
+        written.replace(self._clock)  # at once: the daemon may be reading
+
+
 def wait_until(condition: Callable[[], bool], what: str, limit: float = PATIENCE) -> None:
     """Return as soon as `condition` holds; raises TimeoutError when it does not within `limit` seconds."""
     deadline = time.monotonic() + limit
