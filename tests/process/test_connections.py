@@ -12,11 +12,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.installation import Installation
+from tests.installation import Clocked, Installation
 from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import MODERN_META, Agent
 from tests.process.clients import Session, Way
-from tests.process.clocked import Clocked
 from tests.shared_daemon import Guest
 
 pytestmark = pytest.mark.anyio
@@ -25,8 +24,9 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def clocked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clocked]:
     """A running Holdfast on each engine, for all tests here that let time pass: it passes for each from where it is."""
-    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
-    installation = Clocked(tmp_path_factory.mktemp("clocked") / "holdfast", server, keep=True)
+    installation = Clocked(tmp_path_factory.mktemp("clocked") / "holdfast")
+    if request.param == "postgres":
+        installation.settings["HOLDFAST_DATABASE_URL"] = fresh_database(request.getfixturevalue("postgres"), keep=True)
     try:
         installation.serve()
         yield installation

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.installation import Installation, wait_until
+from tests.installation import Clocked, Installation, wait_until
+from tests.postgres import fresh_database
 from tests.process.agent import Agent
-from tests.process.clocked import Clocked
 from tests.shared_daemon import Guest
 
 from holdfast.client import Client, RestError
@@ -20,8 +20,9 @@ SIXTEEN_MINUTES = 16 * 60_000
 @pytest.fixture(params=["sqlite", "postgres"])
 def clocked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Clocked]:
     """A running Holdfast of this test's own on each engine, in which it lets time pass."""
-    server = request.getfixturevalue("postgres") if request.param == "postgres" else None
-    installation = Clocked(tmp_path / "holdfast", server)
+    installation = Clocked(tmp_path / "holdfast")
+    if request.param == "postgres":
+        installation.settings["HOLDFAST_DATABASE_URL"] = fresh_database(request.getfixturevalue("postgres"))
     try:
         installation.serve()
         yield installation
