@@ -9,24 +9,30 @@ import pytest
 from tests.installation import Installation
 from tests.process.agent import Agent
 from tests.process.killing import while_killing
+from tests.shared_daemon import Guest
 
 CLIENTS = 4
-THOUGHTS = 2000
-KILLS = 20
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("era", ["legacy", "modern"])
-def test_two_thousand_thoughts_survive_twenty_kills_once_each(embedded: Installation, project: Path, era: str) -> None:
-    with Agent(embedded, project, era=era) as first:
+@pytest.mark.parametrize(
+    ("eras", "count", "kills"),
+    [
+        pytest.param(("legacy", "modern"), 300, 3, id="both-eras-at-once"),
+        pytest.param(("legacy",), 2000, 20, id="whole-legacy", marks=pytest.mark.long),
+        pytest.param(("modern",), 500, 5, id="whole-modern", marks=pytest.mark.long),
+    ],
+)
+def test_thoughts_survive_many_kills_once_each(
+    embedded: Installation, project: Path, eras: tuple[str, ...], count: int, kills: int
+) -> None:
+    with Agent(embedded, project, era=eras[0]) as first:
         session = first.init("start_new", title="Under fire")["session"]["id"]
-    count = THOUGHTS if era == "legacy" else THOUGHTS // 4
-    kills = KILLS if era == "legacy" else KILLS // 4
     acknowledged: list[dict[int, str]] = [{} for _ in range(CLIENTS)]
     progress = [0] * CLIENTS
 
     def reason(index: int) -> None:
-        with Agent(embedded, project, era=era, session=f"agent-{index}") as agent:
+        with Agent(embedded, project, era=eras[index % len(eras)], session=f"agent-{index}") as agent:
             for number in range(count // CLIENTS):
                 text = f"client {index} thought {number}"
                 reply = agent.think(text, sessionId=session)
@@ -39,7 +45,7 @@ def test_two_thousand_thoughts_survive_twenty_kills_once_each(embedded: Installa
     assert failures == []
     told = {number: text for mine in acknowledged for number, text in mine.items()}
     assert len(told) == count
-    with Agent(embedded, project, era=era) as reader:
+    with Agent(embedded, project, era=eras[-1]) as reader:
         stored: dict[int, str] = {}
         for start in range(1, count + 1, 100):
             page = reader.call("session", operation="get", sessionId=session, **{"from": start, "to": start + 99})
@@ -50,24 +56,24 @@ def test_two_thousand_thoughts_survive_twenty_kills_once_each(embedded: Installa
     assert verified.returncode == 0, verified.stdout
 
 
-def test_a_relay_killed_in_mid_call_leaves_the_session_to_its_successor(embedded: Installation, project: Path) -> None:
-    first = Agent(embedded, project, session="the-agent")
+def test_a_relay_killed_in_mid_call_leaves_the_session_to_its_successor(shared_embedded: Guest, project: Path) -> None:
+    first = Agent(shared_embedded, project, session="the-agent")
     first.think("said before the kill")
     recorded = first.call("session", operation="get")["session"]["id"]
     first.process.kill()
     first.close()
-    with Agent(embedded, project, session="the-agent") as second:
+    with Agent(shared_embedded, project, session="the-agent") as second:
         reply = second.think("said after it")
         assert (reply["sessionId"], reply["thoughtNumber"]) == (recorded, 2)
 
 
-def test_the_same_tool_use_repeated_is_recorded_once(embedded: Installation, project: Path) -> None:
+def test_the_same_tool_use_repeated_is_recorded_once(shared_embedded: Guest, project: Path) -> None:
     arguments = {"thought": "only once", "nextThoughtNeeded": True}
     call = {"name": "thought", "arguments": arguments, "_meta": {"claudecode/toolUseId": "toolu_1"}}
-    with Agent(embedded, project, session="s") as agent:
+    with Agent(shared_embedded, project, session="s") as agent:
         first = agent.request("tools/call", call)["structuredContent"]
         agent.think("something else in between")
-    with Agent(embedded, project, session="s") as agent:
+    with Agent(shared_embedded, project, session="s") as agent:
         again = agent.request("tools/call", call)["structuredContent"]
         assert again["thoughtNumber"] == first["thoughtNumber"] == 1
         other = {**call, "arguments": {**arguments, "thought": "the same id with another thought"}}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 from tests.installation import Installation
-from tests.process.clients import Way
+from tests.process.clients import WAYS, Session, Way
 from tests.shared_daemon import Guest
 
 pytestmark = pytest.mark.anyio
@@ -78,21 +79,28 @@ async def test_no_memory_is_needed_the_clients_own_roots_are_enough(shared: Gues
         assert (await stranger.init("load_context"))["success"] is False
 
 
-async def test_what_was_acknowledged_survives_kill_nine_of_the_daemon(
-    holdfast: Installation, way: Way, project: Path
-) -> None:
-    root = project.as_uri()
-    async with way.connect(holdfast, cwd=str(project)) as client:
-        session_id = (await client.init("start_new", mcpRootUri=root))["session"]["id"]
-        await client.think("before the crash", sessionId=session_id)
-        if way.transport == "stdio":
-            holdfast.kill_daemon()
-            reply = await client.think("after the crash", sessionId=session_id)
-            assert (reply["sessionId"], reply["thoughtNumber"]) == (session_id, 2)
-    if way.transport == "http":
-        holdfast.kill_daemon()
-        holdfast.serve()
-    async with way.connect(holdfast, cwd=str(project)) as client:
-        context = await client.init("load_context", mcpRootUri=root)
-        assert context["session"]["id"] == session_id
-        assert context["thoughts"][0]["thought"] == "before the crash"
+async def test_what_was_acknowledged_survives_kill_nine_of_the_daemon(holdfast: Installation, tmp_path: Path) -> None:
+    """Every way at once, each in a project of its own: one kill is the same for all."""
+    projects = {way: tmp_path / str(way) for way in WAYS}
+    sessions: dict[Way, str] = {}
+    async with AsyncExitStack() as behind_relays:
+        relayed: dict[Way, Session] = {}
+        for way, project in projects.items():
+            project.mkdir()
+            async with AsyncExitStack() as gone_before:
+                stack = behind_relays if way.transport == "stdio" else gone_before
+                client = await stack.enter_async_context(way.connect(holdfast, cwd=str(project)))
+                sessions[way] = (await client.init("start_new", mcpRootUri=project.as_uri()))["session"]["id"]
+                await client.think("before the crash", sessionId=sessions[way])
+                if way.transport == "stdio":
+                    relayed[way] = client
+        killed = holdfast.kill_daemon()
+        for way, client in relayed.items():
+            reply = await client.think("after the crash", sessionId=sessions[way])
+            assert (reply["sessionId"], reply["thoughtNumber"]) == (sessions[way], 2), way
+        assert holdfast.daemon() not in (None, killed), "a relay has started another daemon"
+    for way, project in projects.items():
+        async with way.connect(holdfast, cwd=str(project)) as client:
+            context = await client.init("load_context", mcpRootUri=project.as_uri())
+            assert context["session"]["id"] == sessions[way], way
+            assert context["thoughts"][0]["thought"] == "before the crash"
