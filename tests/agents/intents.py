@@ -103,21 +103,20 @@ class Place:
         return first, [_named(second, block["id"]) for block in asked]
 
 
-def plain_place(home: Path) -> Place:
-    """A project without protocol, teams or queue."""
-    return Place(Installation(home / "holdfast"), home / "project")
+def places(home: Path) -> tuple[Place, Place]:
+    """On one Holdfast, a project without protocol, teams or queue, and one where every tool applies.
 
-
-def full_place(home: Path) -> Place:
-    """A project where every tool applies: it has a protocol, and is a team's and a target's."""
-    place = plain_place(home)
+    The latter has a protocol, and is a team's and a target's.
+    """
+    holdfast = Installation(home / "holdfast")
+    place = Place(holdfast, home / "full" / "project")
     Repository(place.project, {"README.md": "# A project\n", ".holdfast/protocol.toml": 'protocol = "agents"\n'})
     backend = home / "backend"
     backend.mkdir()
     teams = {"homelab": {"project": str(place.project)}, "backend": {"project": str(backend)}}
     place.holdfast.home.mkdir(mode=0o700)
     (place.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams}))
-    return place
+    return Place(holdfast, home / "plain" / "project"), place
 
 
 def _named(request: Request, use_id: str) -> list[str]:

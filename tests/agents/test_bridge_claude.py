@@ -4,50 +4,48 @@ from __future__ import annotations
 
 import json
 import signal
-from pathlib import Path
+import uuid
 from typing import Any
 
 import pytest
 from tests.agents.claude_code import ClaudeRun, kill_claude, play_claude
 from tests.agents.scripted_model import Reply, Request, Script, steps, text, tool_use
-from tests.installation import Installation, wait_until
+from tests.agents.teams_world import World
+from tests.installation import wait_until
 
 from holdfast.claude_settings import PURPOSES, installed
-
-OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 
 
 class Homelab:
     """A target with its project, and its owner's phone."""
 
-    def __init__(self, holdfast: Installation, project: Path) -> None:
-        self.holdfast = holdfast
-        self.project = project
-        project.mkdir()
-        holdfast.home.joinpath("teams.json").write_text(json.dumps({"teams": {"homelab": {"project": str(project)}}}))
-        installed(project, PURPOSES["bridge"], home=str(holdfast.home)).write()
+    def __init__(self, world: World) -> None:
+        self.holdfast = world.holdfast
+        self.name = world.backend
+        self.project = world.project(self.name)
+        installed(self.project, PURPOSES["bridge"], home=str(self.holdfast.home)).write()
 
     def send(self, message: str, *options: str) -> str:
         """Send a message; its id."""
-        sent = self.holdfast.run("send", "homelab", message, *options)
+        sent = self.holdfast.run("send", self.name, message, *options)
         assert sent.returncode == 0, sent.stderr
         return sent.stdout.strip().rpartition(" as ")[2].rstrip(".")
 
     def updates(self, kind: str) -> list[dict[str, Any]]:
-        pulled = self.holdfast.run("pull", "homelab", "--json")
+        pulled = self.holdfast.run("pull", self.name, "--json")
         return [one for one in json.loads(pulled.stdout)["updates"] if one["type"] == kind]
 
     def replies(self) -> dict[str, str]:
         return {one["message_id"]: one["content"] for one in self.updates("reply")}
 
-    def work(self, script: Script, session: str = OLD) -> tuple[ClaudeRun, list[Request]]:
+    def work(self, script: Script, session: str | None = None) -> tuple[ClaudeRun, list[Request]]:
         """Claude Code is given a prompt here, and works to its end."""
         return play_claude(
             script,
             self.project,
             "Mend the fence.",
             home=self.project.parent / "claude",
-            session_id=session,
+            session_id=session or str(uuid.uuid4()),
             mcp_config=self.holdfast.mcp_config(),
             allowed_tools=["mcp__holdfast", "Bash", "Agent"],
         )
@@ -58,8 +56,8 @@ class Homelab:
 
 
 @pytest.fixture
-def homelab(holdfast: Installation, tmp_path: Path) -> Homelab:
-    return Homelab(holdfast, tmp_path / "homelab")
+def homelab(world: World) -> Homelab:
+    return Homelab(world)
 
 
 def bash(command: str) -> Reply:
@@ -141,28 +139,30 @@ def test_a_stop_halts_a_subagent_and_is_answered_by_its_agent(homelab: Homelab) 
 
 
 def test_an_agent_that_was_killed_is_told_its_task_and_asked_whether_to_resume(homelab: Homelab) -> None:
-    sent = homelab.send("Fix the DNS record")
+    sent, old, new = homelab.send("Fix the DNS record"), str(uuid.uuid4()), str(uuid.uuid4())
 
     def killed(request: Request) -> Reply:
         homelab.kill_agent()
         return text("Nobody hears this.")
 
     task = {"current_task": "Fix the DNS record", "current_task_id": sent, "last_completed_step": 2}
-    run, _ = homelab.work(steps(tool_use("mcp__holdfast__save_task", task), killed))
+    run, _ = homelab.work(steps(tool_use("mcp__holdfast__save_task", task), killed), session=old)
     assert run.exit_code == -signal.SIGKILL
 
-    again, (first, *_) = homelab.work(steps(text("[Session restarted.] Resume or start fresh?")), session=NEW)
+    again, (first, *_) = homelab.work(steps(text("[Session restarted.] Resume or start fresh?")), session=new)
     assert not again.is_error, (again.ending, again.stderr)
     assert "was working on: Fix the DNS record" in first.text and "step was 2" in first.text
     assert "Resume or start fresh?" in first.text
     assert f"Message {sent}" in first.text and "handed out before" in first.text
     (restart,) = homelab.updates("session_restart")
-    assert restart["content"].endswith(f"Session: {OLD} → {NEW}")
+    assert restart["content"].endswith(f"Session: {old} → {new}")
     assert [one["content"] for one in homelab.updates("task")] == ["Fix the DNS record (step 2)"]
     assert homelab.replies() == {sent: "[Session restarted.] Resume or start fresh?"}
 
 
-def test_a_turn_that_outlives_a_daemon_still_ends_its_message(homelab: Homelab) -> None:
+def test_a_turn_that_outlives_a_daemon_still_ends_its_message(own_world: World) -> None:
+    own_world.holdfast.serve()
+    homelab = Homelab(own_world)
     sent = homelab.send("Fix the DNS record")
 
     def without_daemon(request: Request) -> Reply:

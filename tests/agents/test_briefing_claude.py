@@ -15,6 +15,7 @@ from tests.agents.claude_code import ClaudeRun, claude_in, environment, kill_cla
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
 from tests.installation import PATIENCE, Installation
 from tests.process.agent import Agent
+from tests.shared_daemon import Guest
 
 from holdfast.briefing.model import tokens
 from holdfast.claude_settings import PURPOSES, installed
@@ -58,8 +59,8 @@ class Workshop:
 
 
 @pytest.fixture
-def workshop(holdfast: Installation, tmp_path: Path) -> Workshop:
-    return Workshop(holdfast, tmp_path)
+def workshop(shared_embedded: Guest, tmp_path: Path) -> Workshop:
+    return Workshop(shared_embedded, tmp_path)
 
 
 def new_id() -> str:
@@ -101,10 +102,11 @@ def test_an_orderly_end_makes_an_offer_of_four_hundred_tokens(workshop: Workshop
     assert 50 < tokens(told) <= 400, told
 
 
-def test_ten_resumes_with_nothing_new_add_at_most_one_briefing(workshop: Workshop) -> None:
+@pytest.mark.parametrize("resumes", [pytest.param(3, id="small"), pytest.param(10, id="whole", marks=pytest.mark.long)])
+def test_resumes_with_nothing_new_add_at_most_one_briefing(workshop: Workshop, resumes: int) -> None:
     session = new_id()
     workshop.work(steps(workshop.plan(), text("Read it.")), "Read the plan.", session=session)
-    for _ in range(10):
+    for _ in range(resumes):
         run, requests = workshop.work(steps(text("Yes.")), "Still there?", resume=session)
         assert not run.is_error, (run.ending, run.stderr)
     assert requests[-1].text.count(BRIEFING) <= 1

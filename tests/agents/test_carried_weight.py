@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.agents.agent import Agent
 from tests.agents.claude_code import run_claude
 from tests.agents.scripted_model import Request, ScriptedModel, steps, text
-from tests.installation import Installation
+from tests.shared_daemon import Guest
 
 CARRIED_TOKENS = 1_000
 CHARACTERS_PER_TOKEN = 4
@@ -17,8 +17,8 @@ CHARACTERS_PER_TOKEN = 4
 LISTED_BYTES = 6 * 1024
 
 
-def test_what_an_agent_always_carries_stays_under_a_thousand_tokens(holdfast: Installation, tmp_path: Path) -> None:
-    agent = Agent(holdfast, tmp_path)
+def test_what_an_agent_always_carries_stays_under_a_thousand_tokens(shared_embedded: Guest, tmp_path: Path) -> None:
+    agent = Agent(shared_embedded, tmp_path)
     _, (with_holdfast,) = agent.run(steps(text("I see.")))
     with ScriptedModel(steps(text("I see."))) as model:
         run_claude(model, agent.project, "Go on.", home=agent.home, allowed_tools=["mcp__holdfast"])
@@ -28,8 +28,8 @@ def test_what_an_agent_always_carries_stays_under_a_thousand_tokens(holdfast: In
     assert 0 < carried <= CARRIED_TOKENS
 
 
-def test_the_list_of_tools_stays_under_six_kilobytes(holdfast: Installation) -> None:
-    listed = holdfast.listed_tools()
+def test_the_list_of_tools_stays_under_six_kilobytes(shared_embedded: Guest) -> None:
+    listed = shared_embedded.listed_tools()
     names = {tool["name"] for tool in json.loads(listed)["result"]["tools"]}
     assert {"thought", "init", "session"} <= names
     assert len(listed) < LISTED_BYTES

@@ -8,6 +8,7 @@ from typing import Any
 from tests.agents.agent import Agent
 from tests.agents.scripted_model import Reply, Request, steps, text, tool_use
 from tests.installation import Installation
+from tests.shared_daemon import Guest
 
 THOUGHT = "mcp__holdfast__thought"
 INIT = "mcp__holdfast__init"
@@ -31,8 +32,8 @@ def answer_to_last_call(request: Request) -> dict[str, Any]:
     return content
 
 
-def test_the_tools_are_there_on_the_first_turn(holdfast: Installation, tmp_path: Path) -> None:
-    run, (first,) = Agent(holdfast, tmp_path).run(steps(text("I see.")))
+def test_the_tools_are_there_on_the_first_turn(shared_embedded: Guest, tmp_path: Path) -> None:
+    run, (first,) = Agent(shared_embedded, tmp_path).run(steps(text("I see.")))
     assert run.mcp_servers == {"holdfast": "connected"}
     schema = first.tools[THOUGHT]["input_schema"]
     assert {"thought", "nextThoughtNeeded", "branchId"} <= schema["properties"].keys()
@@ -42,9 +43,9 @@ def test_the_tools_are_there_on_the_first_turn(holdfast: Installation, tmp_path:
 
 
 def test_a_thought_comes_back_to_a_resumed_conversation_and_to_a_new_one(
-    holdfast: Installation, tmp_path: Path
+    shared_embedded: Guest, tmp_path: Path
 ) -> None:
-    agent = Agent(holdfast, tmp_path)
+    agent = Agent(shared_embedded, tmp_path)
     words = "The lock is taken twice when the heron lands."
     recorded, requests = agent.run(steps(think(words), text("Noted.")))
     noted = answer_to_last_call(requests[-1])
@@ -59,8 +60,8 @@ def test_a_thought_comes_back_to_a_resumed_conversation_and_to_a_new_one(
         assert [thought["thought"] for thought in context["thoughts"]] == [words]
 
 
-def test_the_model_is_given_all_it_needs_to_go_on_where_it_was(holdfast: Installation, tmp_path: Path) -> None:
-    agent = Agent(holdfast, tmp_path)
+def test_the_model_is_given_all_it_needs_to_go_on_where_it_was(shared_embedded: Guest, tmp_path: Path) -> None:
+    agent = Agent(shared_embedded, tmp_path)
     agent.run(
         steps(
             think("One way."),
@@ -94,9 +95,9 @@ def test_an_agent_does_not_notice_that_the_daemon_was_killed(holdfast: Installat
     assert holdfast.daemon() not in killed
 
 
-def test_a_refused_thought_tells_the_model_what_to_change(holdfast: Installation, tmp_path: Path) -> None:
+def test_a_refused_thought_tells_the_model_what_to_change(shared_embedded: Guest, tmp_path: Path) -> None:
     script = steps(think("Off the map.", branchFromThought=7, branchId="far"), think("Here."), text("I see."))
-    _, requests = Agent(holdfast, tmp_path).run(script)
+    _, requests = Agent(shared_embedded, tmp_path).run(script)
     (refused,) = requests[1].tool_results
     assert refused.is_error
     assert "branchFromThought" in refused.text

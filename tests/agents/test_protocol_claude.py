@@ -11,6 +11,7 @@ from tests.agents.claude_code import ClaudeRun, play_claude
 from tests.agents.scripted_model import Reply, Request, Script, steps, text, tool_use
 from tests.installation import Installation
 from tests.repository import AGENTS_FILES, ENVIRONMENT, Repository
+from tests.shared_daemon import Guest
 
 from holdfast.claude_settings import LOCAL, PURPOSES, installed
 from holdfast.git_place import keep_out_of_git
@@ -33,11 +34,11 @@ git commit -q -m 'Mend the fence'
 
 
 @pytest.fixture
-def repository(tmp_path: Path, holdfast: Installation) -> Repository:
+def repository(tmp_path: Path, shared_embedded: Guest) -> Repository:
     """A project that enforces the seed's protocol, with the hooks that `holdfast protocol init` installs."""
     settings = {".holdfast/protocol.toml": 'protocol = "agents"\nenforcement = "enforce"\n'}
     repository = Repository(tmp_path / "project", AGENTS_FILES | settings)
-    install_hooks(repository, holdfast)
+    install_hooks(repository, shared_embedded)
     return repository
 
 
@@ -77,7 +78,7 @@ def answer(request: Request) -> dict[str, Any]:
 
 
 def test_a_run_from_init_to_complete_with_evidence_that_hooks_saw(
-    holdfast: Installation, repository: Repository
+    shared_embedded: Guest, repository: Repository
 ) -> None:
     started: list[str] = []
     first_commit = repository.head()
@@ -104,7 +105,7 @@ def test_a_run_from_init_to_complete_with_evidence_that_hooks_saw(
         protocol("session_end", summary="The fence is mended."),
         text("Done."),
     )
-    run, requests = run_in(repository, holdfast, script)
+    run, requests = run_in(repository, shared_embedded, script)
 
     for denied in requests[2:5]:
         (result,) = denied.tool_results
@@ -128,31 +129,31 @@ def test_a_run_from_init_to_complete_with_evidence_that_hooks_saw(
     assert run.result == "Done."
 
 
-def test_a_run_in_progress_is_in_front_of_the_next_conversation(holdfast: Installation, repository: Repository) -> None:
+def test_a_run_in_progress_is_in_front_of_the_next_conversation(shared_embedded: Guest, repository: Repository) -> None:
     _, requests = run_in(
         repository,
-        holdfast,
+        shared_embedded,
         steps(protocol("session_start", objective="Mend the fence"), text("Later."), text("Really, later.")),
     )
     session = answer(requests[1])["session_id"]
-    _, (first, *_) = run_in(repository, holdfast, steps(text("I see."), text("I wait.")))
+    _, (first, *_) = run_in(repository, shared_embedded, steps(text("I see."), text("I wait.")))
     assert f"session {session}" in first.text
     assert "SERENA_INIT" in first.text
 
 
 def test_the_first_prompt_begins_the_run_where_the_project_says_so(
-    holdfast: Installation, repository: Repository
+    shared_embedded: Guest, repository: Repository
 ) -> None:
     repository.write(".holdfast/protocol.toml", 'protocol = "agents"\nstart = "hook"\n')
     script = steps(protocol("get_blocked_reason"), text("I see."), text("I wait."))
-    _, requests = run_in(repository, holdfast, script)
+    _, requests = run_in(repository, shared_embedded, script)
     blocked = answer(requests[1])
     assert f"session {blocked['session_id']}" in requests[0].text
     assert '"Mend the fence."' in requests[0].text
     assert blocked["phase"] == "INIT"
 
 
-def test_what_failed_is_no_evidence(holdfast: Installation, repository: Repository) -> None:
+def test_what_failed_is_no_evidence(shared_embedded: Guest, repository: Repository) -> None:
     script = steps(
         protocol("session_start", objective="Mend the fence"),
         tool_use("Read", {"file_path": str(repository.path / ".agents/HANDOFF.md"), "offset": 9_999}),
@@ -162,7 +163,7 @@ def test_what_failed_is_no_evidence(holdfast: Installation, repository: Reposito
         text("Not read."),
         text("Not read."),
     )
-    _, requests = run_in(repository, holdfast, script)
+    _, requests = run_in(repository, shared_embedded, script)
     judged = answer(requests[5])
     assert judged["status"] == "FAIL"
     assert ".agents/HANDOFF.md" in json.dumps(judged)

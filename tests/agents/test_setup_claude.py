@@ -14,6 +14,7 @@ import pytest
 from tests.agents.claude_code import CLAUDE, ClaudeRun
 from tests.agents.scripted_model import ScriptedModel, steps, text, tool_use
 from tests.installation import HOLDFAST, PATIENCE, Installation
+from tests.shared_daemon import Guest
 
 ROOT = Path(__file__).parents[2]
 THOUGHT = {"thought": "hold fast", "nextThoughtNeeded": False}
@@ -106,8 +107,8 @@ class Person:
 
 
 @pytest.fixture
-def person(tmp_path: Path, holdfast: Installation) -> Person:
-    return Person(tmp_path, holdfast)
+def person(tmp_path: Path, shared_embedded: Guest) -> Person:
+    return Person(tmp_path, shared_embedded)
 
 
 def last_result(model: ScriptedModel) -> Any:

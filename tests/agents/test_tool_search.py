@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from tests.agents.intents import IN_HAND, PREFIX, SEARCHED, InHand, Intent, Place, full_place, plain_place
+from tests.agents.intents import IN_HAND, PREFIX, SEARCHED, InHand, Intent, Place, places
 from tests.agents.scripted_model import Request
 
 from holdfast.briefing.model import tokens
@@ -44,15 +42,6 @@ class Seen:
         return "\n".join([*names, *lines[begin : end + 1], json.dumps(loaded, separators=(",", ":"))])
 
 
-@contextmanager
-def _served(place: Place) -> Iterator[Place]:
-    try:
-        place.holdfast.serve()
-        yield place
-    finally:
-        place.holdfast.close()
-
-
 def _seen(place: Place) -> Seen:
     words = sorted({wish.words for wish in (*SEARCHED, *IN_HAND)})
     first, found = place.search(words)
@@ -60,17 +49,26 @@ def _seen(place: Place) -> Seen:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    """A project with a protocol, with teams, and with a queue of its own."""
-    with _served(full_place(tmp_path_factory.mktemp("full"))) as place:
-        yield _seen(place)
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Place]]:
+    """A project that has nothing but Holdfast, and one with a protocol, with teams, and with a queue of its own."""
+    plain, full = places(tmp_path_factory.mktemp("places"))
+    try:
+        plain.holdfast.serve()
+        yield plain, full
+    finally:
+        plain.holdfast.close()
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
-    """A project that has nothing but Holdfast."""
-    with _served(plain_place(tmp_path_factory.mktemp("plain"))) as place:
-        yield _seen(place)
+def plain(both: tuple[Place, Place]) -> Seen:
+    """What Claude Code is given in the project that has nothing but Holdfast."""
+    return _seen(both[0])
+
+
+@pytest.fixture(scope="module")
+def full(both: tuple[Place, Place]) -> Seen:
+    """What Claude Code is given in the project where every tool applies."""
+    return _seen(both[1])
 
 
 @pytest.mark.parametrize("intent", SEARCHED, ids=lambda intent: intent.words)
@@ -94,9 +92,9 @@ def test_every_tool_that_is_not_loaded_is_in_the_table(full: Seen) -> None:
     assert named == {intent.tool for intent in SEARCHED}
 
 
-def test_an_agent_that_only_a_token_tells_from_others_finds_how_to_reconnect(tmp_path: Path) -> None:
-    with _served(plain_place(tmp_path)) as place:
-        bearer = {"Authorization": f"Bearer {place.holdfast.key()}"}
-        server = {"type": "http", "url": f"{place.holdfast.address()}/mcp", "headers": bearer}
-        _, (found,) = place.search(["reconnect with token"], {"mcpServers": {"holdfast": server}})
+def test_an_agent_that_only_a_token_tells_from_others_finds_how_to_reconnect(both: tuple[Place, Place]) -> None:
+    place, _ = both
+    bearer = {"Authorization": f"Bearer {place.holdfast.key()}"}
+    server = {"type": "http", "url": f"{place.holdfast.address()}/mcp", "headers": bearer}
+    _, (found,) = place.search(["reconnect with token"], {"mcpServers": {"holdfast": server}})
     assert found[:1] == ["reconnect_session"], found
