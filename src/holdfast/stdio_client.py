@@ -19,6 +19,11 @@ from holdfast.version import __version__
 PROTOCOL = "2025-11-25"
 END_SECONDS = 5.0
 CHUNK = 1 << 16
+ANY_SESSION = {
+    "ref": {"type": "ref/resource", "uri": "holdfast://sessions/{id}"},
+    "argument": {"name": "id", "value": ""},
+}
+"""Parameters of completion/complete: a question that changes nothing, and that only a daemon can answer."""
 
 
 class ServerSilent(HoldfastError):

@@ -16,7 +16,7 @@ from tests.process.relay_process import RelayProcess, eventually
 from tests.shared_daemon import Guest
 
 from holdfast.relay.answers import Answers
-from holdfast.relay.session import DISCOVER, LISTS
+from holdfast.relay.session import DISCOVER, LISTS, RelaySession
 from holdfast.version import __version__
 
 Json = dict[str, Any]
@@ -61,6 +61,28 @@ def test_a_shipped_answer_is_word_for_word_the_daemons(
         assert told == {method: shipped.shipped((method, "legacy", protocol)) for method in told}
     told = ask(shared_embedded, project, *modern(DISCOVER, *LISTS), toolsets=toolsets, session=session)
     assert told == {method: shipped.shipped((method, "modern", LATEST_MODERN_VERSION)) for method in told}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"toolsListChanged": True, "promptsListChanged": False},
+        {"resourcesListChanged": True, "resourceSubscriptions": ["holdfast://briefing"]},
+        {"promptsListChanged": True, "resourceSubscriptions": []},
+    ],
+    ids=["nothing", "flags", "resources", "no-resources"],
+)
+def test_a_stream_is_acknowledged_in_the_daemons_own_words(shared_embedded: Guest, project: Path, wanted: Json) -> None:
+    listen = {"method": "subscriptions/listen", "params": {"notifications": wanted, "_meta": ENVELOPE}}
+    line = {"jsonrpc": "2.0", "id": "s", **listen}
+    alone = RelaySession(find=lambda asked: None)
+    alone.alone()
+    alone.from_client(json.dumps(line).encode(), 0.0)
+    with Agent(shared_embedded, project, era="modern", session="listener") as agent:
+        agent.init("get_state")  # the daemon is there
+        agent.send(line)
+        assert json.loads(bytes(alone.to_client)) == agent.receive()
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])

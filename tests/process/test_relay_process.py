@@ -70,10 +70,10 @@ def test_a_restarted_daemon_is_greeted_by_the_same_relay(home: Path) -> None:
         with FakeDaemon(home) as first:
             shake_hands(relay)
         with FakeDaemon(home) as second:
-            relay.write(request(1, "resources/list"))
+            relay.write(request(1, "resources/read"))
             assert "result" in relay.read()
             assert first.server.hellos == second.server.hellos
-            assert second.server.methods() == ["initialize", "notifications/initialized", "resources/list"]
+            assert second.server.methods() == ["initialize", "notifications/initialized", "resources/read"]
 
 
 def test_an_idle_relay_comes_back_to_a_restarted_daemon_by_itself(home: Path) -> None:
@@ -93,10 +93,10 @@ def test_a_late_answer_to_a_dead_daemons_question_is_dropped(home: Path) -> None
         cancelled, second = relay.read(), relay.read()
         assert cancelled["params"]["requestId"] == first["id"]
         assert second["method"] == "roots/list"
-        relay.write({"jsonrpc": "2.0", "id": first["id"], "result": {"roots": []}}, request(2, "resources/list"))
+        relay.write({"jsonrpc": "2.0", "id": first["id"], "result": {"roots": []}}, request(2, "resources/read"))
         assert relay.read()["id"] == 2
         assert not [body for body in daemon.server.seen if body.get("result") == {"roots": []}]
-        relay.write({"jsonrpc": "2.0", "id": second["id"], "result": {"roots": []}}, request(3, "resources/list"))
+        relay.write({"jsonrpc": "2.0", "id": second["id"], "result": {"roots": []}}, request(3, "resources/read"))
         assert relay.read()["id"] == 3
         assert [body["id"] for body in daemon.server.seen if body.get("result") == {"roots": []}] == [1]
 
@@ -106,11 +106,11 @@ def test_a_cancelled_call_is_not_repeated_to_the_next_daemon(home: Path) -> None
         shake_hands(relay)
         relay.write(request(1, "test/silence"))
         relay.write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
-        relay.write(request(2, "resources/list"))
+        relay.write(request(2, "resources/read"))
         assert relay.read()["id"] == 2
         assert "notifications/cancelled" in daemon.server.methods()
         daemon.drop_connections()
-        relay.write(request(3, "resources/list"))
+        relay.write(request(3, "resources/read"))
         assert relay.read()["id"] == 3
         assert daemon.server.methods().count("test/silence") == 1
 
@@ -126,7 +126,7 @@ def test_a_line_of_a_hundred_megabytes_is_answered_and_never_held(home: Path) ->
         answer = relay.read()
         assert answer["id"] == "last"
         assert str(MAX_LINE) in answer["error"]["message"]
-        relay.write(request(1, "resources/list"))
+        relay.write(request(1, "resources/read"))
         assert relay.read()["id"] == 1
         assert relay.peak_kib() < 60 * 1024
 
@@ -135,7 +135,7 @@ def test_an_unreadable_line_is_answered_and_the_next_one_served(home: Path) -> N
     with FakeDaemon(home), RelayProcess(home) as relay:
         shake_hands(relay)
         relay.write_raw(b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"a":"\\ud800"}}\n')
-        relay.write(request(6, "resources/list"))
+        relay.write(request(6, "resources/read"))
         answers = {body["id"]: body for body in (relay.read(), relay.read())}
         assert answers[5]["error"]["code"] == -32700
         assert "result" in answers[6]
@@ -155,7 +155,7 @@ def test_thirty_calls_of_a_megabyte_each_are_answered_whole(home: Path) -> None:
 
 def test_answers_that_are_still_out_arrive_after_the_agent_closed_its_end(home: Path) -> None:
     with RelayProcess(home) as relay:
-        relay.write(INITIALIZE, request(1, "resources/list"))
+        relay.write(INITIALIZE, request(1, "resources/read"))
         relay.stdin.close()
         with FakeDaemon(home):
             assert relay.process.wait(LIMIT) == 0
@@ -240,7 +240,7 @@ def test_a_relay_whose_agent_reads_no_more_ends(home: Path) -> None:
 def test_without_a_daemon_a_call_fails_with_the_reason_and_the_relay_goes_on(home: Path) -> None:
     (home / "daemon.err").write_text("The port 8181 is taken.\n")
     with RelayProcess(home, env={"HOLDFAST_DAEMON_WAIT": "0.5"}) as relay:
-        relay.write(request(1, "resources/list"))
+        relay.write(request(1, "resources/read"))
         error = {
             "code": -32000,
             "message": "No Holdfast daemon could be reached within 0.5 s: The port 8181 is taken."
@@ -249,7 +249,7 @@ def test_without_a_daemon_a_call_fails_with_the_reason_and_the_relay_goes_on(hom
         assert relay.read() == {"jsonrpc": "2.0", "id": 1, "error": error}
         with FakeDaemon(home):
             shake_hands(relay)
-            relay.write(request(2, "resources/list"))
+            relay.write(request(2, "resources/read"))
             assert relay.read_until_answer(2)[-1]["result"] == {}
 
 
@@ -270,7 +270,7 @@ def test_a_home_that_cannot_be_made_is_the_reason_given(tmp_path: Path) -> None:
     with RelayProcess(
         tmp_path / "file" / "home", env={"HOLDFAST_DAEMON_WAIT": "0.3"}, starter=Path("/bin/true")
     ) as relay:
-        relay.write(request(1, "resources/list"))
+        relay.write(request(1, "resources/read"))
         assert "Not a directory" in relay.read()["error"]["message"]
 
 
@@ -278,17 +278,17 @@ def test_a_stopped_daemon_stays_stopped_for_running_relays_until_it_is_served_ag
     with RelayProcess(home) as relay:
         with FakeDaemon(home):
             shake_hands(relay)
-            relay.write(request(1, "test/silence"), request(2, "resources/list"))
+            relay.write(request(1, "test/silence"), request(2, "resources/read"))
             assert relay.read()["id"] == 2
             (home / "stopped").write_text("")
         assert relay.read()["error"]["message"].startswith("Holdfast was stopped with `holdfast stop`.")
-        relay.write(request(3, "resources/list"))
+        relay.write(request(3, "resources/read"))
         refusal = relay.read()
         assert refusal["id"] == 3
         assert "holdfast serve" in refusal["error"]["message"]
         assert starts(home) == []
         with FakeDaemon(home):
-            relay.write(request(4, "resources/list"))
+            relay.write(request(4, "resources/read"))
             assert "result" in relay.read()
 
 
@@ -324,7 +324,7 @@ def test_a_refusal_is_told_to_each_caller_and_can_end(home: Path) -> None:
         daemon.greeting = lambda _: {"holdfast": "refused", "message": "Too many clients. Close one."}
         with RelayProcess(home) as relay:
             for id in (1, 2):
-                relay.write(request(id, "resources/list"))
+                relay.write(request(id, "resources/read"))
                 refusal = relay.read()
                 assert (refusal["id"], refusal["error"]["message"]) == (id, "Too many clients. Close one.")
             daemon.greeting = welcome
@@ -342,11 +342,11 @@ def test_a_daemon_of_another_version_is_named_once_for_each_of_its_lives(home: P
         with RelayProcess(home) as relay:
             shake_hands(relay)
             daemon.drop_connections()
-            relay.write(request(1, "resources/list"))
+            relay.write(request(1, "resources/read"))
             assert relay.read()["id"] == 1
             daemon.greeting = lambda _: {"holdfast": "welcome", "version": "0.0.7", "pid": 4712}
             daemon.drop_connections()
-            relay.write(request(2, "resources/list"))
+            relay.write(request(2, "resources/read"))
             assert relay.read()["id"] == 2
             assert relay.hang_up() == 0
             relay.rest()
@@ -358,7 +358,7 @@ def test_something_else_on_the_socket_is_not_taken_for_a_daemon(home: Path) -> N
     with FakeDaemon(home) as daemon:
         daemon.greeting = lambda _: {"hello": "I am a web server"}
         with RelayProcess(home, env={"HOLDFAST_DAEMON_WAIT": "0.5"}) as relay:
-            relay.write(request(1, "resources/list"))
+            relay.write(request(1, "resources/read"))
             assert "is not a Holdfast daemon" in relay.read()["error"]["message"]
 
 

@@ -551,7 +551,7 @@ def test_in_the_modern_era_a_change_is_announced_on_the_stream_that_asked_for_it
         [LEGACY_CONVERSATION[0], request(1, "tools/list", {"_meta": MODERN})],
         [MODERN_CONVERSATION[1] | {"id": 0}, request(1, "initialize", {"protocolVersion": "2025-11-25"})],
         [MODERN_CONVERSATION[1] | {"id": 0}, request(1, "tools/list")],
-        [LEGACY_CONVERSATION[0], request(1, "resources/list")],
+        [LEGACY_CONVERSATION[0], request(1, "resources/read", {"uri": "holdfast://briefing"})],
         [LEGACY_CONVERSATION[0], request(1, "tools/list") | {"params": {"_meta": {"x": 1}, "limit": 1}}],
         [request(1, "initialize", {"protocolVersion": 7})],
     ],
@@ -585,10 +585,50 @@ def test_a_client_that_asks_for_the_other_era_without_its_envelope_is_told_there
     assert wire.server.methods() == ["initialize", "notifications/initialized"]
 
 
+def test_which_resources_there_are_is_never_kept_because_it_tells_of_thoughts() -> None:
+    wire = starting(
+        lambda asked: {"result": {"resources": []}} if asked[0] == "resources/list" else as_the_daemon(asked)
+    )
+    wire.write(*LEGACY_CONVERSATION[:2], request(1, "resources/list"))
+    assert [body["id"] for body in wire.collect()] == [0, 1]
+    wire.client.clear()
+    wire.connect()
+    assert wire.run()
+    assert [body["method"] for body in wire.client] == ["notifications/resources/list_changed"]
+    wire.write(request(2, "resources/list"))
+    assert wire.run()
+    assert "resources/list" not in [asked[0] for asked, _ in wire.session.learned]
+
+
 def test_a_daemon_that_was_stopped_is_not_stood_in_for() -> None:
     wire = starting()
     wire.write(*LEGACY_CONVERSATION[:2])
     wire.collect()
     wire.session.give_up("Holdfast was stopped.")
     wire.write(request(1, "tools/list"))
+    assert wire.collect() == []
+
+
+def test_alone_a_client_of_the_modern_era_is_told_that_it_will_hear_of_changes() -> None:
+    """Claude Code asks for its tools only after that."""
+    wire = starting(otherwise)
+    wanted = {"toolsListChanged": True, "promptsListChanged": False, "resourceSubscriptions": ["holdfast://a"]}
+    wire.write(request("l", "subscriptions/listen", {"notifications": wanted, "_meta": MODERN}), MODERN_CONVERSATION[1])
+    acknowledged, listed = wire.collect()
+    assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+    meta = {"io.modelcontextprotocol/subscriptionId": "l"}
+    honored = {"toolsListChanged": True, "resourceSubscriptions": ["holdfast://a"]}
+    assert acknowledged["params"] == {"_meta": meta, "notifications": honored}
+    assert listed["id"] == 1
+    wire.client.clear()
+    wire.connect()
+    assert wire.run()
+    assert wire.server.methods() == ["tools/list", "subscriptions/listen"], "the daemon is told to listen as well"
+    assert [body["method"] for body in wire.client] == ["notifications/tools/list_changed"], "and acknowledged once"
+
+
+@pytest.mark.parametrize("wanted", [None, [], {"somethingNew": True}, {"resourceSubscriptions": "holdfast://a"}])
+def test_what_a_relay_does_not_know_how_to_acknowledge_waits_for_the_daemon(wanted: Any) -> None:
+    wire = starting()
+    wire.write(request("l", "subscriptions/listen", {"notifications": wanted, "_meta": MODERN}))
     assert wire.collect() == []

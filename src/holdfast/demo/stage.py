@@ -22,7 +22,7 @@ from holdfast.config import Settings
 from holdfast.errors import HoldfastError, NoDaemon
 from holdfast.processes import is_running
 from holdfast.relay import place
-from holdfast.stdio_client import StdioClient
+from holdfast.stdio_client import ANY_SESSION, StdioClient
 
 NOT_OURS = ("HOLDFAST_", "CLAUDE", "MCP_")
 """Variables of the user's own Holdfast and agent, which have no business here."""
@@ -63,7 +63,7 @@ class Stage:
         self._agents.append(agent)
         self._starting = True
         agent.introduce()
-        agent.request("resources/list")  # a relay can shake hands without a daemon; this only a daemon answers
+        agent.request("completion/complete", ANY_SESSION)  # a relay can shake hands alone; this only a daemon answers
         self._starting = False
         return agent, session
 

@@ -18,7 +18,7 @@ from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
 from holdfast.setup.json_file import SettingsUnusable, inside, read_settings
 from holdfast.setup.server import HOME, NAME, is_ours
-from holdfast.stdio_client import StdioClient
+from holdfast.stdio_client import ANY_SESSION, StdioClient
 
 IN_TIME_S = 1.5
 """How long `claude -p` waits for its servers before the first turn."""
@@ -84,7 +84,7 @@ def check_relay(around: Surroundings) -> Iterator[Finding]:
             relay.introduce()
             tools = relay.request("tools/list").get("tools", [])
             took = time.monotonic() - began
-            relay.request("resources/list")
+            relay.request("completion/complete", ANY_SESSION)
     except HoldfastError as error:
         yield fault(f"{' '.join(argv)}: {error.message}", f"{SETUP} The home's daemon.log says more.")
         return

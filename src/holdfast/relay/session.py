@@ -32,12 +32,18 @@ DISCOVER = "server/discover"
 PING = "ping"
 ENVELOPE = "io.modelcontextprotocol/protocolVersion"
 LEGACY, MODERN = "legacy", "modern"
+RESOURCES = "resources/list"
 LISTS = {
     "tools/list": ("notifications/tools/list_changed", "toolsListChanged"),
     "prompts/list": ("notifications/prompts/list_changed", "promptsListChanged"),
     "resources/templates/list": ("notifications/resources/list_changed", "resourcesListChanged"),
+    RESOURCES: ("notifications/resources/list_changed", "resourcesListChanged"),
 }
-"""What can be listed before a daemon is there; how a change of it is told, and asked for in the modern era."""
+"""What can be listed before a daemon is there; how a change of it is told, and asked for in the modern era.
+
+Which resources there are depends on what was thought, so the daemon's answer is never kept. But Claude Code uses no
+tools before it has been told some.
+"""
 ANSWERABLE = (INITIALIZE, DISCOVER, PING, *LISTS)
 
 UNREACHABLE = -32000
@@ -97,7 +103,7 @@ class RelaySession:
         self._protocol: str | None = None
         self._alone = False
         self._told: dict[Asked, tuple[dict[str, Any], Answer]] = {}
-        self._changed: dict[str, None] = {}
+        self._changed: dict[str, str] = {}
         self.to_client = bytearray()
         self.to_daemon = bytearray()
         self.notes: list[str] = []
@@ -179,6 +185,8 @@ class RelaySession:
 
     def _answer_alone(self, request: Waiting) -> bool:
         """Answer as a daemon would, if that is known. A daemon is asked the same later; what differs is announced."""
+        if request.method == LISTEN:
+            self._acknowledge_alone(request)
         if self._find is None or request.asked is None:
             return False
         answer = self._find(request.asked)
@@ -199,6 +207,25 @@ class RelaySession:
             return message.line
         key = f"{self.relay}:{self._next()}"
         return encode({**message.body, "params": {**params, "_meta": {**(meta or {}), KEY_META: key}}})
+
+    def _acknowledge_alone(self, stream: Waiting) -> None:
+        """Tell a client that it will hear of changes: Claude Code asks for no tools before.
+
+        The request stays open: a daemon is told to listen as well, and acknowledges it to nobody.
+        """
+        wanted = (stream.body.get("params") or {}).get("notifications")
+        if self._find is None or self._era != MODERN or stream.acknowledged or not isinstance(wanted, dict):
+            return
+        flags = dict.fromkeys(flag for _, flag in LISTS.values())
+        uris = wanted.get("resourceSubscriptions")
+        if wanted.keys() - {*flags, "resourceSubscriptions"} or not isinstance(uris, list | None):
+            return  # the daemon says what it makes of it
+        honored: dict[str, Any] = {flag: True for flag in flags if wanted.get(flag) is True}
+        if uris:
+            honored["resourceSubscriptions"] = uris
+        params = {"_meta": {SUBSCRIPTION_META: stream.id}, "notifications": honored}
+        stream.acknowledged = True
+        self._to_client(encode({"jsonrpc": "2.0", "method": LISTEN_ACKNOWLEDGED, "params": params}))
 
     def _notification(self, message: Message) -> None:
         if message.method == INITIALIZED:
@@ -293,8 +320,8 @@ class RelaySession:
         self._forget(request)
         self._learn(request, message)
         self._to_client(message.line)
-        if request.asked is not None and request.method != PING:
-            self.learned.append((request.asked, _answer_in(message)))
+        if request.asked is not None:
+            self._note(request.asked, _answer_in(message))
 
     def _answered_us(self, method: str, asked: Asked | None, message: Message) -> None:
         """The daemon answered what the relay itself asked: a repeated handshake, or what the client was told before."""
@@ -306,19 +333,22 @@ class RelaySession:
         told = self._told.pop(asked, None)
         if told is None or "error" in answer:
             return
-        self.learned.append((asked, answer))
+        self._note(asked, answer)
         if told[1] != answer:
-            lists = [method] if method in LISTS else list(LISTS)
-            self._changed.update((name, None) for name in lists)
+            self._changed.update([LISTS[method]] if method in LISTS else LISTS.values())
             self._announce()
+
+    def _note(self, asked: Asked, answer: Answer) -> None:
+        if asked[0] not in (PING, RESOURCES):
+            self.learned.append((asked, answer))
 
     def _announce(self) -> None:
         """Tell the client which lists are not what it was told; one that listens to nobody yet is told when it does."""
         if self._era == LEGACY:
             if self._initialized is None:
                 return
-            for name in self._changed:
-                self._to_client(encode({"jsonrpc": "2.0", "method": LISTS[name][0]}))
+            for method in self._changed:
+                self._to_client(encode({"jsonrpc": "2.0", "method": method}))
             self._changed.clear()
             return
         for request in self._waiting.values():
@@ -327,12 +357,11 @@ class RelaySession:
 
     def _announce_to(self, stream: Waiting) -> None:
         wanted = (stream.body.get("params") or {}).get("notifications")
-        for name in list(self._changed):
-            method, flag = LISTS[name]
+        for method, flag in list(self._changed.items()):
             if isinstance(wanted, dict) and wanted.get(flag) is True:
                 params = {"_meta": {SUBSCRIPTION_META: stream.id}}
                 self._to_client(encode({"jsonrpc": "2.0", "method": method, "params": params}))
-                del self._changed[name]
+                del self._changed[method]
 
     def _learn(self, request: Waiting, answer: Message) -> None:
         """Note what the answer changed in the state a new daemon must be told."""
