@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
+import pytest
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 
@@ -27,12 +30,33 @@ def _spoil(database: Path, table: str) -> None:
         file.write(b"\xa5" * PAGE)
 
 
-def _fill(holdfast: Installation, project: Path) -> str:
-    with Agent(holdfast, project, session="filler") as agent:
-        for number in range(60):
-            reply = agent.think(f"thought {number} " + "with many words " * 40)
-    assert holdfast.run("stop").returncode == 0
-    return str(reply["sessionId"])
+@dataclass(frozen=True)
+class Work:
+    """Sixty thoughts of one session, written once, and a home for each test that spoils them."""
+
+    project: Path
+    session: str
+    home: Path
+
+    def copied_to(self, holdfast: Installation) -> str:
+        """Make it the work in this home, whose daemon never ran; the session's id."""
+        shutil.copytree(self.home, holdfast.home)
+        (holdfast.home / "stopped").unlink()
+        return self.session
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
+    """What a daemon that was stopped left behind."""
+    project = tmp_path_factory.mktemp("project")
+    holdfast = Installation(tmp_path_factory.mktemp("filled") / "holdfast")
+    try:
+        with Agent(holdfast, project, session="filler") as agent:
+            for number in range(60):
+                reply = agent.think(f"thought {number} " + "with many words " * 40)
+    finally:
+        holdfast.close()
+    return Work(project, str(reply["sessionId"]), holdfast.home)
 
 
 def _notices(holdfast: Installation) -> str:
@@ -40,8 +64,8 @@ def _notices(holdfast: Installation) -> str:
     return "\n".join(json.loads(shown.stdout).get("notices", []))
 
 
-def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, project: Path) -> None:
-    session = _fill(embedded, project)
+def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, work: Work) -> None:
+    session = work.copied_to(embedded)
     _spoil(embedded.home / "holdfast.db", "thoughts")
     (embedded.home / "corrupt").write_text("as the daemon notes it\n")
     embedded.serve()
@@ -49,7 +73,7 @@ def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, 
     assert session in notices and "lost thoughts" in notices.lower()
     assert list(embedded.home.glob("holdfast.db.corrupt-*")) and list(embedded.home.glob("salvage-*.txt"))
     assert "notice" in embedded.run("status").stdout
-    with Agent(embedded, project, session="filler") as agent:
+    with Agent(embedded, work.project, session="filler") as agent:
         found = agent.init("load_context", sessionId=session)
         assert len(found["thoughts"]) > 0
         assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61
@@ -58,12 +82,12 @@ def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, 
     assert "known" in verified.stdout and session in verified.stdout
 
 
-def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: Installation, project: Path) -> None:
-    session = _fill(embedded, project)
+def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: Installation, work: Work) -> None:
+    session = work.copied_to(embedded)
     embedded.serve()
     served = embedded.daemon()
     _spoil(embedded.home / "holdfast.db", "thoughts")
-    with Agent(embedded, project, session="reader") as agent:
+    with Agent(embedded, work.project, session="reader") as agent:
         for start in range(1, 61, 20):
             agent.answer(
                 agent.ask(

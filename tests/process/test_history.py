@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
+from tests.shared_daemon import Guest
 
 from holdfast.teams.agents.project_key import project_key
 
@@ -68,20 +69,24 @@ def test_what_was_saved_is_told_also_when_it_is_nothing(embedded: Installation) 
     assert json.loads(embedded.run("saved", "--json").stdout) == {"projects": []}
 
 
-def test_the_status_line_counts_thoughts_and_is_silent_without_a_daemon(embedded: Installation, project: Path) -> None:
-    told = json.dumps({"session_id": TALK, "cwd": str(project), "workspace": {"project_dir": str(project)}})
+def test_the_status_line_counts_thoughts_and_is_silent_without_a_daemon(
+    embedded: Installation, shared_embedded: Guest, project: Path
+) -> None:
+    place = {"cwd": str(project), "workspace": {"project_dir": str(project)}}
+    told = json.dumps({"session_id": shared_embedded.caller(TALK), **place})
     silent = embedded.run("statusline", stdin=told)
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
     assert embedded.daemon() is None, "a status line starts no daemon"
-    with Agent(embedded, project, session=TALK) as agent:
+    with Agent(shared_embedded, project, session=TALK) as agent:
         agent.think("One.")
         agent.think("Two.")
         # Its client waits a second at most, which may be too little on a loaded machine.
         wait_until(
-            lambda: embedded.run("statusline", stdin=told).stdout == "holdfast: 2 thoughts\n", "the line is there"
+            lambda: shared_embedded.run("statusline", stdin=told).stdout == "holdfast: 2 thoughts\n",
+            "the line is there",
         )
         for odd in ("", "no json", "[]", '{"session_id": 7}'):
-            done = embedded.run("statusline", stdin=odd)
+            done = shared_embedded.run("statusline", stdin=odd)
             assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), odd
 
 
