@@ -97,11 +97,11 @@ class Guest(Installation):
         """Refused: others are using it."""
         raise AssertionError(_needs_its_own("close"))
 
-    def left_behind(self) -> list[str]:
-        """What this test should have ended or kept in its own project, in words."""
+    def left_behind(self, patience: float = PATIENCE) -> list[str]:
+        """What this test should have ended or kept in its own project, in words; clients have a moment to leave."""
         left: list[str] = []
         try:
-            wait_until(lambda: self._ask("status")["clients"] == 0, "every client of the shared daemon has left")
+            wait_until(lambda: self._ask("status")["clients"] == 0, "every client has left", patience)
         except TimeoutError:
             left.append(f"{self._ask('status')['clients']} client(s) of the shared daemon still connected")
         if (teams := _teams_file(self.home)) != self._teams:
@@ -137,11 +137,11 @@ class Guest(Installation):
 
 
 @contextmanager
-def guest(daemons: SharedDaemons, engine: str, place: Path) -> Iterator[Guest]:
+def guest(daemons: SharedDaemons, engine: str, place: Path, patience: float = PATIENCE) -> Iterator[Guest]:
     """A shared daemon for one test; fails the test that leaves something behind."""
     visiting = Guest(daemons.get(engine), place)
     yield visiting
-    left = visiting.left_behind()
+    left = visiting.left_behind(patience)
     assert not left, "left behind for the next test: " + "; ".join(left)
 
 
