@@ -16,7 +16,6 @@ from tests.contract.conftest import Place
 
 from holdfast.bridge.delivery import HOLD_MS, LONGEST_OPENING
 from holdfast.bridge.hooks import QUIET_S
-from holdfast.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -225,14 +224,13 @@ SPOILED = st.one_of(
 )
 
 
-@settings(max_examples=60)
-@given(spoiled=st.lists(SPOILED, max_size=8))
+@pytest.mark.parametrize("examples", [20, pytest.param(60, marks=pytest.mark.long)])
 def test_whatever_becomes_of_the_files_there_is_no_crash_and_no_false_restart(
-    tmp_path_factory: pytest.TempPathFactory, spoiled: list[tuple[str, bytes]]
+    tmp_path_factory: pytest.TempPathFactory, examples: int
 ) -> None:
-    async def play() -> None:
+    async def play(spoiled: list[tuple[str, bytes]]) -> None:
         home = tmp_path_factory.mktemp("home")
-        store = SqliteStore.open(home / "holdfast.db")
+        store = Place("sqlite", home, "").open()
         try:
             files = Files(desk := Desk(store, home))
             files.state.write_text(json.dumps({"current_task": "Fix DNS"}))
@@ -248,7 +246,12 @@ def test_whatever_becomes_of_the_files_there_is_no_crash_and_no_false_restart(
         finally:
             await store.close()
 
-    asyncio.run(play())
+    @settings(max_examples=examples)
+    @given(spoiled=st.lists(SPOILED, max_size=8))
+    def whatever(spoiled: list[tuple[str, bytes]]) -> None:
+        asyncio.run(play(spoiled))
+
+    whatever()
 
 
 def spoil(path: Path, kind: str, content: bytes) -> None:

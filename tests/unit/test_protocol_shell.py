@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -233,9 +235,42 @@ def test_every_word_that_is_read_stood_in_the_text(command: str) -> None:
             assert set(word.text) <= set(command) | set("\n\t\r\a\b\x1b\f\v")
 
 
-@pytest.mark.parametrize(
-    "piece", ["(", "((", "$(", "$((", "`", '"$(', '"${', "${", "<(", "<<E ", "bash -c '", "a=(", "{ ", "x\n", "\\"]
-)
+QUICK = ["$(", '"$(', '"${', "${", "<(", "bash -c '", "x\n", "\\"]
+COSTLY = ["(", "((", "$((", "`", "<<E ", "a=(", "{ "]
+
+
+def hostile(piece: str, size: int) -> str:
+    return "git commit; " + piece * (size // len(piece) + 10)
+
+
+def calls(text: str) -> int:
+    """How many functions are called to read a text: that is the same on every machine."""
+    count = 0
+
+    def counted(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(counted)
+    try:
+        git_actions(text)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("piece", [*QUICK, *COSTLY])
 def test_a_hostile_text_is_read_in_one_pass(piece: str) -> None:
-    text = "git commit; " + piece * (MAX_TEXT // len(piece) + 10)
-    assert GitAction("commit") in git_actions(text)
+    assert calls(hostile(piece, 8_000)) < 4.5 * calls(hostile(piece, 2_000))
+
+
+@pytest.mark.parametrize(
+    ("piece", "size"),
+    [
+        *((piece, MAX_TEXT) for piece in QUICK),
+        *((piece, MAX_TEXT // 16) for piece in COSTLY),
+        *(pytest.param(piece, MAX_TEXT, marks=pytest.mark.long) for piece in COSTLY),
+    ],
+)
+def test_a_hostile_text_hides_no_commit_before_it(piece: str, size: int) -> None:
+    assert GitAction("commit") in git_actions(hostile(piece, size))
