@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.installation import HOLDFAST, TO_THE_TOOLS, Installation, wait_until
+from tests.installation import HOLDFAST, Installation, wait_until
 from tests.process.agent import Agent
 
 
@@ -96,39 +96,28 @@ def test_the_relay_starts_a_daemon_that_is_nobodys_child_and_holds_nothing_of_it
     assert daemon.cwd() == "/"
 
 
-def test_twenty_relays_at_once_start_one_daemon(embedded: Installation, project: Path) -> None:
-    command = [str(HOLDFAST), "mcp"]
-    environment = {**os.environ, **embedded.settings}
-    call = {"id": 2, "method": "tools/call", "params": {"name": "init", "arguments": {"operation": "get_state"}}}
-    lines = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in (*TO_THE_TOOLS[:2], call))
-    relays = [
-        subprocess.Popen(command, env=environment, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        for _ in range(20)
-    ]
-    for relay in relays:
-        answered, _ = relay.communicate(lines.encode(), timeout=120)
-        answers = {message["id"]: message for message in map(json.loads, answered.splitlines())}
-        assert "serverInfo" in answers[1]["result"] and "structuredContent" in answers[2]["result"]
-    assert len(_serving(embedded)) == 1
-
-
-def test_relays_that_wait_for_a_daemon_do_not_take_the_processor_from_it(embedded: Installation, project: Path) -> None:
-    most = 0
-    embedded.serve()  # so that none of the relays has just started one, and each may be the first to miss it
-    agents = [Agent(embedded, project, session=f"agent-{number}") for number in range(12)]
+def test_twenty_relays_at_once_start_one_daemon_and_take_no_processor_from_it(
+    embedded: Installation, project: Path
+) -> None:
+    """The same after a kill, when all of them miss it."""
+    agents = [Agent(embedded, project, era="modern", session=f"agent-{number}") for number in range(20)]
     try:
-        for agent in agents:
-            agent.init("get_state")
+        asked = [(agent, _ask_daemon(agent)) for agent in agents]
+        for agent, number in asked:
+            assert "result" in agent.answer(number)
+        assert len(_serving(embedded)) == 1
         embedded.kill_daemon()
         asked = [(agent, _ask_daemon(agent)) for agent in agents]
+        most = 0
         while embedded.daemon() is None:
             most = max(most, len(_serving(embedded)))
         for agent, number in asked:
             assert "result" in agent.answer(number)
+        assert 0 < most <= 2, "one that starts, and for a moment the process that it left"
+        assert len(_serving(embedded)) == 1
     finally:
         for agent in agents:
             agent.close()
-    assert 0 < most <= 2, "one that starts, and for a moment the process that it left"
 
 
 def test_a_daemon_that_is_killed_before_it_serves_is_started_again(embedded: Installation, project: Path) -> None:

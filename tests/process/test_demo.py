@@ -12,6 +12,7 @@ import tempfile
 import termios
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import psutil
 import pytest
@@ -103,19 +104,19 @@ def test_it_plays_in_plain_letters_beside_a_holdfast_that_is_in_use(theatre: The
     assert STEPS[0].thought.encode() not in backup.read_bytes()
 
 
-# Everything is put away where the block of the stage ends, whatever ended it: each signal is sent once, at one of the
-# two moments, and the whole of it sends both at both.
+# Everything is put away where the block of the stage ends, whatever ended it: so each signal is sent at one of the two
+# moments, SIGINT on a terminal below. The whole of it sends both at both.
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
-        pytest.param(signal.SIGINT, "Real processes", id="SIGINT-at-its-start"),
         pytest.param(signal.SIGTERM, "thought 1", id="SIGTERM-at-work"),
-        pytest.param(signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
         pytest.param(signal.SIGINT, "thought 1", id="SIGINT-at-work", marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, "Real processes", id="SIGINT-at-its-start", marks=pytest.mark.long),
     ],
 )
 def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Signals, moment: str) -> None:
-    demo = theatre.start(*(["--fast"] if moment == "Real processes" else []))  # else it would be over too soon
+    demo = theatre.start()
     assert demo.stdout is not None
     assert any(moment in line for line in demo.stdout)
     assert len(list(theatre.temporary.iterdir())) == 1
@@ -128,17 +129,28 @@ def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Si
     assert list(theatre.temporary.iterdir()) == []
 
 
-def test_a_terminal_gets_its_width_and_colour(theatre: Theatre) -> None:
-    said = on_terminal(theatre, columns=64)
-    assert "\x1b[1m" in said
-    fits(re.sub(r"\x1b\[[0-9;]*m", "", said), columns=64)
+def test_a_terminal_gets_colour_and_ctrl_c_at_its_start_puts_everything_away(theatre: Theatre) -> None:
+    with OnTerminal(theatre, columns=64) as demo:
+        assert "\x1b[1m1. An agent works in a project\x1b[0m" in demo.said_until("1. An agent works")
+        wait_until(lambda: bool(theatre.processes()), "an agent or a daemon is there")
+        demo.process.send_signal(signal.SIGINT)
+        assert "Traceback" not in demo.rest()
+        assert demo.process.wait(PATIENCE) == 128 + signal.SIGINT
+    assert theatre.processes() == []
+    assert list(theatre.temporary.iterdir()) == []
 
 
-def test_without_colour_where_none_is_wanted_and_what_is_to_be_kept_stays(theatre: Theatre) -> None:
+def test_a_terminal_gets_its_width_no_colour_where_none_is_wanted_and_what_is_to_be_kept(theatre: Theatre) -> None:
     theatre.env["NO_COLOR"] = "1"
-    said = on_terminal(theatre, "--keep", columns=64)
-    assert "\x1b" not in said
-    fits(said, columns=64)
+    with OnTerminal(theatre, "--keep", columns=64) as demo:
+        said = demo.rest()
+        assert demo.process.wait(PATIENCE) == 0
+    assert "\x1b" not in said and "Traceback" not in said
+    shown = said.splitlines()
+    assert any("\u251c\u2500 1  " in line for line in shown)
+    copied = ("For your own agent", "Kept: ")  # not broken into lines
+    told = [line for line in shown if line.startswith("   ") and not any(words in line for words in copied)]
+    assert max(map(len, told)) <= 64
     (kept,) = re.findall(r"Kept: (\S+)", said)
     assert (Path(kept) / "holdfast.db").exists() and Path(kept).is_relative_to(theatre.temporary)
     installation = Installation(Path(kept))
@@ -148,29 +160,40 @@ def test_without_colour_where_none_is_wanted_and_what_is_to_be_kept_stays(theatr
         installation.close()
 
 
-def fits(said: str, columns: int) -> None:
-    """Fails where the story is wider than the terminal; what is to be copied from it is not broken into lines."""
-    assert "Traceback" not in said
-    shown = said.splitlines()
-    assert any("\u251c\u2500 1  " in line for line in shown)
-    copied = ("For your own agent", "Kept: ")
-    told = [line for line in shown if line.startswith("   ") and not any(words in line for words in copied)]
-    assert max(map(len, told)) <= columns
+class OnTerminal:
+    """A demo on a terminal of this width."""
 
+    def __init__(self, theatre: Theatre, *arguments: str, columns: int) -> None:
+        theatre.env.pop("COLUMNS", None)
+        self._terminal, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (40, columns))
+        command = [str(HOLDFAST), "demo", "--fast", *arguments]
+        self.process = subprocess.Popen(command, env=theatre.env, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        self._said = b""
 
-def on_terminal(theatre: Theatre, *arguments: str, columns: int) -> str:
-    """What a demo says on a terminal of this width."""
-    theatre.env.pop("COLUMNS", None)
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (40, columns))
-    demo = subprocess.Popen(
-        [str(HOLDFAST), "demo", "--fast", *arguments], env=theatre.env, stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    said = b""
-    with contextlib.suppress(OSError):  # Linux tells so that nobody is at the other end any more
-        while chunk := os.read(ours, 1 << 16):
-            said += chunk
-    os.close(ours)
-    assert demo.wait(PATIENCE) == 0
-    return said.decode().replace("\r\n", "\n")
+    def said_until(self, words: str) -> str:
+        """What it says up to the line with these words."""
+        while words.encode() not in self._said or not self._said.endswith(b"\n"):
+            assert self._read(), self._said
+        return self._said.decode().replace("\r\n", "\n")
+
+    def rest(self) -> str:
+        """All that it has said when it is over."""
+        while self._read():
+            pass
+        return self._said.decode().replace("\r\n", "\n")
+
+    def _read(self) -> bool:
+        with contextlib.suppress(OSError):  # Linux tells so that nobody is at the other end any more
+            chunk = os.read(self._terminal, 1 << 16)
+            self._said += chunk
+            return bool(chunk)
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._terminal)
+        self.process.wait(PATIENCE)

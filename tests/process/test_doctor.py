@@ -294,17 +294,6 @@ def test_the_server_that_the_user_registered_is_the_one_that_is_tried(outpatient
     assert "holdfast setup claude" in found["repair"]
 
 
-def test_a_socket_that_a_killed_daemon_left_is_noted_and_removed(patient: Patient) -> None:
-    patient.holdfast.serve()
-    patient.holdfast.kill_daemon()
-    path = place.socket_path(str(patient.home))
-    assert Path(path).exists()
-    report = patient.doctor("--fix")
-    assert [(one["link"], path in one["text"]) for one in report.document["repairs"]] == [("socket", True)]
-    assert report.of("daemon", "ok")["text"].startswith("was not running; started")
-    assert report.status == 0
-
-
 def test_something_else_in_the_place_of_the_socket_is_found(patient: Patient) -> None:
     patient.home.mkdir(mode=0o700)
     (patient.home / "daemon.sock").write_text("not a socket")
@@ -312,13 +301,21 @@ def test_something_else_in_the_place_of_the_socket_is_found(patient: Patient) ->
     assert "is not a socket" in found["text"] and "rm " in found["repair"]
 
 
-def test_a_stopped_holdfast_is_noted_and_woken_only_when_asked(patient: Patient) -> None:
+def test_a_stopped_holdfast_is_woken_only_when_asked_and_the_socket_of_a_killed_one_is_removed(
+    patient: Patient,
+) -> None:
     assert patient.holdfast.run("stop").returncode == 0
     found = patient.doctor().of("daemon", "note")
     assert "holdfast stop" in found["text"] and "holdfast serve" in found["repair"]
     assert patient.holdfast.daemon() is None
     assert patient.doctor("--fix").marks("daemon") == ["ok"]
-    assert patient.holdfast.daemon() is not None
+    patient.holdfast.kill_daemon()
+    path = place.socket_path(str(patient.home))
+    assert Path(path).exists()
+    report = patient.doctor("--fix")
+    assert [(one["link"], path in one["text"]) for one in report.document["repairs"]] == [("socket", True)]
+    assert report.of("daemon", "ok")["text"].startswith("was not running; started")
+    assert report.status == 0
 
 
 def test_a_postgresql_that_cannot_be_reached_is_named_without_its_password(patient: Patient) -> None:

@@ -22,7 +22,8 @@ PARAMS = {
     "capabilities": {"roots": {}},
     "clientInfo": {"name": "t", "version": "1"},
 }
-STEP = 3  # bytes; every single one is tried without a process in tests/unit/test_relay_session.py
+# Bytes from one cut to the next; every single one is tried without a process in tests/unit/test_relay_session.py.
+STEPS = [pytest.param(17, id="small"), pytest.param(3, id="whole", marks=pytest.mark.long)]
 
 
 def call(id: int | str, text: str, meta: Json) -> Json:
@@ -45,7 +46,8 @@ def begin(relay: RelayProcess, era: str) -> Json:
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("direction", ["received", "sent"])
-def test_an_agent_never_notices_that_a_daemon_dies(tmp_path: Path, era: str, direction: str) -> None:
+@pytest.mark.parametrize("step", STEPS)
+def test_an_agent_never_notices_that_a_daemon_dies(tmp_path: Path, era: str, direction: str, step: int) -> None:
     home = tmp_path / "home"
     home.mkdir()
     with FakeDaemon(home) as daemon, RelayProcess(home) as relay:
@@ -73,10 +75,10 @@ def test_an_agent_never_notices_that_a_daemon_dies(tmp_path: Path, era: str, dir
             if lives == 1 and not daemon.cuts:
                 break
             died += 1
-            at += STEP
+            at += step
         assert died > 20
         assert daemon.server.effects == Counter(
-            f"{direction} {n} {part}" for n in range(1, at + 1, STEP) for part in ("a", "b")
+            f"{direction} {n} {part}" for n in range(1, at + 1, step) for part in ("a", "b")
         )
         assert relay.hang_up() == 0
         assert relay.rest() == []
