@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -11,7 +13,7 @@ import pytest
 from tests.agents.claude_code import ClaudeRun, kill_claude, play_claude, written_down
 from tests.agents.scripted_model import Reply, Request, Script, seen_so_far, steps, text, tool_use
 from tests.installation import PATIENCE, Installation, wait_until
-from tests.postgres import fresh_database, postgres_server
+from tests.postgres import PostgresServer, fresh_database
 
 from holdfast.claude_settings import PURPOSES, installed
 
@@ -19,32 +21,47 @@ BRIEFING = "Holdfast briefing"
 
 
 class Machine:
-    """A machine with a Holdfast, a Claude Code and a checkout of the project, each at a place of its own."""
+    """A machine with a Holdfast and a Claude Code, each at a place of its own."""
 
-    def __init__(self, place: Path, project: str, database_url: str | None) -> None:
+    def __init__(self, place: Path, database_url: str | None = None) -> None:
+        self.place = place
         self.holdfast = Installation(place / "holdfast")
         self.claude_home = place / "home"
-        self.project = place / project
-        self.project.mkdir(parents=True)
-        (self.project / ".git").mkdir()
-        (self.project / ".git" / "config").write_text('[remote "origin"]\n\turl = git@example.org:dev/fence.git\n')
-        self.holdfast.settings["CLAUDE_CONFIG_DIR"] = str(self.claude_home / ".claude")
         if database_url is not None:
             self.holdfast.settings["HOLDFAST_DATABASE_URL"] = database_url
-        installed(self.project, PURPOSES["briefing"], home=str(self.holdfast.home)).write()
-        self.holdfast.serve()
+        else:
+            self.holdfast.settings["CLAUDE_CONFIG_DIR"] = str(self.claude_home / ".claude")
+
+    def checkout(self, path: str, remote: str) -> Checkout:
+        """The project of a remote, checked out here."""
+        return Checkout(self, self.place / path, remote)
+
+
+class Checkout:
+    """A project on a machine, in which Claude Code works with Holdfast's session hooks."""
+
+    def __init__(self, machine: Machine, project: Path, remote: str) -> None:
+        self.machine = machine
+        self.holdfast = machine.holdfast
+        self.project = project
+        (project / ".git").mkdir(parents=True)
+        (project / ".git" / "config").write_text(f'[remote "origin"]\n\turl = git@example.org:dev/{remote}.git\n')
+        installed(project, PURPOSES["briefing"], home=str(self.holdfast.home)).write()
 
     def work(
         self, script: Script, prompt: str, *, session: str | None = None, resume: str | None = None
     ) -> tuple[ClaudeRun, list[Request]]:
         """Claude Code is given a prompt here, and works to its end."""
         options = {
-            "home": self.claude_home,
+            "home": self.machine.claude_home,
             "session_id": session,
             "resume": resume,
             "allowed_tools": ["Bash", "Write"],
         }
         return play_claude(script, self.project, prompt, **options)
+
+    def post(self, name: str) -> Reply:
+        return tool_use("Write", {"file_path": str(self.project / name), "content": "a post\n"})
 
     def handoff(self, archive: Path) -> None:
         done = self.holdfast.run("handoff", str(self.project), "-o", str(archive))
@@ -55,35 +72,58 @@ class Machine:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def dying(self, _request: Request) -> Reply:
+    def dying(self, request: Request) -> Reply:
         """The agent ends as in a crash, after its work is on disk."""
-        written_down(self.claude_home / ".claude", '"type":"tool_result"')
+        written_down(self.machine.claude_home / ".claude", f'"tool_use_id":"{request.tool_results[-1].tool_use_id}"')
         kill_claude(self.project)
         return text("Nobody hears this.")
 
 
-Machines = Callable[..., Machine]
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Two machines, between which a project goes to and fro: each test has one of its own."""
+
+    a: Machine
+    b: Machine
+    database: str = ""
+
+    def project(self, remote: str) -> tuple[Checkout, Checkout]:
+        """A project that is checked out on both, at paths of their own."""
+        return self.a.checkout(f"work/{remote}", remote), self.b.checkout(f"deep/er/the {remote}", remote)
 
 
-@pytest.fixture
-def database() -> Iterator[str]:
-    """A store that machines share."""
-    with postgres_server() as server:
-        yield fresh_database(server)
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """Two machines that share nothing."""
+    place = tmp_path_factory.mktemp("apart")
+    yield from _served(Machines(Machine(place / "a"), Machine(place / "b")))
 
 
-@pytest.fixture
-def machines(tmp_path: Path) -> Iterator[Machines]:
-    """Makes machines, and sees that nothing of them is left."""
-    made: list[Machine] = []
+@pytest.fixture(scope="module")
+def together(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    """Two machines that share a store."""
+    place, url = tmp_path_factory.mktemp("together"), fresh_database(postgres, keep=True)
+    yield from _served(Machines(Machine(place / "a", url), Machine(place / "b", url), url))
 
-    def make(name: str, project: str, database_url: str | None = None) -> Machine:
-        made.append(Machine(tmp_path / name, project, database_url))
-        return made[-1]
 
-    yield make
-    for machine in made:
-        machine.holdfast.close()
+@pytest.fixture(scope="module")
+def cut_off(together: Machines) -> Checkout:
+    """Where the other machine would go on with what an agent was killed over on the first.
+
+    It is killed right after the daemons started: they look for such agents a while after that, and other tests run
+    meanwhile.
+    """
+    ours, theirs = together.project("shed")
+    ours.work(steps(ours.post("shed-north.txt"), ours.dying), "Mend the shed, north side first.")
+    return theirs
+
+
+def _served(machines: Machines) -> Iterator[Machines]:
+    with ExitStack() as running:
+        for machine in (machines.a, machines.b):
+            running.callback(machine.holdfast.close)
+            machine.holdfast.serve()
+        yield machines
 
 
 def where_am_i() -> Reply:
@@ -95,9 +135,10 @@ def told_where(request: Request) -> Reply:
 
 
 def test_a_conversation_goes_on_at_another_path_with_its_whole_context_and_comes_back(
-    machines: Machines, tmp_path: Path
+    apart: Machines, tmp_path: Path
 ) -> None:
-    ours, theirs, talk = machines("a", "work/fence"), machines("b", "deep/er/the fence"), str(uuid.uuid4())
+    ours, theirs = apart.project("fence")
+    talk = str(uuid.uuid4())
     ours.work(seen_so_far, "The gate is green.", session=talk)
     ours.work(seen_so_far, "The post is oak.", resume=talk)
     ours.handoff(tmp_path / "there.handoff")
@@ -117,11 +158,11 @@ def test_a_conversation_goes_on_at_another_path_with_its_whole_context_and_comes
 
 
 def test_a_plain_start_on_the_other_machine_is_told_what_was_cut_off_on_this_one(
-    machines: Machines, tmp_path: Path
+    apart: Machines, tmp_path: Path
 ) -> None:
-    ours, theirs, talk = machines("a", "work/fence"), machines("b", "deep/er/fence"), str(uuid.uuid4())
-    post = tool_use("Write", {"file_path": str(ours.project / "north.txt"), "content": "a post\n"})
-    ours.work(steps(post, ours.dying), "Mend the fence, north side first.", session=talk)
+    ours, theirs = apart.project("gate")
+    talk = str(uuid.uuid4())
+    ours.work(steps(ours.post("north.txt"), ours.dying), "Mend the fence, north side first.", session=talk)
     ours.handoff(tmp_path / "fence.handoff")
     theirs.adopt(tmp_path / "fence.handoff")
     run, (first, *_) = theirs.work(steps(text("Shall I go on?")), "Hello.")
@@ -131,19 +172,37 @@ def test_a_plain_start_on_the_other_machine_is_told_what_was_cut_off_on_this_one
     assert f"claude --resume {talk}" in first.text
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["ended", "killed"])
-def test_with_one_postgres_a_plain_start_on_the_other_machine_is_told_without_an_archive(
-    database: str, machines: Machines, killed: bool
+def test_with_one_postgres_the_other_machine_goes_on_without_an_archive(cut_off: Checkout, together: Machines) -> None:
+    ours, theirs = together.project("hedge")
+    talk = str(uuid.uuid4())
+    run, _ = ours.work(
+        steps(ours.post("hedge-north.txt"), text("Half done.")), "Cut the hedge, north first.", session=talk
+    )
+    assert not run.is_error, (run.ending, run.stderr)
+    told = _told_at_a_plain_start(theirs)
+    assert "Cut the hedge, north first." in told and "hedge-north.txt" in told
+    assert "was cut off" not in told
+    assert f"claude --resume {talk}" in told
+
+    run, (went_on, *_) = theirs.work(steps(text("Going on.")), "Go on.", resume=talk)
+    assert not run.is_error, (run.ending, run.stderr)
+    assert "Cut the hedge, north first." in went_on.text and "Half done." in went_on.text
+
+
+def test_with_one_postgres_a_plain_start_on_the_other_machine_is_told_what_was_cut_off(
+    cut_off: Checkout, together: Machines
 ) -> None:
-    ours, theirs = machines("a", "work/fence", database), machines("b", "deep/er/fence", database)
-    post = tool_use("Write", {"file_path": str(ours.project / "north.txt"), "content": "a post\n"})
-    ours.work(steps(post, ours.dying if killed else text("The post stands.")), "Mend the fence, north side first.")
-    wait_until(lambda: "north.txt" in ledgers(database), "the store is told what the agent did", 2 * PATIENCE)
-    run, (first, *_) = theirs.work(steps(text("Shall I go on?")), "Hello.")
+    wait_until(lambda: "shed-north.txt" in ledgers(together.database), "the store is told of it", 2 * PATIENCE)
+    told = _told_at_a_plain_start(cut_off)
+    assert "Mend the shed, north side first." in told and "shed-north.txt" in told
+    assert "was cut off" in told
+
+
+def _told_at_a_plain_start(checkout: Checkout) -> str:
+    run, (first, *_) = checkout.work(steps(text("Shall I go on?")), "Hello.")
     assert not run.is_error, (run.ending, run.stderr)
     assert BRIEFING in first.text
-    assert "Mend the fence, north side first." in first.text and "north.txt" in first.text
-    assert ("was cut off" in first.text) == killed
+    return first.text
 
 
 def ledgers(database: str) -> str:
