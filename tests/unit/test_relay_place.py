@@ -100,3 +100,11 @@ def test_only_a_socket_of_this_user_is_a_daemons(tmp_path: Path) -> None:
 def test_what_a_daemon_leaves_lies_in_its_home() -> None:
     assert place.stopped_marker("/h") == "/h/stopped"
     assert place.last_error("/h") == "/h/daemon.err"
+
+
+def test_a_socket_of_another_user_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s"))
+        somebody_else = os.getuid() + 1
+        monkeypatch.setattr(os, "getuid", lambda: somebody_else)
+        assert not place.is_ours(str(tmp_path / "s"))
