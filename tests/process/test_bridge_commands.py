@@ -33,7 +33,9 @@ def queued(installation: Installation, *arguments: str) -> None:
     assert sent.returncode == 0, sent.stderr
 
 
-def test_a_message_goes_to_the_agent_and_its_reply_comes_back(holdfast: Installation, tmp_path: Path) -> None:
+def test_a_message_goes_to_the_agent_and_its_reply_comes_back_and_cannot_steer_the_terminal(
+    holdfast: Installation, tmp_path: Path
+) -> None:
     projects = write_targets(holdfast, tmp_path / "targets")
     sent = holdfast.run("send", "homelab", "--id", "msg-456", "Fix", "the", "DNS", "record")
     assert (sent.returncode, sent.stdout) == (0, "Queued for homelab as msg-456.\n"), sent.stderr
@@ -41,7 +43,7 @@ def test_a_message_goes_to_the_agent_and_its_reply_comes_back(holdfast: Installa
     with Agent(holdfast, projects["homelab"], session="abc-123") as agent:
         urgent = agent.call("take_message")
         assert "Hurry" in urgent["text"]
-        agent.call("finish_message", id=urgent["id"], outcome="done", reply="Hurried.")
+        agent.call("finish_message", id=urgent["id"], outcome="done", reply="a\x1b[2Jb")
         taken = agent.call("take_message")
         assert taken["id"] == "msg-456" and "Fix the DNS record" in taken["text"]
         agent.call("save_task", current_task="The DNS record", current_task_id="msg-456", last_completed_step=2)
@@ -50,6 +52,7 @@ def test_a_message_goes_to_the_agent_and_its_reply_comes_back(holdfast: Installa
         agent.call("finish_message", id="msg-456", outcome="done", reply="It is\nfixed.")
     told = holdfast.run("pull", "homelab")
     assert "  reply  msg-456\n    It is\n    fixed.\n" in told.stdout and told.stdout.endswith("--since 3\n")
+    assert "\x1b" not in told.stdout and "a\\x1b[2Jb" in told.stdout
     since = json.loads(holdfast.run("pull", "homelab", "--since", "2", "--json").stdout)
     assert [update["message_id"] for update in since["updates"]] == ["msg-456"] and since["cursor"] == "3"
     assert holdfast.run("pull", "homelab", "--since", "3").stdout == "Nothing happened since.\n"
@@ -86,17 +89,6 @@ def test_a_message_can_come_from_stdin_and_must_be_a_text(embedded: Installation
         assert refused.returncode == 1 and reason in refused.stderr
     refused = embedded.run("send", "homelab", "\udcff")
     assert refused.returncode == 1 and "MESSAGE: must be UTF-8" in refused.stderr
-
-
-def test_what_an_agent_says_cannot_steer_the_terminal(embedded: Installation, tmp_path: Path) -> None:
-    projects = write_targets(embedded, tmp_path / "targets")
-    embedded.serve()
-    queued(embedded, "homelab", "--id", "m1", "hello")
-    with Agent(embedded, projects["homelab"]) as agent:
-        agent.call("take_message")
-        agent.call("finish_message", id="m1", outcome="done", reply="a\x1b[2Jb")
-    told = embedded.run("pull", "homelab").stdout
-    assert "\x1b" not in told and "a\\x1b[2Jb" in told
 
 
 class Follower:
