@@ -12,6 +12,7 @@ import pytest
 from tests.installation import Installation, wait_until
 from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
+from tests.shared_daemon import Guest
 
 from holdfast.teams.agents.project_key import project_key
 
@@ -51,8 +52,11 @@ def transcript(machine: Installation, project: Path) -> Path:
     return Path(machine.settings["CLAUDE_CONFIG_DIR"]) / "projects" / project_key(project) / f"{TALK}.jsonl"
 
 
-def test_a_project_goes_on_at_another_path_on_another_machine(machines: Machines, tmp_path: Path) -> None:
-    ours, theirs = machines("a", None), machines("b", None)
+def test_a_project_goes_on_at_another_path_on_another_machine(
+    shared_embedded: Guest, machines: Machines, tmp_path: Path
+) -> None:
+    ours, theirs = shared_embedded, machines("b", None)
+    ours.settings["CLAUDE_CONFIG_DIR"] = str(tmp_path / "a" / "claude")
     here, there = tmp_path / "work" / "shop", tmp_path / "elsewhere" / "my shop"
     here.mkdir(parents=True)
     there.mkdir(parents=True)
@@ -89,8 +93,8 @@ def test_a_project_goes_on_at_another_path_on_another_machine(machines: Machines
     assert theirs.run("verify").returncode == 0
 
 
-def test_handing_off_and_adopting_say_what_is_wrong(machines: Machines, tmp_path: Path) -> None:
-    machine = machines("a", None)
+def test_handing_off_and_adopting_say_what_is_wrong(shared_embedded: Guest, tmp_path: Path) -> None:
+    machine = shared_embedded
     missing = machine.run("handoff", str(tmp_path / "nowhere"), "-o", str(tmp_path / "x"))
     assert missing.returncode == 1 and "is no directory here" in missing.stderr
     folder = machine.run("handoff", str(tmp_path), "-o", str(tmp_path / "no" / "x"))

@@ -179,7 +179,7 @@ def test_a_last_line_without_a_newline_is_served(home: Path) -> None:
 
 
 def test_an_agent_that_does_not_read_slows_the_daemon_down_and_loses_nothing(home: Path) -> None:
-    count, text = 200, "x" * 1_000_000
+    count, text = 130, "x" * 1_000_000  # more than the relay may ever need
     with FakeDaemon(home) as daemon, RelayProcess(home, reading=False) as relay:
         relay.write(INITIALIZE)
         eventually(lambda: daemon.server.methods() == ["initialize"], "the relay is connected")
