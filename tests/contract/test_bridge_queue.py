@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.contract.conftest import Place
 
+from holdfast.bridge import queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, MAX_PENDING, SAME_TEXT_MS, TTL_MS, Outcome, Priority
 from holdfast.bridge.service import Bridge
@@ -17,6 +18,7 @@ from holdfast.bridge.upkeep import forget_old
 from holdfast.caller import Caller, Era, Transport
 from holdfast.errors import BadInput
 from holdfast.project import RootSource, locate
+from holdfast.store import Tx
 from holdfast.teams.team import Team
 
 pytestmark = pytest.mark.anyio
@@ -117,8 +119,8 @@ async def test_an_unknown_target_and_a_full_queue_are_told_by_name(place: Place)
         assert await bridge.send("nowhere", "x") == {"queued": False, "reason": "unknown target: nowhere"}
         with pytest.raises(UnknownTarget):
             await bridge.pull("nowhere", None)
-        for number in range(MAX_PENDING):
-            assert (await bridge.send("homelab", "x", message_id=f"m{number}"))["queued"]
+        await bridge._store.write(_nearly_full)
+        assert (await bridge.send("homelab", "x", message_id="last"))["queued"]
         assert (await bridge.send("homelab", "one too many"))["reason"] == "full"
         assert (await bridge.send("homelab", "x", message_id="m0"))["reason"] == "duplicate", (
             "it is there: no need to retry"
@@ -126,6 +128,23 @@ async def test_an_unknown_target_and_a_full_queue_are_told_by_name(place: Place)
         assert (await bridge.send("felt", "x"))["queued"], "another queue has room"
         stop = await bridge.send("homelab", "STOP", priority=Priority.STOP)
         assert stop["queued"] and (await _take(bridge))["id"] == stop["id"], "a full queue does not hold up a STOP"
+
+
+def _nearly_full(tx: Tx) -> None:
+    """Queue all but one of the messages that one target may have, as the bridge does and in one transaction."""
+    for number in range(MAX_PENDING - 1):
+        made = queries.enqueue(
+            tx,
+            "homelab",
+            "x",
+            message_id=f"m{number}",
+            priority=Priority.NORMAL,
+            sender="somebody",
+            source="mcp",
+            ttl_ms=TTL_MS,
+            reply_to=None,
+        )
+        assert made == f"m{number}"
 
 
 async def test_a_lease_that_runs_out_comes_back_and_says_so(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,18 +28,26 @@ from holdfast.store.verify import LOST_EVENT, Problem, verify
 SESSIONS, THOUGHTS = 3, 30
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A data directory with a store that was closed in order."""
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What every test gets a copy of."""
+    folder = tmp_path_factory.mktemp("filled")
 
     async def scenario() -> None:
-        store, notices = await open_store(tmp_path)
+        store, notices = await open_store(folder)
         assert notices == []
         await fill(store, SESSIONS, THOUGHTS)
         await store.close()
 
     asyncio.run(scenario())
-    assert not (tmp_path / "holdfast.db-wal").exists()
+    assert not (folder / "holdfast.db-wal").exists()
+    return folder
+
+
+@pytest.fixture
+def home(filled: Path, tmp_path: Path) -> Path:
+    """A data directory with a store that was closed in order."""
+    shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

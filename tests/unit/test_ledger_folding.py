@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.transcripts import BEGAN, Transcript
 
@@ -282,9 +282,12 @@ def test_a_ledger_of_another_version_is_read_as_far_as_it_is_understood() -> Non
     assert (ledger.session_id, paths(ledger.read), ledger.requests) == ("s", ["/a.py"], [])
 
 
-def test_a_ledger_stays_small_whatever_a_transcript_holds() -> None:
+@pytest.mark.parametrize(
+    "entries", [pytest.param(250, id="small"), pytest.param(1_000, id="whole", marks=pytest.mark.long)]
+)
+def test_a_ledger_stays_small_whatever_a_transcript_holds(entries: int) -> None:
     transcript = Transcript()
-    for number in range(1_000):
+    for number in range(entries):
         transcript.ask(f"{number} " + "日" * 5_000)
         transcript.read(f"/home/me/{'日' * 300}/{number}.py")
         transcript.edit(f"/home/me/{'é' * 300}/{number}.py")
@@ -292,9 +295,9 @@ def test_a_ledger_stays_small_whatever_a_transcript_holds() -> None:
     ledger = ledger_of(transcript)
     assert len(ledger.to_json().encode()) <= LARGEST
     assert len(ledger.read) <= MAX_FILES
-    assert ledger.latest_request is not None and ledger.latest_request.startswith("999 ")
+    assert ledger.latest_request is not None and ledger.latest_request.startswith(f"{entries - 1} ")
     assert ledger.first_request is not None and ledger.first_request.startswith("0 ")
-    assert ledger.modified[-1].path.endswith("/999.py")
+    assert ledger.modified[-1].path.endswith(f"/{entries - 1}.py")
 
 
 MEMBERS = [
@@ -339,10 +342,15 @@ TOOLS = st.sampled_from(
 )
 
 
-@given(
-    st.lists(st.tuples(KINDS, st.dictionaries(st.text(max_size=6), JSON, max_size=4), JSON, JSON, TOOLS), max_size=6)
-)
-def test_no_entry_whatever_it_holds_breaks_a_ledger(made: list[tuple[str, dict[str, Any], Any, Any, str]]) -> None:
+ENTRIES = st.tuples(KINDS, st.dictionaries(st.text(max_size=6), JSON, max_size=4), JSON, JSON, TOOLS)
+
+
+@pytest.mark.parametrize("examples", [30, pytest.param(100, marks=pytest.mark.long)])
+def test_no_entry_whatever_it_holds_breaks_a_ledger(examples: int) -> None:
+    settings(max_examples=examples)(given(st.lists(ENTRIES, max_size=6))(_breaks_no_ledger))()
+
+
+def _breaks_no_ledger(made: list[tuple[str, dict[str, Any], Any, Any, str]]) -> None:
     ledger = Ledger("s")
     for kind, members, content, more, tool in made:
         fold(ledger, {**members, "type": kind, "message": more, "attachment": content})

@@ -235,8 +235,8 @@ def test_every_word_that_is_read_stood_in_the_text(command: str) -> None:
             assert set(word.text) <= set(command) | set("\n\t\r\a\b\x1b\f\v")
 
 
-QUICK = ["$(", '"$(', '"${', "${", "<(", "bash -c '", "x\n", "\\"]
-COSTLY = ["(", "((", "$((", "`", "<<E ", "a=(", "{ "]
+QUICK = ["$(", '"$(', "x\n", "\\"]
+COSTLY = ["(", "((", "$((", "`", '"${', "${", "<(", "<<E ", "bash -c '", "a=(", "{ "]
 
 
 def hostile(piece: str, size: int) -> str:
@@ -261,7 +261,7 @@ def calls(text: str) -> int:
 
 @pytest.mark.parametrize("piece", [*QUICK, *COSTLY])
 def test_a_hostile_text_is_read_in_one_pass(piece: str) -> None:
-    assert calls(hostile(piece, 8_000)) < 4.5 * calls(hostile(piece, 2_000))
+    assert calls(hostile(piece, 4_000)) < 4.5 * calls(hostile(piece, 1_000))
 
 
 @pytest.mark.parametrize(
