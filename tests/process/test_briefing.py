@@ -86,6 +86,7 @@ def test_with_a_broken_daemon_the_agent_starts_and_the_user_is_told(
 ) -> None:
     embedded.home.mkdir(mode=0o700)
     (embedded.home / "holdfast.db").mkdir()
+    embedded.settings["HOLDFAST_HOOK_TIMEOUT"] = "0.5"  # no daemon will come, however long one waits
     told = starts(embedded, project, tmp_path / f"{uuid.uuid4()}.jsonl")
     assert told["context"] == "" and "holdfast doctor" in told["message"]
 
