@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import psutil
 from tests.agents.scripted_model import Reply, Request, ScriptedModel, api_error, later, seen_so_far, text, tool_use
@@ -32,7 +33,7 @@ from holdfast.teams.agents.transcripts import TranscriptStore
 
 WAIT = 30.0
 """A limit for what must happen at all; no test measures time."""
-PATIENCE = 1.0
+PATIENCE = 0.3
 """How long an agent waits for a session that is in use."""
 
 LINGERING = "tail -f /dev/null"
@@ -123,7 +124,7 @@ def world(kind: str, place: Path, script: Callable[[Request], Reply] = obedient)
     if kind == "echo":
         yield World(kind, place)
         return
-    with ScriptedModel(script) as model:
+    with ScriptedModel(script) as model, patch.dict(os.environ):  # the agent sets a variable of its own for the SDK
         made = World(kind, place, model=model)
         made.env = made.environment()
         yield made

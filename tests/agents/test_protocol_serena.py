@@ -17,13 +17,18 @@ SERENA_PROJECT = 'project_name: "work"\nlanguage_servers: []\n'
 PATIENCE = 90.0
 
 
-@pytest.fixture
-def holdfast(tmp_path: Path) -> Iterator[Installation]:
-    """A Holdfast whose user has Serena on PATH, and a home of their own."""
-    (tmp_path / "home").mkdir()
-    installation = Installation(tmp_path / "holdfast")
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of somebody who has Serena on PATH."""
+    return tmp_path_factory.mktemp("user")
+
+
+@pytest.fixture(scope="module")
+def holdfast(user: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """That user's Holdfast; each test works in a project of its own."""
+    installation = Installation(tmp_path_factory.mktemp("serena") / "holdfast")
     installation.settings |= {
-        "HOME": str(tmp_path / "home"),
+        "HOME": str(user),
         "PATH": f"{serena_program().parent}{os.pathsep}{os.environ['PATH']}",
     }
     try:
@@ -81,17 +86,22 @@ def test_the_lifecycle_with_a_real_serena(holdfast: Installation, tmp_path: Path
         wait_until(lambda: not state.exists(), "the current state to be taken away", PATIENCE)
 
 
-def test_a_serena_that_is_configured_and_broken_fails_its_gate(holdfast: Installation, tmp_path: Path) -> None:
+def test_a_serena_that_is_configured_and_broken_fails_its_gate(
+    holdfast: Installation, user: Path, tmp_path: Path
+) -> None:
     repository = Repository(tmp_path / "project", AGENTS_FILES)
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     servers = {"serena": {"type": "stdio", "command": str(broken), "args": []}}
-    (tmp_path / "home" / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
-    with Agent(holdfast, repository.path) as agent:
-        agent.call("session_start", objective="Without Serena")
-        gate = agent.call("validate_gate", phase="SERENA_INIT")
-        assert (gate["status"], gate["blocking"]) == ("FAIL", True) and gate["recovery"]
+    (user / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
+    try:
+        with Agent(holdfast, repository.path) as agent:
+            agent.call("session_start", objective="Without Serena")
+            gate = agent.call("validate_gate", phase="SERENA_INIT")
+            assert (gate["status"], gate["blocking"]) == ("FAIL", True) and gate["recovery"]
+    finally:
+        (user / ".claude.json").unlink()
 
 
 def test_a_hostile_clone_runs_nothing_and_is_read_nowhere_else(holdfast: Installation, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def world(tmp_path: Path, program: Path) -> World:
     return World(tmp_path, program)
 
 
-async def test_memories_written_through_serena_read_back_and_lie_as_files(world: World) -> None:
+async def test_memories_up_to_the_longest_read_back_through_serena_and_lie_as_files(world: World) -> None:
     world.user_configures(world.program, "start-mcp-server", "--context", "ide-assistant", "--project", "/elsewhere")
     async with world.serena() as serena:
         kept = await serena.memories(world.worktree, True)
@@ -131,33 +131,16 @@ async def test_memories_written_through_serena_read_back_and_lie_as_files(world:
         await kept.delete(memories.CURRENT_STATE)
         assert await kept.read(memories.CURRENT_STATE) is None
         assert list(world.memory_folder.iterdir()) == []
-
-
-async def test_the_longest_memory_is_one_that_serena_takes(world: World) -> None:
-    world.user_configures(world.program, "start-mcp-server")
-    async with world.serena() as serena:
-        kept = await serena.memories(world.worktree, True)
-        assert kept is not None
-        await kept.write(memories.HISTORY, "é" * memories.LARGEST)
-        assert await kept.read(memories.HISTORY) == "é" * memories.LARGEST
-
-
-async def test_opening_a_project_with_complete_settings_leaves_it_as_it_was(world: World) -> None:
-    world.user_configures(world.program, "start-mcp-server")
-    async with world.serena() as serena:
-        assert (await serena.probe(world.worktree, True)).answers  # Serena itself adds the settings that are missing
-    before = contents(world.worktree)
-    assert before
-    async with world.serena() as serena:
-        assert (await serena.probe(world.worktree, True)).answers
-    assert contents(world.worktree) == before
+        longest = "é" * memories.LARGEST
+        await kept.write(memories.HISTORY, longest)
+        assert await kept.read(memories.HISTORY) == longest
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-async def test_a_serena_that_answers_is_said_to(world: World) -> None:
+async def test_a_serena_that_answers_is_said_to_is_kept_warm_and_is_started_anew_when_killed(world: World) -> None:
     world.user_configures(world.program, "start-mcp-server")
     async with world.serena() as serena:
         expected = SerenaAnswer(configured=True, answers=True, detail="Serena answers; it lists 0 memories.")
@@ -165,6 +148,8 @@ async def test_a_serena_that_answers_is_said_to(world: World) -> None:
         running = {process.pid for process in world.processes()}
         assert await serena.probe(world.worktree, True) == expected
         assert {process.pid for process in world.processes()} == running, "it is kept warm"
+        kill(world)
+        assert await serena.probe(world.worktree, True) == expected
 
 
 async def test_a_serena_that_is_configured_but_broken_is_said_to_be(world: World) -> None:
@@ -246,20 +231,17 @@ async def test_an_older_serena_without_todays_options_is_started_with_its_own(wo
         assert (world.memory_folder / "note.md").read_text() == "text"
 
 
-async def test_a_serena_that_is_killed_is_started_anew(world: World) -> None:
-    world.user_configures(world.program, "start-mcp-server")
-    async with world.serena() as serena:
-        assert (await serena.probe(world.worktree, True)).answers
-        kill(world)
-        assert (await serena.probe(world.worktree, True)).answers
-
-
-async def test_a_serena_that_is_not_needed_ends_by_itself(world: World) -> None:
+async def test_a_serena_that_is_not_needed_ends_by_itself_and_the_next_leaves_complete_settings_as_they_were(
+    world: World,
+) -> None:
     world.user_configures(world.program, "start-mcp-server")
     async with world.serena(Patience(start=90, call=60, idle=0.5)) as serena:
-        assert (await serena.probe(world.worktree, True)).answers
+        assert (await serena.probe(world.worktree, True)).answers  # Serena itself adds the settings that are missing
         await eventually(lambda: not world.processes())
+        before = contents(world.worktree)
+        assert before
         assert (await serena.probe(world.worktree, True)).answers
+    assert contents(world.worktree) == before
 
 
 async def test_a_serena_that_never_answers_and_ignores_every_request_to_end_is_ended(world: World) -> None:
