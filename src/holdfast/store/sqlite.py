@@ -154,38 +154,45 @@ def applied_migrations(connection: apsw.Connection) -> list[tuple[int, str, str]
 
 
 def migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) -> None:
-    """Apply `steps`, each in a transaction of its own."""
+    """Apply `steps`, each in a transaction of its own; to a new store all in one, because each waits for the disk."""
     # With foreign keys on, a step that rebuilds a table would delete, by cascade, all that refers to it.
     connection.execute("PRAGMA foreign_keys = OFF")
     try:
-        for step in steps:
-            _migrate_one(connection, clock, step)
+        for together in [[step] for step in steps] if applied_migrations(connection) else [steps]:
+            _migrate(connection, clock, together)
     finally:
         connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")  # every RETURNING makes a temporary table
 
 
-def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> None:
+def _migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) -> None:
+    """Apply `steps` in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have been faster between our look at the ledger and this lock.
-        if step.number not in {number for number, _, _ in applied_migrations(connection)}:
-            connection.execute(LEDGER).fetchall()
-            connection.execute(step.scripts["sqlite"]).fetchall()
-            orphan = connection.execute("PRAGMA foreign_key_check").fetchall()
-            if orphan:
-                raise StoreError(
-                    f"Migration {step.number:04} {step.name} would leave rows of {orphan[0][0]} that refer to nothing."
-                )
-            connection.execute(
-                "INSERT INTO schema_migrations (number, name, program, applied_at) VALUES (?, ?, ?, ?)",
-                (step.number, step.name, __version__, clock()),
-            )
+        done = {number for number, _, _ in applied_migrations(connection)}
+        for step in steps:
+            if step.number not in done:
+                _migrate_one(connection, clock, step)
     except BaseException:
         if not connection.get_autocommit():
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> None:
+    connection.execute(LEDGER).fetchall()
+    connection.execute(step.scripts["sqlite"]).fetchall()
+    orphan = connection.execute("PRAGMA foreign_key_check").fetchall()
+    if orphan:
+        raise StoreError(
+            f"Migration {step.number:04} {step.name} would leave rows of {orphan[0][0]} that refer to nothing."
+        )
+    connection.execute(
+        "INSERT INTO schema_migrations (number, name, program, applied_at) VALUES (?, ?, ?, ?)",
+        (step.number, step.name, __version__, clock()),
+    )
 
 
 def in_our_words(error: apsw.Error, path: Path) -> StoreError:
