@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.archive.service import Archives
-from holdfast.bridge.chat.service import Chats, ChatSettings
-from holdfast.bridge.dispatch import Dispatcher
+from holdfast.app_store import clock_of
 from holdfast.bridge.hooks import BridgeHooks
-from holdfast.bridge.letters import Letters
 from holdfast.bridge.model import Priority
 from holdfast.bridge.service import Bridge
-from holdfast.bridge.upkeep import forget_old as forget_old_messages
-from holdfast.bridge.watch import Watch
 from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.service import Briefings
-from holdfast.briefing.sharing import SharedTranscripts
 from holdfast.briefing.sources import Place
 from holdfast.briefing.sources.colleagues import colleagues
 from holdfast.briefing.sources.inbox import inbox
@@ -31,24 +26,14 @@ from holdfast.connections.keys import Keys, Scope
 from holdfast.connections.reconnects import Reconnects
 from holdfast.connections.service import Connections
 from holdfast.connections.signing import FileShelf, SharedShelf, SigningRing
-from holdfast.errors import BadInput, StoreCorrupt
-from holdfast.history.service import History
-from holdfast.history.status_line import StatusLine
+from holdfast.errors import BadInput
 from holdfast.hooks import Capability, Hooks
 from holdfast.project import Root, RootSource, locate, path_of
-from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.hooks.answers import ProtocolHooks
-from holdfast.protocol.serena.client import Serena
-from holdfast.protocol.serena.mirror import Mirror, foreign_state
 from holdfast.protocol.service import Protocols
-from holdfast.reasoning.checks import chain_check
 from holdfast.reasoning.service import Reasoning
 from holdfast.secrets_file import read_or_make
-from holdfast.store import Clock, Store, events
-from holdfast.store.backup import backup
-from holdfast.store.opening import open_store
-from holdfast.store.sqlite import system_clock
-from holdfast.store.verify import verify
+from holdfast.store import Store, events
 from holdfast.teams.agents.claude import ClaudeAgent
 from holdfast.teams.agents.transcripts import TranscriptStore
 from holdfast.teams.roster_file import RosterFile
@@ -57,6 +42,18 @@ from holdfast.teams.service import Teams
 from holdfast.teams.team import Team
 
 if TYPE_CHECKING:
+    from holdfast.archive.service import Archives
+    from holdfast.bridge.chat.service import Chats
+    from holdfast.bridge.dispatch import Dispatcher
+    from holdfast.bridge.letters import Letters
+    from holdfast.bridge.watch import Watch
+    from holdfast.history.service import History
+    from holdfast.history.status_line import StatusLine
+    from holdfast.protocol.memories import ImportedState
+    from holdfast.protocol.model import Gate
+    from holdfast.protocol.runs import Scene, Verdict
+    from holdfast.protocol.serena.client import Serena
+    from holdfast.protocol.serena.mirror import Mirror
     from holdfast.wire.links import Links
     from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
@@ -65,31 +62,149 @@ Progress = Callable[[float, str], None]
 Command = Callable[[dict[str, Any], Progress], Awaitable[dict[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What protocols look at outside the store. Hooks do without, so it is brought in when it is first asked for."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @cached_property
+    def serena(self) -> Serena:
+        """The Serenas of the worktrees."""
+        from holdfast.protocol.serena.client import Serena
+
+        return Serena(self._home)
+
+    async def verify(self, gate: Gate, scene: Scene) -> Verdict:
+        """What checking a gate found."""
+        from holdfast.protocol.checks.gates import Checks
+
+        return await Checks(self.serena.probe).verify(gate, scene)
+
+    async def foreign_state(self, worktree: Path) -> ImportedState | None:
+        """A current-state memory that lies in a worktree."""
+        from holdfast.protocol.serena.mirror import foreign_state
+
+        return await foreign_state(worktree)
+
+
+@dataclass(frozen=True)
 class App:
-    """The services of one open store."""
+    """The services of one open store.
+
+    Those that hooks do without are imported and made when they are first used, because an agent's first hook waits
+    for the rest. A daemon makes them all in `complete`, off the loop.
+    """
 
     store: Store
     settings: Settings
+    daemon: str
     connections: Connections
     reasoning: Reasoning
     keys: Keys
     teams: Teams
     bridge: Bridge
-    letters: Letters
     bridge_hooks: BridgeHooks
-    dispatcher: Dispatcher
-    watch: Watch
-    chats: Chats
     protocols: Protocols
     protocol_hooks: ProtocolHooks
-    serena: Serena
-    mirror: Mirror
+    surroundings: Surroundings
     briefings: Briefings
     briefing_hooks: BriefingHooks
-    archives: Archives
-    history: History
-    status_line: StatusLine
+
+    @cached_property
+    def letters(self) -> Letters:
+        """Messages by their numbers, for REST."""
+        from holdfast.bridge.letters import Letters
+
+        return Letters(self.store)
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        """Gives waiting messages to agents that Holdfast runs."""
+        from holdfast.bridge.dispatch import Dispatcher
+
+        can_run, alive = self.teams.runner.can_run, self.bridge_hooks.attended
+        return Dispatcher(self.store, self.bridge, self.teams, self.daemon, can_run=can_run, alive=alive)
+
+    @cached_property
+    def watch(self) -> Watch:
+        """Looks after the files in which agents tell what they do."""
+        from holdfast.bridge.watch import Watch
+
+        return Watch(self.store, self.bridge, self._targets)
+
+    @cached_property
+    def chats(self) -> Chats:
+        """Telegram and the webhook."""
+        from holdfast.bridge.chat.service import Chats, ChatSettings
+
+        settings = ChatSettings(
+            telegram_token=self.settings.telegram_token,
+            telegram_api=self.settings.telegram_api,
+            telegram_webhook=self.settings.telegram_webhook,
+            telegram_webhook_secret=self.settings.telegram_webhook_secret,
+            webhook_url=self.settings.webhook_url,
+            webhook_secret=self.settings.webhook_secret,
+        )
+        return Chats(self.store, self._targets, self.teams.runner.permissions, self.daemon, settings)
+
+    @cached_property
+    def mirror(self) -> Mirror:
+        """Keeps memories in worktrees level with the runs."""
+        from holdfast.protocol.serena.mirror import Mirror
+
+        return Mirror(self.store, self.protocols, self.surroundings.serena)
+
+    @cached_property
+    def archives(self) -> Archives:
+        """Takes projects to other machines."""
+        from holdfast.archive.service import Archives
+
+        return Archives(self.store, self.settings.home, self.daemon, self._roster)
+
+    @cached_property
+    def history(self) -> History:
+        """Finds what was said in transcripts."""
+        from holdfast.history.service import History
+
+        return History(self.store, self.daemon)
+
+    @cached_property
+    def status_line(self) -> StatusLine:
+        """The line that Claude Code shows."""
+        from holdfast.history.status_line import StatusLine
+
+        return StatusLine(self.store, self._targets)
+
+    def _targets(self) -> Mapping[str, Team]:
+        return self.teams.roster.teams
+
+    async def _roster(self) -> Mapping[str, Team]:
+        await self.teams.refresh()
+        return self._targets()
+
+    def complete(self) -> dict[str, Command]:
+        """Make what is still missing; returns the commands. Takes a moment, and is called by one thread alone."""
+        # No hook and no call is to wait for these.
+        import tomllib  # noqa: F401
+
+        import holdfast.briefing.ledger.folding
+        import holdfast.claude_settings
+        import holdfast.protocol.checks.gates
+        import holdfast.protocol.hooks.git_actions
+        import holdfast.protocol.project.from_document
+        import holdfast.reasoning.analysis  # noqa: F401
+
+        _ = self.letters, self.dispatcher, self.watch, self.chats, self.mirror
+        return self.commands()
+
+    async def close(self) -> None:
+        """End what the services have running outside."""
+        await self.teams.runner.stop()
+        if "serena" in vars(self.surroundings):  # else it was never made
+            await self.surroundings.serena.close()
+        if "chats" in vars(self):
+            await self.chats.close()
 
     def hooks(self, links: Links) -> Hooks:
         """Who answers when an agent's hook calls."""
@@ -145,15 +260,22 @@ class App:
         await self.protocols.sweep()
         await self.chats.sweep()
         if keep_ms := self.settings.keep_ms:
+            from holdfast.bridge.upkeep import forget_old as forget_old_messages
+
             await forget_old_messages(self.store, keep_ms)
             while await self.store.write(lambda tx: events.trim(tx, keep_ms)):
                 continue
 
     async def _backup(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        from holdfast.store.backup import backup
+
         report = await backup(self.store, Path(args["file"]), progress, replace=bool(args.get("replace")))
         return {"file": str(report.path), "bytes": report.size, "rows": sum(report.rows.values())}
 
     async def _verify(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        from holdfast.reasoning.checks import chain_check
+        from holdfast.store.verify import verify
+
         report = await verify(self.store, {"thoughts": chain_check}, progress)
         return {
             "ok": report.ok,
@@ -291,80 +413,32 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
     def targets() -> Mapping[str, Team]:
         return teams.roster.teams
 
-    async def roster() -> Mapping[str, Team]:
-        await teams.refresh()
-        return targets()
-
     bridge, bridge_hooks = Bridge(store, targets), BridgeHooks(store, targets, alive)
-    serena = Serena(settings.home)
-    protocols = Protocols(store, Checks(serena.probe), foreign_state)
+    surroundings = Surroundings(settings.home)
+    protocols = Protocols(store, surroundings, surroundings.foreign_state)
     sources = [inbox(bridge), run(protocols), thoughts(reasoning), colleagues(teams)]
     shared = None
     if store.engine == "postgres":
+        from holdfast.briefing.sharing import SharedTranscripts
+
         shared = SharedTranscripts(store, settings.home, gives=settings.share_transcripts)
     briefings = Briefings(store, daemon, Ledgers(store, daemon), sources, alive, shared)
     runner.brief = briefings.managed
     return App(
         store,
         settings,
+        daemon,
         connections,
         reasoning,
         keys,
         teams,
         bridge,
-        Letters(store),
         bridge_hooks,
-        Dispatcher(store, bridge, teams, daemon, can_run=runner.can_run, alive=bridge_hooks.attended),
-        Watch(store, bridge, targets),
-        Chats(store, targets, runner.permissions, daemon, _chat_settings(settings)),
         protocols,
         ProtocolHooks(protocols),
-        serena,
-        Mirror(store, protocols, serena),
+        surroundings,
         briefings,
         BriefingHooks(briefings, daemon),
-        Archives(store, settings.home, daemon, roster),
-        History(store, daemon),
-        StatusLine(store, targets),
-    )
-
-
-def _chat_settings(settings: Settings) -> ChatSettings:
-    return ChatSettings(
-        telegram_token=settings.telegram_token,
-        telegram_api=settings.telegram_api,
-        telegram_webhook=settings.telegram_webhook,
-        telegram_webhook_secret=settings.telegram_webhook_secret,
-        webhook_url=settings.webhook_url,
-        webhook_secret=settings.webhook_secret,
-    )
-
-
-def clock_of(settings: Settings) -> Clock:
-    """The clock in force: the system's, plus what a test adds."""
-    return lambda: system_clock() + clock_offset(settings)
-
-
-def clock_offset(settings: Settings) -> int:
-    """Milliseconds that a test adds to the time."""
-    if settings.test_clock is None:
-        return 0
-    try:
-        return int(settings.test_clock.read_text())
-    except FileNotFoundError:
-        return 0
-
-
-async def open_app_store(
-    settings: Settings, on_corrupt: Callable[[StoreCorrupt], None] | None = None
-) -> tuple[Store, list[str]]:
-    """The store that the settings name, and what users must be told of it."""
-    return await open_store(
-        settings.home,
-        settings.database_url,
-        clock=clock_of(settings),
-        clock_offset=lambda: clock_offset(settings),
-        on_corrupt=on_corrupt,
     )
 
 

@@ -1,4 +1,7 @@
-"""The daemon: opens the store, serves hooks at once and MCP a moment later, and stops in good order."""
+"""The daemon: opens the store, serves hooks at once and MCP a moment later, and stops in good order.
+
+What an agent's first hook needs is imported while the store opens, the rest while hooks are served already.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import succession
-from holdfast.app import App, Command, build, build_rest, build_wire, open_app_store
+from holdfast.app_store import open_app_store
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
 from holdfast.errors import BadInput, HoldfastError, StoreCorrupt
-from holdfast.hooks import MAX_PAYLOAD, Told
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
 from holdfast.relay import place
@@ -29,12 +31,13 @@ from holdfast.secrets_file import read_or_make
 from holdfast.store import events
 from holdfast.store.damage import quick_check
 from holdfast.supervise import Supervisor
-from holdfast.teams.model import RENEW_S
 from holdfast.version import __version__
 from holdfast.wire.links import Link, Links
 
 if TYPE_CHECKING:
+    from holdfast.app import App, Command
     from holdfast.web import Web
+    from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
 
 VOUCH_SECONDS = 10.0
@@ -76,7 +79,7 @@ class Daemon:
         self._started = time.time()
         self._busy_until = time.monotonic()
         self._app: App | None = None
-        self._commands: dict[str, Command] = {}
+        self._commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -100,10 +103,13 @@ class Daemon:
 
     async def _serve(self, started: Any) -> None:
         home = self.settings.home
-        store, notices = await open_app_store(self.settings, self._salvage_next)
+        opening = asyncio.create_task(open_app_store(self.settings, self._salvage_next))
+        await asyncio.sleep(0)  # it is under way, in a thread that mostly waits for the disk
+        from holdfast.app import build
+
+        store, notices = await opening
         self.notices += notices
         self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
-        self._commands = app.commands()
         door = Door(
             Path(place.socket_place(str(home))),
             {"relay": self._relay, "hook": self._hook, "command": self._command},
@@ -123,9 +129,7 @@ class Daemon:
             await self._finish_work()
         finally:
             await self._supervisor.close()
-            await app.teams.runner.stop()
-            await app.serena.close()
-            await app.chats.close()
+            await app.close()
             if self.web is not None:
                 await self.web.stop()
             await door.close()
@@ -134,21 +138,30 @@ class Daemon:
             await store.close()
 
     async def _serve_mcp(self, app: App) -> None:
-        """Import the SDK off the loop, so that hooks are answered meanwhile."""
-        loop = asyncio.get_running_loop()
-        try:
-            wire = await loop.run_in_executor(None, build_wire, app, self._links)
+        """Import the rest and the SDK off the loop, so that hooks are answered meanwhile."""
+        from holdfast.app import build_rest, build_wire
+
+        def imported() -> tuple[Wire, list[RestRoute], type[Web]]:
             from holdfast.web import Web
 
-            self.web = Web(self.settings, wire, app.keys, build_rest(app), self._detached, app.chats.webhook)
+            return build_wire(app, self._links), build_rest(app), Web
+
+        loop = asyncio.get_running_loop()
+        try:
+            self._commands.set_result(await loop.run_in_executor(None, app.complete))
+            wire, rest, web = await loop.run_in_executor(None, imported)
+            self.web = web(self.settings, wire, app.keys, rest, self._detached, app.chats.webhook)
             await self.web.start(required=self.by_hand)
         except BaseException as error:
+            self._commands.cancel()
             self._ready.set_exception(error)
             self._ready.exception()  # seen: it is raised here as well
             raise
         self._ready.set_result(wire)
 
     def _start_loops(self, app: App) -> None:
+        from holdfast.teams.model import RENEW_S
+
         wire = self._ready.result()
 
         async def announce() -> None:
@@ -299,6 +312,8 @@ class Daemon:
             await self._app.connections.detach(identity)
 
     async def _hook(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from holdfast.hooks import MAX_PAYLOAD, Told
+
         payload = bytearray()
         while data := await reader.read(64 * 1024):
             payload += data
@@ -313,12 +328,13 @@ class Daemon:
 
     async def _command(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name, args = first.get("name"), first.get("args") or {}
-        if name == "status":
-            return await _say(writer, {"ok": True, "result": {**self.status(), **await self._health()}})
         if name == "stop":
             await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
             return self.stop(str(args.get("why") or "it was asked to"))
-        command = self._commands.get(str(name))
+        commands = await asyncio.shield(self._commands)
+        if name == "status":
+            return await _say(writer, {"ok": True, "result": {**self.status(), **await self._health()}})
+        command = commands.get(str(name))
         if command is None:
             return await _say(writer, {"ok": False, "code": "E_NOT_FOUND", "message": f"There is no command {name!r}."})
         loop = asyncio.get_running_loop()

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import claude_settings
 from holdfast.bridge import agent_queries, delivery, queries
 from holdfast.bridge.model import Message, Priority
 from holdfast.bridge.receipt import reached
@@ -314,10 +313,12 @@ def _target_at(cwd: object, teams: Iterable[Team]) -> str | None:
     project = next((folder for folder in folders if folder in homes), None)
     if project is None:
         return None
-    inside = folders[: folders.index(project) + 1]
-    if homes[project].delivery is Delivery.HOOK or any(claude_settings.is_installed(one, "bridge") for one in inside):
+    if homes[project].delivery is Delivery.HOOK:
         return homes[project].name
-    return None
+    from holdfast import claude_settings
+
+    inside = folders[: folders.index(project) + 1]
+    return homes[project].name if any(claude_settings.is_installed(one, "bridge") for one in inside) else None
 
 
 def _with_text(tx: Tx, message: Message | None) -> tuple[Message, str] | None:

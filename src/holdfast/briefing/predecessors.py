@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast.briefing import incarnations
 from holdfast.briefing.incarnations import AgentSession
@@ -13,11 +14,13 @@ from holdfast.briefing.ledger import queries as ledger_queries
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.model import Item, Rank
-from holdfast.briefing.sharing import SharedTranscripts
 from holdfast.processes import is_running, mark_of
 from holdfast.project import Root
 from holdfast.store import Store, Tx
 from holdfast.times import iso
+
+if TYPE_CHECKING:
+    from holdfast.briefing.sharing import SharedTranscripts
 
 OFFERED_MS = 30 * 24 * 3_600_000
 """How long ago a session may have been at work to be offered."""

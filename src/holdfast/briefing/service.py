@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.briefing import incarnations
 from holdfast.briefing.incarnations import AgentSession, Visit
@@ -16,13 +16,15 @@ from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import items as ledger_items
 from holdfast.briefing.model import Item, Occasion, Rank, Wish, fitting, joined, tokens
 from holdfast.briefing.predecessors import Predecessor, Predecessors, runs_here
-from holdfast.briefing.sharing import SharedTranscripts
 from holdfast.briefing.sources import Beside, Place, Source
 from holdfast.briefing.sources.thoughts import OWN
 from holdfast.briefing.wish import budget
 from holdfast.project import Root, RootSource, locate, path_of
 from holdfast.reasoning import projects
 from holdfast.store import Store, Tx
+
+if TYPE_CHECKING:
+    from holdfast.briefing.sharing import SharedTranscripts
 
 VOUCHED_MS = 90_000
 """How long a machine's word holds that a session is at work there; it is given every 30 seconds."""

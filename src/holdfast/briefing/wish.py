@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 
 from holdfast.briefing.model import TOKENS, Occasion, Wish
@@ -32,6 +31,8 @@ def wish(environment: str | None, project: Path | None) -> Wish | None:
         raise WishUnreadable(f"{FILE}: {failure}") from failure
     if content is None:
         return None
+    import tomllib  # most projects have no such file, and all of them wait for the daemon to start
+
     try:
         mode = tomllib.loads(content.decode()).get("mode")
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:

@@ -87,7 +87,8 @@ def ask_or_do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
 
 
 async def _do(settings: Settings, name: str, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    from holdfast.app import build, open_app_store
+    from holdfast.app import build
+    from holdfast.app_store import open_app_store
     from holdfast.secrets_file import read_or_make
 
     store, notices = await open_app_store(settings)

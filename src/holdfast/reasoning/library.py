@@ -13,7 +13,6 @@ from holdfast.connections.service import Connections
 from holdfast.errors import BadInput, Conflict
 from holdfast.project import Root
 from holdfast.reasoning import export, limits, queries, reading, recording
-from holdfast.reasoning.analysis import Step, analyze
 from holdfast.reasoning.export import Format
 from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS, Branch, Session, Status, Thought
 from holdfast.reasoning.placing import Placing, missing, require, usable
@@ -165,6 +164,7 @@ class Library:
 
     async def analyze(self, caller: Caller, session_id: str | None) -> dict[str, Any]:
         """How the session went."""
+        from holdfast.reasoning.analysis import Step, analyze
 
         def read(tx: Tx, session: Session) -> dict[str, Any]:
             steps = [Step(**row) for row in queries.thought_steps(tx, session.id)]

@@ -11,10 +11,8 @@ import apsw
 
 from holdfast.errors import BadInput, StoreCorrupt, StoreError
 from holdfast.store import Clock, Ids, Store
-from holdfast.store.backup import backup_before_migration, postgres_backup_before_migration
 from holdfast.store.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
 from holdfast.store.migrations import Migration
-from holdfast.store.salvage import salvage
 from holdfast.store.sqlite import SqliteStore, in_our_words, random_id, system_clock
 
 DATABASE = "holdfast.db"
@@ -36,7 +34,6 @@ async def open_store(
     `clock` is SQLite's, `clock_offset` is added to the PostgreSQL server's own. `on_corrupt` is called, from the thread
     that noticed, after damage was met at run time and noted for the next start.
     """
-    await asyncio.to_thread(home.mkdir, mode=0o700, parents=True, exist_ok=True)
     if url is None:
         try:
             return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
@@ -62,17 +59,25 @@ def _open_sqlite(
     known: list[Migration] | None,
     on_corrupt: Callable[[StoreCorrupt], None] | None,
 ) -> tuple[Store, list[str]]:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / DATABASE
     notices: list[str] = []
     damage = check_at_start(path)
     if damage is None and (home / CORRUPT).exists() and path.exists():
         damage = check_every_page(path)
     if damage is not None:
+        from holdfast.store.salvage import salvage
+
         report = salvage(path, damage, clock=clock, known=known)
         notices += [*report.lines(), f"This report is kept as {report.saved_as}."]
     (home / CORRUPT).unlink(missing_ok=True)
-    taken = backup_before_migration(home, clock)
-    store = SqliteStore.open(path, clock=clock, ids=ids, known=known, before_migration=taken)
+
+    def backup(connection: apsw.Connection, step: Migration) -> None:
+        from holdfast.store.backup import backup_before_migration
+
+        backup_before_migration(home, clock)(connection, step)
+
+    store = SqliteStore.open(path, clock=clock, ids=ids, known=known, before_migration=backup)
     path.chmod(0o600)
     if not (home / CREATED).exists():
         mark(home, CREATED, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -94,7 +99,9 @@ def _open_postgres(
     ids: Ids,
     known: list[Migration] | None,
 ) -> tuple[Store, list[str]]:
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
+        from holdfast.store.backup import postgres_backup_before_migration
         from holdfast.store.postgres import PostgresStore, no_offset
     except ImportError as error:
         raise StoreError(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from holdfast.briefing.ledger import forgotten, queries
 from holdfast.briefing.ledger.entries import Entry, timestamp
-from holdfast.briefing.ledger.folding import fold
 from holdfast.briefing.ledger.model import Ledger, is_session_id
 from holdfast.briefing.ledger.queries import Kept, Place
 from holdfast.briefing.ledger.reading import Position, first_cwd, read_new
@@ -82,6 +81,8 @@ def _caught_up(session_id: str, transcript: Path, before: Kept | None, since_ms:
     """Read what is new, and of a time that was not forgotten, and fold it into the ledger that was there.
 
     None where there is no file."""
+    from holdfast.briefing.ledger.folding import fold
+
     ledger = Ledger(session_id) if before is None else before.ledger
     since = Position() if before is None else before.position
 

@@ -8,17 +8,19 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from posixpath import expanduser, isdir, join
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import HoldfastError
 from holdfast.protocol import model
-from holdfast.protocol.hooks.git_actions import GitAction, git_actions
 from holdfast.protocol.hooks.readings import is_path, readings
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.situation import Situation
+
+if TYPE_CHECKING:
+    from holdfast.protocol.hooks.git_actions import GitAction
 
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
@@ -110,6 +112,8 @@ class ProtocolHooks:
         command = _argument(payload, "command")
         if payload.get("tool_name") != "Bash" or not isinstance(command, str):
             return None
+        from holdfast.protocol.hooks.git_actions import git_actions
+
         for action in sorted(await asyncio.to_thread(git_actions, command)):
             situation = await self._aimed_at(cwd, action)
             gate = _unmet(situation) if situation is not None else None

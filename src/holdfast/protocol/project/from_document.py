@@ -23,10 +23,10 @@ from holdfast.protocol.model import (
     Protocol,
     Transition,
 )
+from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.document import Document, DocumentPhase, Urgency
 from holdfast.protocol.project.gate_settings import how_to
 
-NAME = "document"
 MAX_NAME = 48
 MAX_RECOVERY = 6
 
@@ -87,7 +87,7 @@ def protocol_of(document: Document) -> FromDocument:
             target = last if name == names[-1] else f"{name}_DONE"
             transitions.append(Transition(here, target, _gate(name, phases[name])))
             here = target
-    return FromDocument(Protocol(NAME, tuple(transitions), _checklist(document, phases)), phases)
+    return FromDocument(Protocol(DOCUMENT, tuple(transitions), _checklist(document, phases)), phases)
 
 
 def _named(phases: Sequence[DocumentPhase]) -> dict[str, DocumentPhase]:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.protocol.builtin import PROTOCOLS
 from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
 from holdfast.protocol.model import Gate, Protocol
-from holdfast.protocol.project import document
-from holdfast.protocol.project.from_document import NAME as DOCUMENT
-from holdfast.protocol.project.from_document import protocol_of
-from holdfast.protocol.project.gate_settings import configured
+from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.toml_lines import line_of, line_of_error, reason_of
 from holdfast.protocol.project.trust_digest import (
     MAX_BYTES,
@@ -29,6 +24,9 @@ from holdfast.protocol.project.trust_digest import (
     Executable,
     serena_entries,
 )
+
+if TYPE_CHECKING:
+    from holdfast.protocol.project.document import Document
 
 AGENTS_DIRECTORY = ".agents"
 DOCUMENTS = (".agents/SESSION-PROTOCOL.md", "SESSION-PROTOCOL.md")
@@ -151,10 +149,12 @@ class _Reading:
 
     def document(self, settings: _Settings) -> Protocol | None:
         """The protocol of the project's own document."""
+        from holdfast.protocol.project.document import MAX_BYTES as LARGEST
+
         line = line_of(settings.text, "document") or line_of(settings.text, "protocol")
         for path in (settings.document,) if settings.document else DOCUMENTS:
             try:
-                content = read_inside(self.worktree, path, document.MAX_BYTES)
+                content = read_inside(self.worktree, path, LARGEST)
             except UnreadableInside as refused:
                 self.faults.append(ProjectFault(SETTINGS, line, f"The document cannot be used: {refused}"))
                 return None
@@ -174,20 +174,26 @@ class _Reading:
         if found.faults:
             self.faults += [ProjectFault(path, fault.line, fault.message) for fault in found.faults]
             return None
+        from holdfast.protocol.project.from_document import protocol_of
+
         made = protocol_of(found)
         places = {name: (path, phase.line) for name, phase in made.phases.items()}
         return _configured(made.protocol, settings, self.faults, places)
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> document.Document:
+def _parsed(text: str) -> Document:
     # Every hook asks for the protocol of its project; the document is seldom another one.
-    return document.parse(text)
+    from holdfast.protocol.project.document import parse
+
+    return parse(text)
 
 
 def _configured(
     protocol: Protocol, settings: _Settings, faults: list[ProjectFault], places: Mapping[str, tuple[str, int]]
 ) -> Protocol:
+    from difflib import get_close_matches
+
     names = [gate.name for gate in protocol.gates]
     for name in settings.gates:
         if name not in names:
@@ -203,6 +209,8 @@ def _configured(
 
 
 def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tuple[str, int] | None) -> Gate:
+    from holdfast.protocol.project.gate_settings import configured
+
     def complain(key: str, message: str) -> None:
         faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", gate.name, key), message))
 
@@ -221,6 +229,8 @@ def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tu
 def _settings(content: bytes | None) -> _Settings:
     if content is None:
         return _Settings()
+    import tomllib  # most projects configure nothing, and all of them wait for the daemon to start
+
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         found = tomllib.loads(text)
@@ -235,6 +245,8 @@ def _settings(content: bytes | None) -> _Settings:
 
 
 def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
+    from difflib import get_close_matches
+
     faults: list[ProjectFault] = []
 
     def complain(message: str, *keys: str) -> None:

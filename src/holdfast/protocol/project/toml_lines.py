@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tomllib
 
 _HEADER = re.compile(r"\s*\[\s*(?P<keys>[^\[\]]+?)\s*\]\s*(#.*)?$")
 _ENTRY = re.compile(
