@@ -45,7 +45,7 @@ class Work:
         return self.session
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
     """What a daemon that was stopped left behind."""
     project = tmp_path_factory.mktemp("project")

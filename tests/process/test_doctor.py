@@ -87,7 +87,7 @@ def patient(embedded: Installation, tmp_path: Path) -> Patient:
     return Patient(embedded, tmp_path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A sound Holdfast whose daemon runs for the tests of this module alone: a doctor looks at all of it."""
     installation = Patient(Installation(tmp_path_factory.mktemp("served") / "holdfast")).holdfast

@@ -15,7 +15,7 @@ from tests.installation import HOLDFAST, PATIENCE, TO_THE_TOOLS, Installation
 from holdfast.setup.permissions import CORE
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A sound Holdfast whose daemon runs for the tests of this module alone: setup ends with a look at all of it."""
     folder = tmp_path_factory.mktemp("served")
