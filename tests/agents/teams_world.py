@@ -15,7 +15,13 @@ from tests.agents.scripted_model import Script, ScriptedModel, seen_so_far
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 
-STOCK: tuple[dict[str, Any], ...] = (*({} for _ in range(32)), {"policy": "ask"}, {"maxCostUsdPerDay": 0.000001})
+HOOKS_ALONE = {"delivery": "hook"}
+STOCK: tuple[dict[str, Any], ...] = (
+    *[{}] * 28,
+    *[HOOKS_ALONE] * 4,
+    {"policy": "ask"},
+    {"maxCostUsdPerDay": 0.000001},
+)
 """What is special about each three teams that a shared daemon starts with; it takes a while to read of more."""
 
 

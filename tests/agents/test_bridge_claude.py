@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.agents.claude_code import ClaudeRun, kill_claude, play_claude
 from tests.agents.scripted_model import Reply, Request, Script, steps, text, tool_use
-from tests.agents.teams_world import World
+from tests.agents.teams_world import HOOKS_ALONE, Company, World
 from tests.installation import wait_until
 
 from holdfast.claude_settings import PURPOSES, installed
@@ -56,15 +57,18 @@ class Homelab:
 
 
 @pytest.fixture
-def homelab(world: World) -> Homelab:
-    return Homelab(world)
+def homelab(company: Company) -> Iterator[Homelab]:
+    """A target whose messages wait for its agent: else the daemon would have a turn run for one that waits."""
+    with company.world(**HOOKS_ALONE) as world:
+        yield Homelab(world)
 
 
 def bash(command: str) -> Reply:
     return tool_use("Bash", {"command": command, "description": "as told"})
 
 
-def test_a_message_sent_while_the_agent_works_arrives_at_the_end_of_its_turn(homelab: Homelab) -> None:
+def test_a_message_sent_while_the_agent_works_arrives_at_the_end_of_its_turn(world: World) -> None:
+    homelab = Homelab(world)
     sent: list[str] = []
 
     def at_work(request: Request) -> Reply:

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -48,27 +47,39 @@ def _seen(place: Place) -> Seen:
     return Seen(first, dict(zip(words, found, strict=True)))
 
 
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Place]]:
-    """A project that has nothing but Holdfast, and one with a protocol, with teams, and with a queue of its own."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What Claude Code was given and found; recorded once, for all tests."""
+
+    plain: Seen
+    """In a project that has nothing but Holdfast."""
+    full: Seen
+    """In a project with a protocol, with teams, and with a queue of its own."""
+    by_token: list[str]
+    """The tools found for reconnecting by an agent that only a token tells from others."""
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     plain, full = places(tmp_path_factory.mktemp("places"))
     try:
         plain.holdfast.serve()
-        yield plain, full
+        bearer = {"Authorization": f"Bearer {plain.holdfast.key()}"}
+        server = {"type": "http", "url": f"{plain.holdfast.address()}/mcp", "headers": bearer}
+        _, (by_token,) = plain.search(["reconnect with token"], {"mcpServers": {"holdfast": server}})
+        return Recorded(_seen(plain), _seen(full), by_token)
     finally:
         plain.holdfast.close()
 
 
-@pytest.fixture(scope="module")
-def plain(both: tuple[Place, Place]) -> Seen:
-    """What Claude Code is given in the project that has nothing but Holdfast."""
-    return _seen(both[0])
+@pytest.fixture
+def plain(recorded: Recorded) -> Seen:
+    return recorded.plain
 
 
-@pytest.fixture(scope="module")
-def full(both: tuple[Place, Place]) -> Seen:
-    """What Claude Code is given in the project where every tool applies."""
-    return _seen(both[1])
+@pytest.fixture
+def full(recorded: Recorded) -> Seen:
+    return recorded.full
 
 
 @pytest.mark.parametrize("intent", SEARCHED, ids=lambda intent: intent.words)
@@ -92,9 +103,5 @@ def test_every_tool_that_is_not_loaded_is_in_the_table(full: Seen) -> None:
     assert named == {intent.tool for intent in SEARCHED}
 
 
-def test_an_agent_that_only_a_token_tells_from_others_finds_how_to_reconnect(both: tuple[Place, Place]) -> None:
-    place, _ = both
-    bearer = {"Authorization": f"Bearer {place.holdfast.key()}"}
-    server = {"type": "http", "url": f"{place.holdfast.address()}/mcp", "headers": bearer}
-    _, (found,) = place.search(["reconnect with token"], {"mcpServers": {"holdfast": server}})
-    assert found[:1] == ["reconnect_session"], found
+def test_an_agent_that_only_a_token_tells_from_others_finds_how_to_reconnect(recorded: Recorded) -> None:
+    assert recorded.by_token[:1] == ["reconnect_session"], recorded.by_token
