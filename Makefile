@@ -9,6 +9,9 @@ WORKERS ?= 2
 EXTRAS ?= postgres
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
+# Where it is set, every process would compile our modules again: a daemon's start takes twice as long.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: python-is-new-enough help serve test test-fast test-long check format catalogue bench install uninstall clean
 
 help:
@@ -44,7 +47,7 @@ test: $(VENV)/dev.stamp
 	$(PYTEST) $(if $(SEED),--shuffle $(SEED)) $(TESTS)
 
 test-fast: $(VENV)/dev.stamp
-	$(PYTEST) tests/unit tests/contract -k "not postgres"
+	$(PYTEST) tests/unit tests/contract --without-postgres
 
 test-long: $(VENV)/dev.stamp
 	$(PYTEST) -m long $(TESTS)

@@ -30,8 +30,11 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
+def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
     """One PostgreSQL server for all tests of this worker."""
+    assert not request.config.getoption("without_postgres"), (
+        "--without-postgres: name the fixture in the test's arguments"
+    )
     with postgres_server() as server:
         yield server
 

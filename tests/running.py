@@ -37,15 +37,28 @@ class Timing:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--shuffle 7` runs the tests in a random order, the same one for each 7."""
+    """Add `--shuffle 7`, a random order that is the same for each 7, and `--without-postgres`."""
+    parser.addoption(
+        "--without-postgres", action="store_true", help="leave out the tests that need a PostgreSQL server"
+    )
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run the tests in the random order of this seed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every worker shuffles alike, because each has the same tests and the same seed."""
+    """Leave out and shuffle as asked; every worker does it alike, because each has the same tests and the same seed."""
+    if config.getoption("without_postgres"):
+        left_out = [item for item in items if _needs_postgres(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     seed = config.getoption("shuffle")
     if seed is not None:
         random.Random(seed).shuffle(items)
+
+
+def _needs_postgres(item: pytest.Item) -> bool:
+    parameters = getattr(item, "callspec", None)
+    by_parameter = parameters is not None and "postgres" in parameters.params.values()
+    return by_parameter or "postgres" in getattr(item, "fixturenames", ())
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from holdfast.processes import is_running
 from holdfast.protocol.git.state import Git
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, SerenaAnswer, Source
+from holdfast.protocol.serena import memory_files
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +89,20 @@ async def test_our_own_files_are_no_change_of_the_agent(world: World) -> None:
         world.repository.write(path)
     assert await Git(world.repository.path).changed_since(world.start) == []
     assert (await Git(world.repository.path).state()).dirty == ()
+
+
+async def test_a_memory_that_is_just_being_written_is_no_change_of_the_agent(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half_written: list[str] = []
+    monkeypatch.setattr(os, "replace", lambda fresh, name, **folders: half_written.append(fresh))
+    (world.repository.path / ".serena").mkdir()
+    memory_files.write_text(world.repository.path, ".serena/memories/session-violations-log.md", "Half of it")
+    monkeypatch.undo()
+    assert (world.repository.path / ".serena/memories" / half_written[0]).exists()
+    assert (await Git(world.repository.path).state()).dirty == ()
+    world.repository.write(".serena/memories/.notes.md.0123456789ab.tmp")
+    assert (await Git(world.repository.path).state()).dirty == (".serena/memories/.notes.md.0123456789ab.tmp",)
 
 
 async def test_committed_asks_for_a_commit_and_a_clean_tree(world: World) -> None:

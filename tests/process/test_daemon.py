@@ -282,7 +282,7 @@ door = socket.socket(socket.AF_UNIX); door.settimeout(30); door.connect(sys.argv
 try:
     door.sendall(b'{"holdfast":"command","name":"status"}\\n')
     told = door.recv(100)
-except BrokenPipeError:
+except ConnectionError:
     told = b""
 sys.stdout.write(repr(told))
 """

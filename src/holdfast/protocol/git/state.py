@@ -24,6 +24,9 @@ OWN_FILES = (
 )
 """What Holdfast itself keeps in a worktree: never a change that an agent made."""
 
+_FRESH = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp")
+"""How a memory is called until it is whole (serena/memory_files.py)."""
+
 EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
 """What is written about the work and not the work itself: it may change after the work was verified."""
 
@@ -89,7 +92,7 @@ class Git:
         )
         untracked = await self._git.ask("ls-files", "--others", "--exclude-standard", "-z")
         paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
-        return sorted(path for path in paths if not _under(OWN_FILES, path))
+        return sorted(path for path in paths if not _is_own(path))
 
     async def show(self, commit: str, path: str) -> bytes | None:
         """The content of a file as a commit has it; None where it has no such regular file."""
@@ -167,11 +170,18 @@ def _state(words: list[str]) -> GitState:
             dirty.add(rest.rstrip("/"))
         elif kind in _FIELDS_BEFORE_PATH:
             dirty.add(word.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
-    return GitState(branch, head, tuple(sorted(path for path in dirty if not _under(OWN_FILES, path))))
+    return GitState(branch, head, tuple(sorted(path for path in dirty if not _is_own(path))))
 
 
 def _words(output: bytes) -> list[str]:
     return [os.fsdecode(word) for word in output.split(b"\0") if word]
+
+
+def _is_own(path: str) -> bool:
+    """Whether Holdfast itself keeps this file, or is just writing it under another name."""
+    folder, slash, name = path.rpartition("/")
+    fresh = _FRESH.fullmatch(name)
+    return _under(OWN_FILES, f"{folder}{slash}{fresh[1]}" if fresh else path)
 
 
 def _under(places: tuple[str, ...], path: str) -> bool:
