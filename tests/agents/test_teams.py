@@ -115,29 +115,32 @@ def test_more_pairs_than_processes_are_all_answered_and_none_is_left(
 def test_asks_outlive_their_caller_and_a_killed_daemon_with_one_outcome_each(
     own_world: World, asks: int, threads: int
 ) -> None:
+    """One caller stays through the kill with asks under way, the other one is gone and somebody else collects."""
     world = own_world
+
+    def send(caller: Agent, n: int) -> str:
+        sent = caller.call(
+            "teams_send_message",
+            toTeam=world.names[n % 3],
+            message=f"question {n}",
+            threadId=f"t{n % threads}",
+            waitForResponse=False,
+        )
+        assert sent["status"] == "pending"
+        return str(sent["askId"])
+
     with world.caller() as caller:
-        sent = [
-            caller.call(
-                "teams_send_message",
-                toTeam=world.names[n % 3],
-                message=f"question {n}",
-                threadId=f"t{n % threads}",
-                waitForResponse=False,
-            )
-            for n in range(asks)
-        ]
-        assert all(one["status"] == "pending" and one["askId"] for one in sent)
-        wait_until(lambda: bool(world.sessions()), "agents are at work")
-        working = world.agents()
-        world.holdfast.kill_daemon()
-    wait_until(lambda: not any(process.is_running() for process in working), "its agents are gone", limit=10)
-    with world.caller() as caller:
+        with world.caller() as leaving:
+            sent = [send(leaving if n % 2 else caller, n) for n in range(asks)]
+            wait_until(lambda: bool(world.sessions()), "agents are at work")
+            working = world.agents()
+            world.holdfast.kill_daemon()
+        wait_until(lambda: not any(process.is_running() for process in working), "its agents are gone", limit=10)
         outcomes = {}
-        for one in sent:
-            done = caller.call("teams_session", operation="wait", askId=one["askId"], timeout=120_000)
+        for ask_id in sent:
+            done = caller.call("teams_session", operation="wait", askId=ask_id, timeout=120_000)
             assert done["status"] in ("answered", "failed")
-            outcomes[one["askId"]] = done
+            outcomes[ask_id] = done
         answered = [done for done in outcomes.values() if done["status"] == "answered"]
         assert len(answered) >= asks - 2 and all(turns(done) >= 1 for done in answered)
         for ask_id, done in outcomes.items():
