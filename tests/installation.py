@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import json
 import os
@@ -138,6 +139,8 @@ class Installation:
         with contextlib.redirect_stdout(stopped), contextlib.redirect_stderr(stopped):
             holdfast_command(["stop", "--home", str(self.home)])  # the command itself, without a new interpreter
         with contextlib.suppress(TimeoutError):
+            # A daemon that is just being started is a new process at each look, until it finds that it was stopped.
+            wait_until(lambda: not self._is_starting(), "no daemon is being started")
             wait_until(lambda: not self.processes(), "every process has ended")
         left = self.processes()
         for process in left:
@@ -145,6 +148,15 @@ class Installation:
                 process.kill()
         self._reap()
         assert not left, f"still running after `holdfast stop` ({stopped.getvalue()}): {left}"
+
+    def _is_starting(self) -> bool:
+        """Whether somebody holds the turn to start a daemon; it is handed down from process to process."""
+        with (self.home / "starting").open("a") as turn:
+            try:
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def processes(self) -> list[psutil.Process]:
         """Every process that works on this data directory."""

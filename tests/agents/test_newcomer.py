@@ -41,7 +41,7 @@ class Newcomer:
         (self.project / "plan.md").write_text("Posts first, then boards.\n")
 
     def environment(self, **more: str) -> dict[str, str]:
-        ours = ("HOLDFAST_", "CLAUDE", "VIRTUAL_ENV", "PYTHON", "XDG_")
+        ours = ("HOLDFAST_", "CLAUDE", "VIRTUAL_ENV", "PYTHON", "XDG_", "MAKE")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         path = f"{self.home}/.local/bin:{self.bin}:/usr/local/bin:/usr/bin:/bin"
         return {**kept, "HOME": str(self.home), "PATH": path, "HOLDFAST_PORT": "0", **more}
