@@ -12,14 +12,17 @@ import tempfile
 import termios
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import psutil
 import pytest
 from tests.installation import HOLDFAST, PATIENCE, Installation, wait_until
 from tests.shared_daemon import Guest
 
+from holdfast.cli.control import ask_daemon
+from holdfast.demo import stage
 from holdfast.demo.story import NEXT, STEPS
+from holdfast.stdio_client import StdioClient
 
 
 class Theatre:
@@ -195,3 +198,21 @@ class OnTerminal:
     def __exit__(self, *_: object) -> None:
         os.close(self._terminal)
         self.process.wait(PATIENCE)
+
+
+def test_ctrl_c_while_an_agent_is_being_started_leaves_no_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[StdioClient] = []
+
+    class InterruptedClient(StdioClient):
+        """A client whose user gives up right after its process began."""
+
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(stage, "StdioClient", InterruptedClient)
+    with pytest.raises(KeyboardInterrupt), stage.Stage(ask_daemon, os.environ) as demo:
+        demo.agent()
+    assert [client.process.poll() is not None for client in started] == [True]
+    assert not demo.folder.exists()

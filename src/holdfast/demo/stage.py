@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -59,8 +59,9 @@ class Stage:
         session = str(uuid.uuid4())
         env = {**self._env, "CLAUDE_CODE_SESSION_ID": session, "CLAUDE_PROJECT_DIR": str(self.project)}
         command = [sys.executable, "-P", "-m", "holdfast", "mcp"]
-        agent = StdioClient(command, env=env, cwd=self.project, name="demo-agent")
-        self._agents.append(agent)
+        with _signals_held_back():
+            agent = StdioClient(command, env=env, cwd=self.project, name="demo-agent")
+            self._agents.append(agent)
         self._starting = True
         agent.introduce()
         agent.request("completion/complete", ANY_SESSION)  # a relay can shake hands alone; this only a daemon answers
@@ -136,6 +137,20 @@ class Stage:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Let a signal that ends the demo come after the block: a process that it starts must be known to be ended."""
+    met: list[int] = []
+    before = {number: signal.signal(number, lambda caught, _: met.append(caught)) for number in ENDINGS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for got in met:
+            signal.raise_signal(got)
 
 
 def _wait_for_end(pid: int) -> bool:
