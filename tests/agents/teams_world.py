@@ -163,7 +163,7 @@ class Company:
 
     @contextmanager
     def world(self, **special: Any) -> Iterator[World]:
-        """Teams for one test; it must leave no client and no turn behind."""
+        """Teams for one test; it must leave no client behind."""
         if not any(kind == special for kind, _ in self._free):
             self._hire(special)
             self._write()
