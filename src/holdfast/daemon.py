@@ -126,6 +126,7 @@ class Daemon:
             if started is not None:
                 started(self)
             await self._stop.wait()
+            door.stop_listening()  # else the relays that are sent away would be back at once
             await self._finish_work()
         finally:
             await self._supervisor.close()
@@ -229,12 +230,13 @@ class Daemon:
             self.stop("it had no client and no work")
 
     async def _finish_work(self) -> None:
-        """Let calls that are under way come to their end, for a moment.
+        """Take no more calls, and let those that are under way come to their end, for a moment.
 
         Subscription streams are not ended: behind a relay they go on with the next daemon.
         """
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ready.result().idle(), STOP_SECONDS)
+        wire = self._ready.result()
+        ends = [wire.exchanges.finish(STOP_SECONDS), *([self.web.stop()] if self.web is not None else [])]
+        await asyncio.gather(*ends)
 
     def stop(self, why: str, *, restart: bool = False) -> None:
         """Stop in good order."""

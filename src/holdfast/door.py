@@ -45,11 +45,16 @@ class Door:
             self._accepted, sock=listener, limit=FIRST_LINE_LIMIT, backlog=BACKLOG
         )
 
-    async def close(self) -> None:
-        """Stop listening and hang up on everybody."""
+    def stop_listening(self) -> None:
+        """Let nobody in any more; who is inside stays."""
         if self._server is not None:
             self._server.close()
-        self.path.unlink(missing_ok=True)
+            self._server = None
+            self.path.unlink(missing_ok=True)
+
+    async def close(self) -> None:
+        """Stop listening and hang up on everybody."""
+        self.stop_listening()
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)

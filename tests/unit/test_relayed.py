@@ -11,6 +11,7 @@ import uvloop
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
+from holdfast.wire.exchanges import Exchange
 from holdfast.wire.relayed import Replies
 
 
@@ -22,6 +23,8 @@ def test_an_answer_to_a_relay_that_is_gone_is_dropped_and_no_failure_of_the_daem
         writer.close()
         await writer.wait_closed()
         with pytest.raises(anyio.BrokenResourceError):
-            await Replies(writer).send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
+            await Replies(writer, Exchange(writer)).send(
+                SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+            )
 
     uvloop.run(scenario())  # as the daemon does

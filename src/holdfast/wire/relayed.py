@@ -16,6 +16,7 @@ from mcp_types import jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from holdfast.relay.lines import LineSplitter, Message, Unreadable, read_line
+from holdfast.wire.exchanges import Exchange
 from holdfast.wire.links import Link
 from holdfast.wire.server import Wire
 
@@ -29,8 +30,9 @@ async def serve_relay(wire: Wire, link: Link, reader: asyncio.StreamReader, writ
     # A relay may have told its agent a list before this daemon was there; where ours differs, it announces that.
     announced = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
     options = wire.server.create_initialization_options(announced)
-    streams = _Requests(reader, writer), Replies(writer)
-    await serve_dual_era_loop(wire.server, *streams, lifespan_state=link, init_options=options)
+    with wire.exchanges.open(writer) as exchange:
+        streams = _Requests(reader, writer, exchange), Replies(writer, exchange)
+        await serve_dual_era_loop(wire.server, *streams, lifespan_state=link, init_options=options)
 
 
 class _Stream:
@@ -51,9 +53,10 @@ class _Stream:
 class _Requests(_Stream):
     """The relay's messages, read straight off the socket: a queue and a task between would cost each call."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, exchange: Exchange) -> None:
         self._reader = reader
         self._writer = writer
+        self._exchange = exchange
         self._lines = LineSplitter()
         self._read: deque[SessionMessage | Exception] = deque()
 
@@ -75,9 +78,14 @@ class _Requests(_Stream):
                 data = b""
             if not data:
                 raise anyio.EndOfStream
+            await self._exchange.may_read()
             for line in self._lines.feed(data):
                 self._take(read_line(line))
-        return self._read.popleft()
+        await self._exchange.may_read()
+        taken = self._read.popleft()
+        if isinstance(taken, SessionMessage):
+            self._exchange.took(taken.message)
+        return taken
 
     def _take(self, read: Message | Unreadable | None) -> None:
         if isinstance(read, Unreadable):
@@ -95,14 +103,16 @@ class _Requests(_Stream):
 class Replies(_Stream):
     """The daemon's messages, written straight to the socket."""
 
-    def __init__(self, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, exchange: Exchange) -> None:
         self._writer = writer
+        self._exchange = exchange
 
     async def send(self, item: SessionMessage, /) -> None:
         """Write one message; waits while the relay does not read."""
         if self._writer.is_closing():  # the relay is gone; uvloop refuses to write, with an error of its own
             raise anyio.BrokenResourceError
         self._writer.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+        self._exchange.wrote(item.message)
         try:
             await self._writer.drain()
         except ConnectionError as error:

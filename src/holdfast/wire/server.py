@@ -24,6 +24,7 @@ from holdfast.store.events import Event
 from holdfast.version import __version__
 from holdfast.wire import roots
 from holdfast.wire.catalog import INSTRUCTIONS, Catalog
+from holdfast.wire.exchanges import Exchanges
 from holdfast.wire.links import Link, Links
 from holdfast.wire.recognition import Context, Recognised, Recognition, attempt_of, era_of, handle_sent
 from holdfast.wire.schema import parse
@@ -44,6 +45,7 @@ class Wire:
     def __init__(self, catalog: Catalog, connections: Connections, links: Links) -> None:
         self.catalog = catalog
         self.links = links
+        self.exchanges = Exchanges()
         self.in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
