@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from tests.installation import PATIENCE, Installation
+from tests.installation import PATIENCE, Installation, wait_until
 from tests.postgres import fresh_database
 from tests.process.agent import Agent
 from tests.process.clients import WAYS, Way
@@ -40,7 +40,9 @@ def bridge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         installation.settings["HOLDFAST_DATABASE_URL"] = fresh_database(request.getfixturevalue("postgres"), keep=True)
     try:
         installation.serve()
-        write_targets(installation, place / "targets", [f"{name}-{way}" for way in WAYS for name in SEED_TARGETS])
+        write_targets(
+            installation, place / "targets", [*(f"{name}-{way}" for way in WAYS for name in SEED_TARGETS), "stopped"]
+        )
         yield installation
     finally:
         installation.close()
@@ -52,7 +54,7 @@ async def test_the_seeds_scenarios(bridge: Installation, way: Way, tmp_path: Pat
     projects = {name: bridge.home.with_name("targets") / name for name in (homelab, felt, sentry)}
     async with way.connect(bridge, cwd=str(tmp_path)) as client:
         with anyio.fail_after(PATIENCE):  # the daemon looks at teams.json every other second
-            while len((await client.call("queue_status"))["targets"]) < len(SEED_TARGETS) * len(WAYS):  # noqa: ASYNC110 - polled
+            while len((await client.call("queue_status"))["targets"]) <= len(SEED_TARGETS) * len(WAYS):  # noqa: ASYNC110 - polled
                 await anyio.sleep(0.1)
         sent = await client.call("send_message", target=homelab, message="Fix the DNS record", id="msg-456")
         assert sent == {"queued": True, "id": "msg-456", "target": homelab}
@@ -79,6 +81,20 @@ async def test_the_seeds_scenarios(bridge: Installation, way: Way, tmp_path: Pat
         assert pulled["updates"][1]["content"] == "The record is fixed."
         assert (await client.call("pull_updates", target=felt))["updates"] == []
         assert (await client.call("pull_updates", target=homelab, since=pulled["cursor"]))["updates"] == []
+
+
+def test_a_stop_whose_answer_was_lost_comes_again_before_the_work_it_stops(bridge: Installation) -> None:
+    project = bridge.home.with_name("targets") / "stopped"
+    with Agent(bridge, project, session="stopped-agent") as agent:
+        wait_until(lambda: "stopped" in agent.call("queue_status")["targets"], "the daemon has read teams.json")
+        work = agent.call("send_message", target="stopped", message="Move the data")["id"]
+        assert agent.call("take_message")["id"] == work
+        halt = agent.call("send_message", target="stopped", message="Not now!", priority="stop")["id"]
+        assert agent.call("take_message")["id"] == halt
+        assert agent.call("take_message")["id"] == halt, "as if the first answer had been lost"
+        agent.call("finish_message", id=halt, outcome="done")
+        assert agent.call("take_message")["id"] == work
+        agent.call("finish_message", id=work, outcome="failed")
 
 
 @pytest.mark.timeout(900)

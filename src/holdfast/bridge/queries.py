@@ -126,6 +126,11 @@ def hand_out(
     return Message(**{**row, "status": Status.LEASED.value, **lease})
 
 
+def most_urgent(messages: Iterable[Message]) -> Message | None:
+    """The one that comes first: of the highest priority, and of these the oldest."""
+    return max(messages, key=lambda message: (message.priority, -message.seq), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Front:
     """The front of a target's queue."""

@@ -162,8 +162,9 @@ class Bridge:
             taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)
             if taken is not None:
                 return taken, queue.waiting - 1
-            # While something is out only a STOP is handed out; else whoever asks again still has what they had.
-            mine = next((message for message in queue.out if message.lease_by == by), None)
+            # While something is out only a STOP is handed out; else whoever asks again still has what they had. If
+            # that is work and the STOP of it, the answer with the STOP may have been lost.
+            mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
             return None if mine is None else (mine, queue.waiting)
 
         found = await self._store.write(write)
