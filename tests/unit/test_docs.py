@@ -132,3 +132,18 @@ def test_the_instructions_name_exact_tools_within_a_kilobyte() -> None:
     assert len(INSTRUCTIONS.encode()) <= 1024
     for tool in ("thought", "init", "session"):
         assert tool in INSTRUCTIONS
+
+
+def test_the_map_of_the_tests_names_every_helper() -> None:
+    tests = Path(__file__).parents[1]
+    told = (tests / "README.md").read_text()
+    helpers = [path.relative_to(tests) for path in tests.rglob("*.py") if not path.name.startswith("test_")]
+    worlds = "contract/*_world.py" in told
+    unnamed = [
+        str(helper)
+        for helper in helpers
+        if f"`{helper}`" not in told
+        and helper.name != "conftest.py"
+        and not (worlds and helper.name.endswith("_world.py"))
+    ]
+    assert unnamed == []
