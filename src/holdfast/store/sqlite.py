@@ -82,7 +82,30 @@ class SqliteTx:
                 return []
             if len(_columns) < MOST_COLUMNS:
                 _columns[sql] = names
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        try:
+            rows = cursor.fetchall()
+        except UnicodeDecodeError:
+            rows = self._readable(sql, params, len(names))
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _readable(self, sql: str, params: dict[str, Any], width: int) -> list[tuple[Any, ...]]:
+        """The rows of a query that met text which is not UTF-8; what cannot be read of it is U+FFFD.
+
+        The file was damaged in that text alone; its hash no longer fits, which `holdfast verify` names.
+        """
+        columns = [f"c{number}" for number in range(width)]
+        parts = ", ".join(
+            f"typeof({c}), CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in columns
+        )
+        again = f"WITH found({', '.join(columns)}) AS ({sql}) SELECT {parts} FROM found"  # noqa: S608 - our own SQL
+        found = self._execute(again, params)
+        return [
+            tuple(
+                value.decode("utf-8", "replace") if kind == "text" and isinstance(value, bytes) else value
+                for kind, value in zip(row[::2], row[1::2], strict=True)
+            )
+            for row in found.fetchall()
+        ]
 
     def run(self, sql: str, /, **params: Any) -> int:
         self._execute(sql, params).fetchall()
