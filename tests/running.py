@@ -53,6 +53,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     seed = config.getoption("shuffle")
     if seed is not None:
         random.Random(seed).shuffle(items)
+    items.sort(key=lambda item: item.get_closest_marker("early") is None)
 
 
 def _needs_postgres(item: pytest.Item) -> bool:

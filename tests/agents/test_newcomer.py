@@ -99,6 +99,7 @@ def _home_of(process: psutil.Process) -> str | None:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.early
 def test_a_newcomer_gets_a_session_back_in_five_commands(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     assert all(f"\n{command}" in readme for command in COMMANDS), "the README says something else by now"
