@@ -18,6 +18,12 @@ def main() -> int:
         from holdfast.history.statusline_client import main as status_line
 
         return status_line()
+    if sys.argv[1:3] == ["serve", "--detach"]:
+        from holdfast.serving import run_detached
+
+        status = run_detached(sys.argv[3:])
+        if status is not None:
+            return status
     from holdfast.cli import main as cli
 
     return cli(sys.argv[1:])

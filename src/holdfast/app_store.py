@@ -1,4 +1,4 @@
-"""The store that the settings name, apart from the services on it: a daemon imports those while the store opens."""
+"""The store that the settings name, apart from the services on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The daemon: opens the store, serves hooks at once and MCP a moment later, and stops in good order.
 
-What an agent's first hook needs is imported while the store opens, the rest while hooks are served already.
+What an agent's first hook needs is imported first, the rest while hooks are served already.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ ANNOUNCE_SECONDS = 0.05
 SETTLE_SECONDS = 15.0
 """How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
+FIRST_HOOK_SECONDS = 0.5
+"""How long a daemon that a hook started waits for that hook before it goes on with what agents' tools need."""
 
 logger = logging.getLogger(__name__)
 
@@ -62,13 +64,18 @@ logger = logging.getLogger(__name__)
 class Daemon:
     """One running daemon. `run` returns when it has stopped; True means that it wants to be started again."""
 
-    def __init__(self, settings: Settings, lock: HomeLock, *, by_hand: bool) -> None:
-        """`lock`: the data directory's; `run` gives it back, or keeps it for the daemon that it becomes."""
+    def __init__(self, settings: Settings, lock: HomeLock, *, by_hand: bool, hook_waits: bool = False) -> None:
+        """`lock`: the data directory's; `run` gives it back, or keeps it for the daemon that it becomes.
+
+        `hook_waits`: whether an agent's hook started this daemon, and waits for its answer.
+        """
         self.settings = settings
         self.by_hand = by_hand
         self.notices: list[str] = []
         self.web: Web | None = None
         self._lock = lock
+        self._hook_waits = hook_waits
+        self._hook_answered = asyncio.Event()
         self._links = Links()
         self._supervisor = Supervisor()
         self._stop = asyncio.Event()
@@ -103,11 +110,10 @@ class Daemon:
 
     async def _serve(self, started: Any) -> None:
         home = self.settings.home
-        opening = asyncio.create_task(open_app_store(self.settings, self._salvage_next))
-        await asyncio.sleep(0)  # it is under way, in a thread that mostly waits for the disk
+        # Not while the store opens: threads that take turns need a third longer for both.
         from holdfast.app import build
 
-        store, notices = await opening
+        store, notices = await open_app_store(self.settings, self._salvage_next)
         self.notices += notices
         self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
         door = Door(
@@ -119,6 +125,9 @@ class Daemon:
             await app.teams.start()
             await door.open()
             self._handle_signals()
+            if self._hook_waits:  # the imports that follow would keep it waiting for twice as long
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._hook_answered.wait(), FIRST_HOOK_SECONDS)
             await self._serve_mcp(app)
             self._start_loops(app)
             _remove(place.last_error(str(home)))
@@ -327,6 +336,7 @@ class Daemon:
         reply = await self._app.hooks(self._links).handle(str(first.get("event", "")), told, bytes(payload))
         writer.write(reply.encode())
         await writer.drain()
+        self._hook_answered.set()
 
     async def _command(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name, args = first.get("name"), first.get("args") or {}

@@ -49,7 +49,7 @@ LATER = {
 
 FIRST_HOOK = """
 import asyncio, json, sys
-import holdfast.cli.serve
+import holdfast.serving
 import holdfast.daemon
 from holdfast.app_store import open_app_store
 from holdfast.config import read_settings

@@ -65,6 +65,7 @@ def test_every_setting_is_documented() -> None:
         "HOLDFAST_TEAM",
         "HOLDFAST_SESSION_LOCK",
         "HOLDFAST_STARTING",
+        "HOLDFAST_STARTED_FOR_HOOK",
         "HOLDFAST_LOCK",
     }
     for name in read - internal:

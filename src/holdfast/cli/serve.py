@@ -1,34 +1,25 @@
-"""`holdfast serve`: the daemon in the foreground, or detached when a relay starts it."""
+"""`holdfast serve`: the daemon in the foreground, with a word to whoever starts it."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
-import gc
 import logging
-import os
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.cli.common import add_home
 from holdfast.config import DEFAULT_HOST, DEFAULT_PORT, Settings, read_settings
 from holdfast.errors import DaemonRunning, HoldfastError
-from holdfast.succession import newer_is_coming
+from holdfast.serving import TAKE_OVER_SECONDS, serve, serve_detached, start_again
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
     from holdfast.lock import HomeLock
-
-TAKE_OVER_SECONDS = 15.0
-STARTING_SWITCH_SECONDS = 0.0005
-"""How long a thread that imports may keep a hook's answer waiting; Python's own 5 ms add up over an answer's steps."""
-LOG_LIMIT = 5 * 1024 * 1024
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,117 +40,11 @@ def run(options: argparse.Namespace) -> int:
     """Serve until stopped."""
     settings = read_settings(home=options.home, host=options.host, port=options.port)
     if options.detach:
-        return _detached(settings)
+        return serve_detached(settings)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    if _serve(settings, _take_over(settings), _banner, by_hand=True):
-        _start_again()
+    if serve(settings, _take_over(settings), _banner, by_hand=True):
+        start_again()
     return 0
-
-
-def _serve(settings: Settings, lock: HomeLock, started: Callable[[Daemon], None], *, by_hand: bool) -> bool:
-    from holdfast.daemon import Daemon
-
-    usual = sys.getswitchinterval()
-
-    def serves(daemon: Daemon) -> None:
-        sys.setswitchinterval(usual)
-        gc.freeze()
-        gc.enable()
-        started(daemon)
-
-    async def serve() -> bool:
-        return await Daemon(settings, lock, by_hand=by_hand).run(serves)
-
-    # Nearly all that a start makes stays: to look through it for garbage again and again takes a sixth of the time.
-    gc.disable()
-    sys.setswitchinterval(STARTING_SWITCH_SECONDS)
-    _spare_the_sniffing()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(serve())
-
-
-def _spare_the_sniffing() -> None:
-    """Where sniffio is installed, anyio asks it before every step which loop this is: a tenth of a call's time."""
-    try:
-        import sniffio
-    except ImportError:
-        return
-    sniffio.thread_local.name = "asyncio"
-
-
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.Loop
-
-
-def _detached(settings: Settings) -> int:
-    """Leave whoever started us at once: the daemon is nobody's child, and holds nobody's terminal."""
-    if os.fork():
-        os._exit(0)
-    os.setsid()
-    os.chdir("/")
-    _trim_log(settings.home / "daemon.log")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    from holdfast.relay import place
-
-    give_turn_back = _turn()
-    if newer_is_coming(settings.home):
-        logging.info("not started, because a newer holdfast takes over")
-        return 0
-    try:
-        if _serve(settings, _wait_for_lock(settings), lambda _: give_turn_back(), by_hand=False):
-            _start_again()
-    except DaemonRunning:
-        return 0  # another relay was faster; its daemon serves us all
-    except HoldfastError as error:
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        Path(place.last_error(str(settings.home))).write_text(str(error))
-        raise
-    return 0
-
-
-def _turn() -> Callable[[], None]:
-    """How to give back the turn to start a daemon; nobody else starts one before."""
-    from holdfast.relay.spawn import TURN
-
-    text = os.environ.pop(TURN, "")
-    if not text.isdecimal():  # somebody else than a relay or a hook started us
-        return lambda: None
-    turn = int(text)
-    os.set_inheritable(turn, False)
-    return lambda: os.close(turn)
-
-
-def _wait_for_lock(settings: Settings) -> HomeLock:
-    """The data directory's lock; waits for a holder that serves nobody, because it is about to end or to begin."""
-    from holdfast.lock import HomeLock
-    from holdfast.relay import place
-
-    if kept := HomeLock.handed_down(settings.home, by_hand=False):
-        return kept
-    deadline = time.monotonic() + TAKE_OVER_SECONDS
-    while True:
-        try:
-            return HomeLock.take(settings.home, by_hand=False)
-        except DaemonRunning:
-            served = Path(place.socket_path(str(settings.home))).exists()
-            if served or time.monotonic() > deadline:
-                raise
-        time.sleep(0.02)
-
-
-def _start_again() -> None:
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", *sys.argv[1:]])  # noqa: S606 - our own command
-
-
-def _trim_log(log: Path) -> None:
-    """Keep one older log, so that the log of a daemon nobody watches does not grow for ever."""
-    with contextlib.suppress(FileNotFoundError):
-        if log.stat().st_size > LOG_LIMIT:
-            log.replace(log.with_suffix(".log.1"))
 
 
 def _take_over(settings: Settings) -> HomeLock:

@@ -17,7 +17,7 @@ CHUNK = 64 * 1024
 OVERALL_LIMIT = 5.0
 MAX_OVERALL_LIMIT = 600.0
 START_LIMIT = 2.0
-RETRY = 0.03
+RETRY = 0.005
 
 USAGE = """\
 usage: holdfast hook EVENT < payload.json
@@ -174,11 +174,13 @@ def _socket_path(home: str) -> str:
 def _start_daemon(home: str) -> None:
     if os.path.exists(os.path.join(home, "stopped")):
         raise Stopped("Holdfast was stopped with `holdfast stop`; start it with `holdfast serve`.")
-    starter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawn.py")
-    child = os.posix_spawn(sys.executable, [sys.executable, "-I", "-S", starter, home], os.environ)
-    _, status = os.waitpid(child, 0)
-    if status != 0:
-        raise FailOpen("no daemon is running, and none could be started.")
+    # As a registered hook this file has no package around it, and its neighbours are found beside it.
+    name = f"{__package__}.spawn" if __package__ else "spawn"
+    __import__(name)
+    try:
+        sys.modules[name].start_daemon(home, for_hook=True)
+    except OSError as error:
+        raise FailOpen(f"no daemon is running, and none could be started ({error.strerror}).") from None
 
 
 def _send(connection: _socket.socket, data: bytes, deadline: float) -> None:

@@ -1,6 +1,6 @@
 """Starts a daemon that belongs to nobody: it outlives the relay or hook that needed it.
 
-Also runs as a plain file, `python -I -S spawn.py HOME`, because the hook client has no package around it.
+Imports nothing of its package, because the hook client has none around it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import sys
 
 TURN = "HOLDFAST_STARTING"
 """Names the descriptor that holds the turn to start a daemon, for the daemon that is being started."""
+
+FOR_HOOK = "HOLDFAST_STARTED_FOR_HOOK"
+"""Tells the daemon that is being started that a hook waits for it."""
 
 # They name the one session whose relay happened to start the daemon; its other clients are not in it.
 SESSION_NAMES = (
@@ -25,7 +28,7 @@ SESSION_NAMES = (
 )
 
 
-def start_daemon(home: str, host: str | None = None, port: int | None = None) -> bool:
+def start_daemon(home: str, host: str | None = None, port: int | None = None, *, for_hook: bool = False) -> bool:
     """Start `holdfast serve --detach` for `home` and return at once; raises OSError if it cannot.
 
     False where another one is being started: of all the relays that miss their daemon only one starts it, else
@@ -39,6 +42,8 @@ def start_daemon(home: str, host: str | None = None, port: int | None = None) ->
     if port is not None:
         command += ["--port", str(port)]
     environment = {name: value for name, value in os.environ.items() if name not in SESSION_NAMES}
+    if for_hook:
+        environment[FOR_HOOK] = "1"
     turn = os.open(os.path.join(home, "starting"), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -76,10 +81,3 @@ def _detach_and_run(command: list[str], environment: dict[str, str], log: int, t
         os.write(2, f"holdfast: cannot start {command[0]}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(0)
-
-
-if __name__ == "__main__":
-    try:
-        start_daemon(sys.argv[1])
-    except OSError as error:
-        sys.exit(f"holdfast: cannot start a daemon for {sys.argv[1]}: {error}")
