@@ -1,6 +1,7 @@
 """Starts a daemon that belongs to nobody: it outlives the relay or hook that needed it.
 
-Imports nothing of its package, because the hook client has none around it.
+Imports nothing of its package, because the hook client has none around it. Also runs as a plain file, `python -I -S
+spawn.py HOME`, for whoever wants a daemon with another environment than its own.
 """
 
 from __future__ import annotations
@@ -81,3 +82,10 @@ def _detach_and_run(command: list[str], environment: dict[str, str], log: int, t
         os.write(2, f"holdfast: cannot start {command[0]}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(0)
+
+
+if __name__ == "__main__":
+    try:
+        start_daemon(sys.argv[1])
+    except OSError as error:
+        sys.exit(f"holdfast: cannot start a daemon for {sys.argv[1]}: {error}")
