@@ -37,3 +37,22 @@ async def test_a_conversation_that_a_dead_daemon_kept_warm_is_taken_up_when_its_
         assert await store.read(next_for_the_second) == "after"
     finally:
         await store.close()
+
+
+async def test_only_whoever_has_the_lease_of_an_ask_ends_it_and_only_once(place: Place) -> None:
+    store = place.open()
+
+    def outcomes(tx: Tx) -> list[bool]:
+        ask = queries.add_ask(tx, queries.begin(tx, "caller", "a", "main").id, "a", "a question", "", None)
+        queries.claim(tx, ask, "first", "its-token")
+        queries.requeue(tx, ask, "the first daemon was gone for too long")
+        queries.claim(tx, ask, "second", "another-token")
+        return [
+            queries.finish(tx, ask, token, AskStatus.ANSWERED, answer=token)
+            for token in ("its-token", "another-token", "another-token")
+        ]
+
+    try:
+        assert await store.write(outcomes) == [False, True, False]
+    finally:
+        await store.close()
