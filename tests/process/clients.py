@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import mcp_types as types
+import pytest
 from mcp.client.client import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -115,3 +116,15 @@ class Session:
 
 
 WAYS = [Way(transport, era) for transport in ("stdio", "http") for era in ("legacy", "modern")]
+
+ENGINES_AND_WAYS = pytest.mark.parametrize(
+    ("shared", "way"),
+    [
+        pytest.param("sqlite", Way("stdio", "legacy"), id="sqlite-stdio-legacy"),
+        pytest.param("postgres", Way("stdio", "modern"), id="postgres-stdio-modern"),
+        pytest.param("postgres", Way("http", "legacy"), id="postgres-http-legacy"),
+        pytest.param("sqlite", Way("http", "modern"), id="sqlite-http-modern"),
+    ],
+    indirect=True,
+)
+"""Every transport with every era, and every engine with each of both: the store does not know who asks."""

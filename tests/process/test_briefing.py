@@ -12,22 +12,12 @@ import pytest
 from mcp import types
 from tests.installation import HOLDFAST, Installation
 from tests.process.agent import Agent
-from tests.process.clients import Way
+from tests.process.clients import ENGINES_AND_WAYS, Way
 from tests.process.hooks import left_behind, starts
 from tests.shared_daemon import Guest
 
 
-# Every transport with every era, and every engine with each of both: the store does not know who asks.
-@pytest.mark.parametrize(
-    ("shared", "way"),
-    [
-        pytest.param("sqlite", Way("stdio", "legacy"), id="sqlite-stdio-legacy"),
-        pytest.param("postgres", Way("stdio", "modern"), id="postgres-stdio-modern"),
-        pytest.param("postgres", Way("http", "legacy"), id="postgres-http-legacy"),
-        pytest.param("sqlite", Way("http", "modern"), id="sqlite-http-modern"),
-    ],
-    indirect=True,
-)
+@ENGINES_AND_WAYS
 @pytest.mark.anyio
 async def test_whoever_asks_is_told_in_every_era_over_every_transport(
     shared: Guest, way: Way, project: Path, tmp_path: Path

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
-from tests.process.clients import Session, Way
+from tests.process.clients import ENGINES_AND_WAYS, Session, Way
 from tests.repository import AGENTS_FILES, Repository
 from tests.shared_daemon import Guest
 
@@ -32,17 +32,7 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "project", AGENTS_FILES)
 
 
-# Every transport with every era, every engine with each of both: the three do not know of each other.
-@pytest.mark.parametrize(
-    ("shared", "way"),
-    [
-        pytest.param("sqlite", Way("stdio", "legacy"), id="sqlite-stdio-legacy"),
-        pytest.param("postgres", Way("stdio", "modern"), id="postgres-stdio-modern"),
-        pytest.param("postgres", Way("http", "legacy"), id="postgres-http-legacy"),
-        pytest.param("sqlite", Way("http", "modern"), id="sqlite-http-modern"),
-    ],
-    indirect=True,
-)
+@ENGINES_AND_WAYS
 async def test_the_seeds_lifecycle_with_its_gates_satisfied_in_between(
     shared: Guest, way: Way, repository: Repository
 ) -> None:
