@@ -220,7 +220,7 @@ class Daemon:
 
     async def _prune_answers(self) -> None:
         """Remove what relays kept for callers that have not come for long."""
-        await asyncio.to_thread(prune, str(self.settings.home), __version__)
+        await asyncio.to_thread(prune, str(self.settings.home), __version__, time.time())
 
     async def _watch(self) -> None:
         """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""

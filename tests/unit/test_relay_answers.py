@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.relay.answers import KEPT_FILES, Answers, folder_of, prune
+from holdfast.relay.answers import ABANDONED_SECONDS, KEPT_FILES, Answers, folder_of, prune
 from holdfast.version import __version__
 
 ASKED = ("tools/list", "legacy", "2025-11-25")
@@ -89,8 +89,15 @@ def test_other_versions_and_the_oldest_files_are_removed(tmp_path: Path) -> None
         answers(tmp_path, root=f"/{number}").keep([(ASKED, OTHER)])
     for number, file in enumerate(sorted(Path(folder_of(str(tmp_path))).iterdir())):
         os.utime(file, (number, number))
-    prune(str(tmp_path), __version__)
+    folder = Path(folder_of(str(tmp_path)))
+    now = 2.0 * KEPT_FILES + ABANDONED_SECONDS
+    for name, written in (("left.json.1", 0.0), ("being-written.json.2", now)):
+        (folder / name).write_text("half of it")
+        os.utime(folder / name, (written, written))
+    prune(str(tmp_path), __version__, now)
+    assert {file.name for file in folder.iterdir() if not file.name.endswith(".json")} == {"being-written.json.2"}
+    (folder / "being-written.json.2").unlink()
     left = list(Path(folder_of(str(tmp_path))).iterdir())
     assert len(left) == KEPT_FILES
     assert not [file for file in left if file.name.startswith("0.0.1-")]
-    prune(str(tmp_path / "not there"), __version__)
+    prune(str(tmp_path / "not there"), __version__, now)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TOOLS = "tools/list"
 KEPT_FILES = 200
+ABANDONED_SECONDS = 3600.0
+"""After how long a file that is not whole was left by a relay that is gone."""
 LARGEST_FILE = 1024 * 1024
 
 
@@ -113,17 +115,22 @@ def folder_of(home: str) -> str:
     return os.path.join(home, "answers")
 
 
-def prune(home: str, version: str) -> None:
-    """Remove what other versions answered, and all but the files used last; raises OSError."""
+def prune(home: str, version: str, now: float) -> None:
+    """Remove what other versions answered, all but the newest files, and what a killed relay left; raises OSError."""
     folder = folder_of(home)
     try:
-        names = os.listdir(folder)
+        written = {entry.path: entry.stat().st_mtime for entry in os.scandir(folder)}
     except FileNotFoundError:
-        return
-    ours = [name for name in names if name.startswith(f"{version}-") and name.endswith(".json")]
-    ours.sort(key=lambda name: os.stat(os.path.join(folder, name)).st_mtime, reverse=True)
-    for name in set(names) - set(ours[:KEPT_FILES]):
-        os.unlink(os.path.join(folder, name))
+        return  # nobody kept anything yet, or a relay has just finished a file: there is another time
+    whole = [path for path in written if path.endswith(".json")]
+    ours = [path for path in whole if os.path.basename(path).startswith(f"{version}-")]
+    ours.sort(key=written.__getitem__, reverse=True)
+    half = [path for path in written if path not in whole and written[path] < now - ABANDONED_SECONDS]
+    for path in {*whole, *half} - {*ours[:KEPT_FILES]}:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
 
 
 def _is_answer(value: object) -> bool:
