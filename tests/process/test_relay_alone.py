@@ -107,6 +107,20 @@ def test_tools_are_told_while_a_daemon_is_not_ready(home: Path, era: str) -> Non
             eventually(lambda: "tools/list" in daemon.server.methods(), "the daemon is asked the same")
 
 
+def test_a_daemon_that_was_not_ready_when_the_agent_shook_hands_serves_its_calls(home: Path) -> None:
+    home.mkdir()
+    with FakeDaemon(home) as daemon:
+        daemon.greeting = lambda hello: {"holdfast": "welcome", "version": __version__, "pid": 1, "ready": False}
+        with RelayProcess(home) as relay:
+            eventually(lambda: daemon.server.hellos, "the relay has met the daemon")
+            relay.write(*beginning("legacy")[:2])
+            relay.read_until_answer("initialize")
+            call = {"name": "remember", "arguments": {"text": "early"}}
+            relay.write({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": call})
+            assert relay.read_until_answer("c")[-1]["result"]["content"][0]["text"] == "early"
+            assert daemon.server.methods().count("initialize") == 1
+
+
 def test_tools_are_told_when_what_takes_the_connection_does_not_greet(home: Path) -> None:
     home.mkdir()
     with FakeDaemon(home) as daemon:

@@ -461,8 +461,12 @@ def test_what_waited_before_it_was_known_that_no_daemon_serves_is_answered_then(
 def test_a_daemon_that_is_not_ready_is_told_everything_and_the_client_does_not_wait_for_it() -> None:
     wire = Wire(as_the_daemon)
     wire.connect(ready=False)
-    wire.write(*LEGACY_CONVERSATION[:2], request(1, "tools/list"))
+    wire.write(*LEGACY_CONVERSATION[:4])
     assert [body["id"] for body in wire.collect()] == [0, 1]
+    assert wire.run()
+    assert wire.server.methods() == ["initialize", "notifications/initialized", "tools/list", "tools/call"]
+    assert [body["id"] for body in wire.client if "id" in body] == [0, 1, "1"]
+    assert wire.client[-1]["result"]["content"][0]["text"] == "alpha", "it has shaken hands, so it serves the call"
 
 
 def test_once_a_daemon_has_spoken_its_answers_are_passed_on() -> None:
@@ -583,6 +587,17 @@ def test_a_client_that_asks_for_the_other_era_without_its_envelope_is_told_there
     wire.connect()
     assert wire.run()
     assert wire.server.methods() == ["initialize", "notifications/initialized"]
+
+
+def test_an_error_is_not_kept_for_the_next_relay() -> None:
+    wire = Wire(as_the_daemon)
+    wire.connect()
+    wire.write(*LEGACY_CONVERSATION[:2])
+    assert wire.run()
+    wire.write(request(1, "tools/list"))
+    wire.session.to_daemon.clear()
+    wire.say({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "the disk is full"}})
+    assert [asked[0] for asked, _ in wire.session.learned] == ["initialize"]
 
 
 def test_which_resources_there_are_is_never_kept_because_it_tells_of_thoughts() -> None:

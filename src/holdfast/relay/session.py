@@ -194,6 +194,8 @@ class RelaySession:
             return False
         if "result" in answer and request.method != PING:
             self._told[request.asked] = (request.body, answer)
+            if self._connected:  # to a daemon that is not ready yet: it must have shaken hands before it serves a call
+                self._repeat(request.asked[0], request.body, request.asked)
         self._to_client(encode({"jsonrpc": "2.0", "id": request.id, **answer}))
         return True
 
@@ -339,7 +341,8 @@ class RelaySession:
             self._announce()
 
     def _note(self, asked: Asked, answer: Answer) -> None:
-        if asked[0] not in (PING, RESOURCES):
+        """Learn an answer that holds for the next relay as well: no error, and nothing of what was thought."""
+        if "result" in answer and asked[0] not in (PING, RESOURCES):
             self.learned.append((asked, answer))
 
     def _announce(self) -> None:
