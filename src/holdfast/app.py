@@ -273,10 +273,10 @@ class App:
         return {"file": str(report.path), "bytes": report.size, "rows": sum(report.rows.values())}
 
     async def _verify(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        from holdfast.reasoning.checks import chain_check
+        from holdfast.reasoning.checks import chain_check, register_check
         from holdfast.store.verify import verify
 
-        report = await verify(self.store, {"thoughts": chain_check}, progress)
+        report = await verify(self.store, {"register": register_check, "thoughts": chain_check}, progress)
         return {
             "ok": report.ok,
             "checked": report.checked,

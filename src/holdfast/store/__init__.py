@@ -58,6 +58,10 @@ class Tx(Protocol):
         """Add an event to the one ordered log; written last, in this transaction."""
         ...
 
+    def tally(self, heads: int, sessions: int = 0) -> None:
+        """Add to the sum of the sessions' heads, and to their count; written with the events (see `register`)."""
+        ...
+
 
 class Store(Protocol):
     """One open database, whichever engine is behind it."""

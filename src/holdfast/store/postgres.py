@@ -57,7 +57,7 @@ class PostgresTx:
         self._offset = offset
         self._ids = ids
         self._now: int | None = None
-        self._emitted: list[tuple[str, str, dict[str, Any]]] = []
+        self._outbox = events.Outbox()
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
         rows = self.all(sql, **params)
@@ -85,12 +85,15 @@ class PostgresTx:
         self._execute("SELECT pg_advisory_xact_lock(:key)", {"key": advisory_key(self._schema, name)})
 
     def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
-        self._emitted.append((kind, subject, data or {}))
+        self._outbox.pending.append((kind, subject, data or {}))
+
+    def tally(self, heads: int, sessions: int = 0) -> None:
+        self._outbox.tally(heads, sessions)
 
     def flush(self) -> None:
         """Write the emitted events, and tell every daemon on this schema once they are committed."""
-        if self._emitted:
-            events.append(self, self._emitted)
+        if self._outbox:
+            events.append(self, self._outbox)
             self._execute("SELECT pg_notify(:channel, :schema)", {"channel": CHANNEL, "schema": self._schema})
 
     def _execute(self, sql: str, params: dict[str, Any]) -> psycopg.Cursor[Row]:

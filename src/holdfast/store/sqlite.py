@@ -66,7 +66,7 @@ class SqliteTx:
         self._when_long = when_long
         self._statements = 0
         self._now: int | None = None
-        self._emitted: list[tuple[str, str, dict[str, Any]]] = []
+        self._outbox = events.Outbox()
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
         rows = self.all(sql, **params)
@@ -129,13 +129,16 @@ class SqliteTx:
         """Nothing to do: SQLite has one writer."""
 
     def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
-        self._emitted.append((kind, subject, data or {}))
+        self._outbox.pending.append((kind, subject, data or {}))
+
+    def tally(self, heads: int, sessions: int = 0) -> None:
+        self._outbox.tally(heads, sessions)
 
     def flush(self) -> bool:
         """Write the emitted events; says whether there were any."""
-        if not self._emitted:
+        if not self._outbox:
             return False
-        events.append(self, self._emitted)
+        events.append(self, self._outbox)
         return True
 
 
