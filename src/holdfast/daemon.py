@@ -22,14 +22,16 @@ from holdfast.app_store import open_app_store
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
-from holdfast.errors import BadInput, HoldfastError, StoreCorrupt
+from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreRemoved
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
 from holdfast.relay import place
 from holdfast.relay.answers import prune
 from holdfast.secrets_file import read_or_make
 from holdfast.store import events
-from holdfast.store.damage import quick_check
+from holdfast.store.damage import mark, quick_check
+from holdfast.store.loss_notices import LossNotices
+from holdfast.store.sqlite import SqliteStore
 from holdfast.supervise import Supervisor
 from holdfast.version import __version__
 from holdfast.wire.links import Link, Links
@@ -50,11 +52,16 @@ BRIDGE_SECONDS = 2.0
 LEDGER_SECONDS = 30.0
 REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
+MARK_SECONDS = 1.0
+BACKUP_SECONDS = 60.0
+"""When a daemon first looks whether there is a backup of the day."""
 ANNOUNCE_SECONDS = 0.05
 """How long news are gathered, so that a busy writer does not pay for a read after each of its thoughts."""
 SETTLE_SECONDS = 15.0
 """How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
+PUT_BACK = "put-back"
+"""Where a daemon that put its database back says so to the next."""
 FIRST_HOOK_SECONDS = 0.5
 """How long a daemon that a hook started waits for that hook before it goes on with what agents' tools need."""
 
@@ -71,22 +78,31 @@ class Daemon:
         """
         self.settings = settings
         self.by_hand = by_hand
-        self.notices: list[str] = []
+        self._notices: list[str] = []
+        """What was found at the start and is no loss."""
         self.web: Web | None = None
         self._lock = lock
+        self._losses = LossNotices(settings.home)
         self._hook_waits = hook_waits
         self._hook_answered = asyncio.Event()
         self._links = Links()
         self._supervisor = Supervisor()
         self._stop = asyncio.Event()
         self._restart = False
+        self._removed: StoreRemoved | None = None
         self._why = "it was asked to"
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Wire] = self._loop.create_future()
         self._started = time.time()
         self._busy_until = time.monotonic()
         self._app: App | None = None
+        self._door: Door | None = None
         self._commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
+
+    @property
+    def notices(self) -> list[str]:
+        """What users must be told: of this start, and of losses that nobody acknowledged yet."""
+        return [*self._notices, *self._losses.lines()]
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -114,9 +130,13 @@ class Daemon:
         from holdfast.app import build
 
         store, notices = await open_app_store(self.settings, self._salvage_next)
-        self.notices += notices
+        if not self._losses.tell_of(notices):
+            self._notices += notices
+        self._notices += _told_by_the_last(home)
+        if isinstance(store, SqliteStore):
+            store.removed = self._file_removed
         self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
-        door = Door(
+        self._door = door = Door(
             Path(place.socket_place(str(home))),
             {"relay": self._relay, "hook": self._hook, "command": self._command},
         )
@@ -145,6 +165,9 @@ class Daemon:
             await door.close()
             with contextlib.suppress(HoldfastError):
                 await app.connections.stop()
+            if self._lock.still_ours():
+                with contextlib.suppress(HoldfastError, OSError):  # it is only written later then
+                    await app.records.mark.note()
             await store.close()
 
     async def _serve_mcp(self, app: App) -> None:
@@ -215,6 +238,9 @@ class Daemon:
             self._supervisor.start(name, loop)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
+        self._supervisor.every("high-water mark", MARK_SECONDS, app.records.mark.note)
+        if self.settings.daily_backup and app.store.engine == "sqlite":
+            self._supervisor.every("daily backup", SWEEP_SECONDS, app.records.daily_backup, first=BACKUP_SECONDS)
         self._supervisor.every("answers", SWEEP_SECONDS, self._prune_answers, first=120.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
 
@@ -226,6 +252,8 @@ class Daemon:
         """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
         if not self._lock.still_ours():
             self.stop("its data directory was removed")
+            return
+        await self._look_after_files()
         wire = self._ready.result()
         now = time.monotonic()
         if (
@@ -237,6 +265,17 @@ class Daemon:
             self._busy_until = now
         elif not self.by_hand and now - self._busy_until > self.settings.idle_exit_s:
             self.stop("it had no client and no work")
+
+    async def _look_after_files(self) -> None:
+        """Put back the socket and the database where somebody removed them."""
+        if self._door is not None and self._door.is_missing:
+            place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
+            await self._door.put_back()
+            logger.warning("the socket was removed; it was put back")
+        if self._app is not None and isinstance(self._app.store, SqliteStore):
+            await self._app.store.look_for_file()
+            if self._removed is not None:
+                await self._put_file_back(self._app.store, self._removed)
 
     async def _finish_work(self) -> None:
         """Take no more calls, and let those that are under way come to their end, for a moment.
@@ -262,6 +301,17 @@ class Daemon:
     def _salvage_next(self, error: StoreCorrupt) -> None:
         """The database turned out to be damaged, which was noted: start again, because that salvages it."""
         self._loop.call_soon_threadsafe(lambda: self.stop(str(error), restart=True))
+
+    def _file_removed(self, error: StoreRemoved) -> None:
+        """The database file was removed or replaced: nothing more is acknowledged, and the watch puts it back."""
+        self._removed = error
+
+    async def _put_file_back(self, store: SqliteStore, removed: StoreRemoved) -> None:
+        aside = await store.put_back()
+        kept = f" What stood in its place is kept as {aside.name}." if aside is not None else ""
+        told = f"{removed.message} It was put back, with all that it held.{kept}"
+        mark(self.settings.home, PUT_BACK, told)
+        self.stop(told, restart=True)
 
     # -- visitors -----------------------------------------------------------------------------------------------------
 
@@ -386,7 +436,18 @@ class Daemon:
             "python": sys.version.split()[0],
             "loops": [asdict(loop) for loop in self._supervisor.loops],
             "notices": self.notices,
+            "losses": [asdict(notice) for notice in self._losses.open()],
         }
+
+
+def _told_by_the_last(home: Path) -> list[str]:
+    """What the daemon before this one wants users to know."""
+    try:
+        told = (home / PUT_BACK).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return []
+    _remove(str(home / PUT_BACK))
+    return [told]
 
 
 def _has_parent(link: Link) -> bool:

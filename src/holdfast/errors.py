@@ -59,6 +59,12 @@ class StoreCorrupt(StoreError):
     code = "E_STORE_CORRUPT"
 
 
+class StoreRemoved(StoreError):
+    """The database file was removed or replaced while it was open."""
+
+    code = "E_STORE_REMOVED"
+
+
 class StoreTooNew(StoreError):
     """The store was written by a newer Holdfast than this one."""
 

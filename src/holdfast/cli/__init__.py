@@ -35,7 +35,7 @@ ROOMS = {
     "demo": ("demo",),
     "keys": ("key",),
     "audit": ("audit",),
-    "records": ("backup", "restore", "verify", "forget", "pause", "resume-recording"),
+    "records": ("backup", "restore", "verify", "acknowledge-loss", "forget", "pause", "resume-recording"),
     "teams": ("teams",),
     "permissions": ("approve", "deny"),
     "protocol": ("protocol",),

@@ -14,6 +14,7 @@ from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import StoreError
 from holdfast.store.damage import CORRUPT, CREATED, check_at_start, look_into
 from holdfast.store.integrity import problem_lines
+from holdfast.store.loss_notices import LossNotices
 from holdfast.store.migrations import load, pending
 from holdfast.store.sqlite import applied_migrations, in_our_words
 
@@ -31,6 +32,20 @@ def check_store(around: Surroundings) -> Iterator[Finding]:
     """Whichever engine the settings name."""
     url = around.settings.database_url
     return _postgres(url) if url else _embedded(around)
+
+
+def check_losses(around: Surroundings) -> Iterator[Finding]:
+    """Losses that nobody has acknowledged yet."""
+    waiting = LossNotices(around.home).open()
+    for notice in waiting:
+        more = f" and {len(notice.lost) - 1} more" if len(notice.lost) > 1 else ""
+        offered = f" `holdfast restore {notice.backup}` puts the newest backup back." if notice.backup else ""
+        yield fault(
+            f"{notice.at}: {notice.reason} Lost: {notice.lost[0]}{more}.",
+            f"`holdfast status` shows all of it; `holdfast acknowledge-loss` ends this notice.{offered}",
+        )
+    if not waiting:
+        yield ok("none that is not acknowledged")
 
 
 def _embedded(around: Surroundings) -> Iterator[Finding]:

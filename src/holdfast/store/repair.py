@@ -52,6 +52,7 @@ def make_consistent(connection: apsw.Connection) -> tuple[list[Loss], list[Sessi
     orphans = _drop_orphans(connection)
     sessions = _name_lost_thoughts(connection) if {"sessions", "thoughts"} <= present else []
     if "session_register" in present:
+        connection.execute("UPDATE event_head SET epoch = lower(hex(randomblob(16))) WHERE epoch = ''")
         sessions += _repair_register(connection)
     return [*gaps, *orphans], sessions
 

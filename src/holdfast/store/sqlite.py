@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
@@ -18,11 +19,13 @@ from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.errors import StoreCorrupt, StoreError
+from holdfast.errors import StoreCorrupt, StoreError, StoreRemoved
 from holdfast.store import Clock, Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
+from holdfast.store.files import beside, publish, remove_companions, remove_database, replace_database, utc_stamp
 from holdfast.store.listeners import Listeners
 from holdfast.store.migrations import LEDGER, Migration, load, pending
+from holdfast.store.presence import Presence
 from holdfast.version import __version__
 
 T = TypeVar("T")
@@ -151,6 +154,8 @@ class _Job:
     done: asyncio.Future[Any]
     value: Any = None
     error: BaseException | None = None
+    outside: Callable[[apsw.Connection], Any] | None = None
+    """What is run on the writer's connection instead, outside of any transaction."""
 
 
 def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
@@ -241,6 +246,8 @@ class SqliteStore:
         self.ids = ids
         self.corrupt: Callable[[StoreCorrupt], None] = lambda error: None
         """Called once, from the thread that noticed, when the file turns out to be damaged."""
+        self.removed: Callable[[StoreRemoved], None] = lambda error: None
+        """Called from the writer's thread when the file turns out to be removed or replaced."""
         self._reported = threading.Event()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._answers: tuple[list[_Job], bool] = ([], False)
@@ -250,6 +257,7 @@ class SqliteStore:
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._connection = self._open(readonly=False)
+        self._presence = Presence(path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
         self._writer.start()
@@ -317,6 +325,46 @@ class SqliteStore:
             except Exception:  # noqa: BLE001 - it is logged; the writer must go on, whatever the watcher does
                 _log.exception("The damage of %s could not be passed on.", self.path.name)
 
+    async def look_for_file(self) -> None:
+        """Notice also without a write that the file was removed."""
+        if await asyncio.to_thread(self._presence.problem):
+            with contextlib.suppress(StoreRemoved):
+                await self.write(lambda tx: None)
+
+    async def put_back(self) -> Path | None:
+        """Write what the open file holds under its name again; returns where what stands there now is kept.
+
+        The system keeps a removed file as long as it is open, so nothing that was acknowledged is lost.
+        """
+        loop = asyncio.get_running_loop()
+        job = _Job(lambda tx: None, loop, loop.create_future(), outside=self._put_back)
+        self._backlog.enter()
+        self._jobs.put(job)
+        kept: Path | None = await job.done
+        return kept
+
+    def _put_back(self, connection: apsw.Connection) -> Path | None:
+        draft = beside(self.path, ".putting-back")
+        aside = beside(self.path, f".replaced-{utc_stamp(self.clock())}")
+        remove_database(draft)
+        try:
+            draft.touch(mode=0o600)
+            copy = apsw.Connection(str(draft))
+            try:
+                with copy.backup("main", connection, "main") as steps:
+                    steps.step()
+                copy.execute("PRAGMA journal_mode = WAL").fetchall()
+            finally:
+                copy.close()
+            if self._presence.is_same_file:  # only its log was removed, so nothing else stands in its place
+                remove_companions(self.path)
+                publish(draft, self.path)
+            else:
+                replace_database(self.path, draft, aside)
+        finally:
+            remove_database(draft)
+        return aside if aside.exists() else None
+
     async def close(self) -> None:
         """Finish what is queued and close every connection."""
         if not self._backlog.close():
@@ -349,29 +397,36 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
 
     def _write_loop(self) -> None:
+        held: list[_Job | None] = []
+        """Taken from the queue and not part of the group that was being made."""
         while True:
-            job = self._jobs.get()
+            job = held.pop() if held else self._jobs.get()
             if job is None:
                 self._answer()
                 return
             group = [job]
-            closing = False
-            while len(group) < GROUP_LIMIT:
+            while job.outside is None and len(group) < GROUP_LIMIT:
                 try:
                     following = self._jobs.get_nowait()
                 except queue.Empty:
                     break
-                if following is None:
-                    closing = True
+                if following is None or following.outside is not None:
+                    held.append(following)
                     break
                 group.append(following)
-            emitted = self._commit_group(group)
+            emitted = self._commit_group(group) if job.outside is None else self._run_outside(job)
             self._backlog.leave(len(group))
             self._answers = (group, emitted)
-            if closing or self._jobs.empty():
+            if held or self._jobs.empty():
                 self._answer()
-            if closing:
-                return
+
+    def _run_outside(self, job: _Job) -> bool:
+        assert job.outside is not None  # noqa: S101 - the caller looked
+        try:
+            job.value = job.outside(self._connection)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            job.error = self._named(error)
+        return False
 
     def _answer(self) -> None:
         """Tell whoever waits for the last group what became of it."""
@@ -395,6 +450,7 @@ class SqliteStore:
                 emitted |= self._run_job(connection, job, alone=len(group) == 1)
             self._answer()
             if len(group) > 1 or group[0].error is None:
+                self._require_presence()
                 connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
             named = self._named(error)
@@ -404,6 +460,16 @@ class SqliteStore:
             self._abandon(connection)
             return False
         return emitted
+
+    def _require_presence(self) -> None:
+        """Acknowledge nothing that would go into a file which nobody finds again."""
+        if problem := self._presence.problem():
+            error = StoreRemoved(
+                f"The database {self.path.name} {problem} while it was open; nothing was written.",
+                recovery="The daemon puts it back and starts again; repeat the call then.",
+            )
+            self.removed(error)
+            raise error
 
     def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
         """One closure; says whether it emitted. One that is alone in its transaction needs no savepoint."""
