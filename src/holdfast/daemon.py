@@ -91,6 +91,7 @@ class Daemon:
         self._restart = False
         self._removed: StoreRemoved | None = None
         self._why = "it was asked to"
+        self._newer_relay: str | None = None
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Wire] = self._loop.create_future()
         self._started = time.time()
@@ -138,7 +139,12 @@ class Daemon:
         self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
         self._door = door = Door(
             Path(place.socket_place(str(home))),
-            {"relay": self._relay, "hook": self._hook, "command": self._command},
+            {
+                "relay": self._relay,
+                "successor": self._successor,
+                "hook": self._hook,
+                "command": self._command,
+            },
         )
         try:
             await app.connections.start()
@@ -151,7 +157,6 @@ class Daemon:
             await self._serve_mcp(app)
             self._start_loops(app)
             _remove(place.last_error(str(home)))
-            succession.took_over(home)
             if started is not None:
                 started(self)
             await self._stop.wait()
@@ -320,17 +325,13 @@ class Daemon:
             hello = Hello.of(first)
         except BadInput as error:
             return await _say(writer, {"holdfast": "refused", "message": str(error)})
-        if succession.is_newer(hello.version, __version__):
-            await _say(
-                writer,
-                {
-                    "holdfast": "step-down",
-                    "version": __version__,
-                    "host": self.settings.host,
-                    "port": self.settings.port,
-                },
-            )
-            return self._step_down(hello.version)
+        # A managed agent's relay starts no daemon: it would end with the agent.
+        if succession.is_newer(hello.version, __version__) and "HOLDFAST_MANAGED" not in hello.env:
+            if self._newer_relay != hello.version:
+                self._newer_relay = hello.version
+                logger.info("a relay of holdfast %s was told to start a daemon of its version", hello.version)
+            address = {"host": self.settings.host, "port": self.settings.port}
+            return await _say(writer, {"holdfast": "step-down", "version": __version__, **address})
         welcome = {"holdfast": "welcome", "version": __version__, "pid": os.getpid(), "ready": self._ready.done()}
         await _say(writer, welcome)
         link = self._links.open_relay(hello)
@@ -346,17 +347,28 @@ class Daemon:
             await self._closed(link)
         return None
 
-    def _step_down(self, version: str) -> None:
-        """Make room for a newer version as soon as nothing is in flight."""
-
-        async def leave() -> None:
-            wire = await asyncio.shield(self._ready)
-            await wire.idle()
-            # The relays of this version are about to start it again, and may be faster than the newer one.
-            await asyncio.to_thread(succession.make_room, self.settings.home, version)
-            self.stop(f"holdfast {version} takes over")
-
-        self._supervisor.start("step down", leave)
+    async def _successor(
+        self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Make room for a newer daemon as soon as no call is under way, provided it still waits then."""
+        version = first.get("version")
+        if not isinstance(version, str) or not succession.is_newer(version[:64], __version__):
+            message = f"holdfast {__version__}, which serves here, is not older than {str(version)[:64]}."
+            return await _say(writer, {"holdfast": "refused", "message": message})
+        await _say(writer, {"holdfast": "making-room"})
+        wire = await asyncio.shield(self._ready)
+        idle, gone = asyncio.ensure_future(wire.idle()), asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({idle, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                logger.warning("holdfast %s asked for this daemon's place and went away", version[:64])
+            else:
+                self.stop(f"holdfast {version[:64]} takes over")
+                await gone  # hung up on now, it would ask again while the socket is still there
+        finally:
+            idle.cancel()
+            gone.cancel()
+        return None
 
     def _is_alive(self, session: str) -> bool:
         """Whether an agent of this session is connected now. One that was killed is not, before its relay notices."""
@@ -435,9 +447,17 @@ class Daemon:
             "started_by": "hand" if self.by_hand else "relay",
             "python": sys.version.split()[0],
             "loops": [asdict(loop) for loop in self._supervisor.loops],
-            "notices": self.notices,
+            "notices": [*self.notices, *self._newer_notice()],
             "losses": [asdict(notice) for notice in self._losses.open()],
         }
+
+    def _newer_notice(self) -> list[str]:
+        if self._newer_relay is None:
+            return []
+        return [
+            f"A relay of holdfast {self._newer_relay} asked for a newer daemon, but none took over from this one "
+            f"({__version__}), which goes on serving. {self.settings.home / 'daemon.log'} says why it did not start."
+        ]
 
 
 def _told_by_the_last(home: Path) -> list[str]:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 from holdfast.config import Settings, read_settings
 from holdfast.errors import DaemonRunning, HoldfastError
 from holdfast.relay.spawn import FOR_HOOK, TURN
-from holdfast.succession import newer_is_coming
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
@@ -87,9 +86,6 @@ def serve_detached(settings: Settings) -> int:
     from holdfast.relay import place
 
     give_turn_back, hook_waits = _turn(), os.environ.pop(FOR_HOOK, "") == "1"
-    if newer_is_coming(settings.home):
-        logging.info("not started, because a newer holdfast takes over")
-        return 0
     try:
         lock = _wait_for_lock(settings)
         if serve(settings, lock, lambda _: give_turn_back(), by_hand=False, hook_waits=hook_waits):
@@ -131,21 +127,32 @@ def _turn() -> Callable[[], None]:
 
 
 def _wait_for_lock(settings: Settings) -> HomeLock:
-    """The data directory's lock; waits for a holder that serves nobody, because it is about to end or to begin."""
+    """The data directory's lock; waits for a holder that is older than we are, or is about to end or to begin."""
     from holdfast.lock import HomeLock
     from holdfast.relay import place
+    from holdfast.succession import PlaceRequest
 
     if kept := HomeLock.handed_down(settings.home, by_hand=False):
         return kept
     deadline = time.monotonic() + TAKE_OVER_SECONDS
-    while True:
-        try:
-            return HomeLock.take(settings.home, by_hand=False)
-        except DaemonRunning:
-            served = Path(place.socket_path(str(settings.home))).exists()
-            if served or time.monotonic() > deadline:
-                raise
-        time.sleep(0.02)
+    request: PlaceRequest | None = None
+    try:
+        while True:
+            try:
+                return HomeLock.take(settings.home, by_hand=False)
+            except DaemonRunning:
+                if request is not None and not request.open:
+                    request, deadline = None, time.monotonic() + TAKE_OVER_SECONDS
+                if request is None and Path(place.socket_path(str(settings.home))).exists():
+                    request = PlaceRequest.send(settings.home)
+                    if request is None:
+                        raise
+                if request is None and time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+    finally:
+        if request is not None:
+            request.close()
 
 
 def start_again() -> None:
