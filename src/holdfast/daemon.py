@@ -23,6 +23,7 @@ from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
 from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreRemoved
+from holdfast.file_errors import explain
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
 from holdfast.relay import place
@@ -421,6 +422,9 @@ class Daemon:
             result = await command(args, progress)
         except HoldfastError as error:
             return await _say(writer, {"ok": False, "code": error.code, "message": str(error)})
+        except OSError as error:
+            trouble = explain(error)
+            return await _say(writer, {"ok": False, "code": trouble.code, "message": str(trouble)})
         return await _say(writer, {"ok": True, "result": result})
 
     async def _health(self) -> dict[str, Any]:

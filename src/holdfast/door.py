@@ -66,7 +66,10 @@ class Door:
         if self._server is not None:
             self._server.close()
             self._server = None
-            self.path.unlink(missing_ok=True)
+            try:
+                self.path.unlink(missing_ok=True)
+            except OSError as error:  # the disk became read-only; the rest of the end must not wait for it
+                logger.warning("the socket could not be removed: %s", error)
 
     async def close(self) -> None:
         """Stop listening and hang up on everybody."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.config import Settings, read_settings
 from holdfast.errors import DaemonRunning, HoldfastError
+from holdfast.file_errors import explain
 from holdfast.relay.spawn import FOR_HOOK, TURN
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ def run_detached(arguments: Sequence[str]) -> int | None:
         return serve_detached(
             read_settings(home=given.get("--home"), host=given.get("--host"), port=int(port) if port else None)
         )
-    except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
+    except (HoldfastError, OSError) as error:
+        print(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         return 1
 
 
@@ -92,9 +93,11 @@ def serve_detached(settings: Settings) -> int:
             start_again()
     except DaemonRunning:
         return 0  # another relay was faster; its daemon serves us all
-    except HoldfastError as error:
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        Path(place.last_error(str(settings.home))).write_text(str(error))
+    except (HoldfastError, OSError) as error:
+        with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
+            settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            told = explain(error) if isinstance(error, OSError) else error
+            Path(place.last_error(str(settings.home))).write_text(str(told))
         raise
     return 0
 
@@ -162,6 +165,6 @@ def start_again() -> None:
 
 def _trim_log(log: Path) -> None:
     """Keep one older log, so that the log of a daemon nobody watches does not grow for ever."""
-    with contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(OSError):
         if log.stat().st_size > LOG_LIMIT:
             log.replace(log.with_suffix(".log.1"))

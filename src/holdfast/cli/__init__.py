@@ -65,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 141
+    except OSError as error:
+        from holdfast.file_errors import explain
+
+        print(f"holdfast: {explain(error)}", file=sys.stderr)
+        return 1
     return status
 
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from holdfast.cli.common import add_home, settings_of
 from holdfast.cli.control import ask_daemon
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
-from holdfast.lock import Holder, HomeLock, make_home, read_holder
+from holdfast.file_errors import FileTrouble, explain
+from holdfast.lock import Holder, HomeLock, current_holder, make_home, read_holder
 from holdfast.relay import place
 
 STOP_SECONDS = 15.0
@@ -78,7 +80,11 @@ def stop_daemon(options: argparse.Namespace) -> int:
     make_home(settings.home)
     told: int | None = None
     deadline = time.monotonic() + STOP_SECONDS
-    while not _is_free(settings):
+    while True:
+        # First: a relay that notices the daemon's end must find the marker and not start another.
+        unmarked = _mark_stopped(settings)
+        if _is_free(settings):
+            break
         holder = _daemon_in(settings)
         if holder is not None and holder.pid != told:  # also one that took over from the one that was told
             told, deadline = holder.pid, time.monotonic() + STOP_SECONDS
@@ -91,9 +97,13 @@ def stop_daemon(options: argparse.Namespace) -> int:
         time.sleep(POLL_SECONDS)
     if told is None:
         print(f"No daemon was running for {settings.home}.")
-    else:
+    elif unmarked is None:
         print("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
-    return 0
+    else:
+        print("Stopped.")
+    if unmarked is not None:
+        print(f"holdfast: It may be started again by an agent that runs: {unmarked}", file=sys.stderr)
+    return 0 if unmarked is None else 1
 
 
 def _tell_to_stop(settings: Settings, pid: int) -> None:
@@ -108,13 +118,24 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
+def _mark_stopped(settings: Settings) -> FileTrouble | None:
+    """Keep running relays from starting a daemon; why they could not be, where the marker cannot be written."""
+    marker = Path(place.stopped_marker(str(settings.home)))
+    try:
+        if not marker.exists():
+            marker.touch(mode=0o600)
+    except OSError as error:
+        return explain(error)
+    return None
+
+
 def _is_free(settings: Settings) -> bool:
-    # First: a relay that notices the daemon's end must find the marker and not start another.
-    Path(place.stopped_marker(str(settings.home))).touch(mode=0o600)
     try:
         HomeLock.take(settings.home, by_hand=True, purpose=STOP).release()
     except DaemonRunning:
         return False
+    except OSError:  # nothing can be written there, but it can be looked at
+        return current_holder(settings.home) is None
     return True
 
 

@@ -56,15 +56,15 @@ def _embedded(around: Surroundings) -> Iterator[Finding]:
     if not path.exists() and not (around.home / CREATED).exists():
         yield ok("none yet; the first start makes it")
         return
-    # A daemon that writes meanwhile would look like a damaged log; it has checked for itself, and checks on.
-    damage = check_at_start(path) if around.daemon is None and around.holder() is None else None
-    if damage is not None:
-        yield fault(damage.message, SALVAGE)
-        return
-    if (around.home / CORRUPT).exists():
-        yield fault(f"The daemon met damage in {path.name}; the next start looks at every page.", SALVAGE)
-        return
     try:
+        # A daemon that writes meanwhile would look like a damaged log; it has checked for itself, and checks on.
+        damage = check_at_start(path) if around.daemon is None and around.holder() is None else None
+        if damage is not None:
+            yield fault(damage.message, SALVAGE)
+            return
+        if (around.home / CORRUPT).exists():
+            yield fault(f"The daemon met damage in {path.name}; the next start looks at every page.", SALVAGE)
+            return
         yield _whole(path)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         yield fault(f"The database {path.name} is damaged: {error}.", SALVAGE)

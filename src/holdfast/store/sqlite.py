@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.errors import StoreCorrupt, StoreError, StoreRemoved
+from holdfast.file_errors import why_not_writable
 from holdfast.store import Clock, Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
 from holdfast.store.files import beside, publish, remove_companions, remove_database, replace_database, utc_stamp
@@ -232,6 +233,15 @@ def in_our_words(error: apsw.Error, path: Path) -> StoreError:
         return StoreCorrupt(f"The database {path.name} is damaged ({error}).")
     if isinstance(error, apsw.FullError):
         return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.IOError | apsw.PermissionsError):
+        reason = why_not_writable(path)
+        if reason is not None:
+            return StoreError(f"The database {path} cannot be written: {reason.text}.", recovery=reason.recovery)
+        what = "cannot be opened" if isinstance(error, apsw.CantOpenError) else "could not be read or written"
+        return StoreError(
+            f"The database {path} {what} ({error}); nothing was written.",
+            recovery="Check the disk (`dmesg` and `df` say more), then repeat the call.",
+        )
     return StoreError(f"The database refused: {error}")
 
 
