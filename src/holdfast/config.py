@@ -50,7 +50,9 @@ class Settings:
     reconnect_minutes: int = 15
     """MCP_RECONNECT_TOKEN_EXPIRY: how many minutes a reconnect token is good for."""
     test_clock: Path | None = None
-    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long."""
+    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long.
+
+    A second number is a leap: it is added to the wall clock alone."""
     idle_exit_s: float = 600.0
     """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
     telegram_token: str | None = field(default=None, repr=False)

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import succession
-from holdfast.app_store import open_app_store
+from holdfast.app_store import clock_of, open_app_store, steady_clock_of
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
 from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreRemoved
 from holdfast.file_errors import explain
+from holdfast.leaps import LeapWatch
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
 from holdfast.relay import place
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from holdfast.wire.server import Wire
 
 VOUCH_SECONDS = 10.0
+LEAP_SECONDS = 1.0
 SWEEP_SECONDS = 3600.0
 INDEX_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
@@ -95,7 +97,8 @@ class Daemon:
         self._newer_relay: str | None = None
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Wire] = self._loop.create_future()
-        self._started = time.time()
+        self._started = time.monotonic()
+        self._leaps = LeapWatch(clock_of(settings), steady_clock_of(settings))
         self._busy_until = time.monotonic()
         self._app: App | None = None
         self._door: Door | None = None
@@ -131,7 +134,7 @@ class Daemon:
         # Not while the store opens: threads that take turns need a third longer for both.
         from holdfast.app import build
 
-        store, notices = await open_app_store(self.settings, self._salvage_next)
+        store, notices = await open_app_store(self.settings, self._salvage_next, self._leaps.now)
         if not self._losses.tell_of(notices):
             self._notices += notices
         self._notices += _told_by_the_last(home)
@@ -214,6 +217,9 @@ class Daemon:
         async def check() -> None:
             await quick_check(app.store)
 
+        async def look_for_leap() -> None:
+            await self._leaps.carry_over(app.store)
+
         async def settle() -> None:
             await asyncio.sleep(SETTLE_SECONDS)
             await app.connections.settle(self._links.attached())
@@ -225,6 +231,7 @@ class Daemon:
         self._supervisor.start("settle", settle)
         self._supervisor.start("announce", announce)
         self._supervisor.start("check", check)
+        self._supervisor.every("clock", LEAP_SECONDS, look_for_leap)
         self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
         self._supervisor.every("flush", FLUSH_SECONDS, app.connections.flush, first=FLUSH_SECONDS)
         self._supervisor.every("connections", REST_SECONDS, app.connections.sweep, first=REST_SECONDS)
@@ -444,7 +451,7 @@ class Daemon:
             "address": web.address if web else None,
             "http": "starting" if web is None else (web.off or "on"),
             "ready": self._ready.done(),
-            "uptime": round(time.time() - self._started, 1),
+            "uptime": round(time.monotonic() - self._started, 1),
             "clients": self._links.clients,
             "relays": self._links.relays,
             "engine": "postgres" if self.settings.database_url else "sqlite",
