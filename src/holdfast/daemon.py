@@ -68,6 +68,9 @@ PUT_BACK = "put-back"
 FIRST_HOOK_SECONDS = 0.5
 """How long a daemon that a hook started waits for that hook before it goes on with what agents' tools need."""
 
+SALVAGING = "HOLDFAST_SALVAGING"
+"""Tells the daemon that this process becomes that it was started again because of damage."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -95,6 +98,7 @@ class Daemon:
         self._removed: StoreRemoved | None = None
         self._why = "it was asked to"
         self._newer_relay: str | None = None
+        self._salvaging = os.environ.pop(SALVAGING, "") == "1"
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Wire] = self._loop.create_future()
         self._started = time.monotonic()
@@ -121,12 +125,22 @@ class Daemon:
                 self._why = "`holdfast stop` was called"
                 return False
             await self._serve(started)
+        except StoreCorrupt as error:
+            # It was noted, so the next start salvages it. If that one meets damage again, no further start will help.
+            if self._salvaging:
+                raise StoreCorrupt(
+                    f"A salvage did not mend it: {error.message}",
+                    recovery=f"Keep a copy of {home}, then put a backup in its place: `holdfast restore FILE`.",
+                ) from error
+            self._why, self._restart = str(error), True
         finally:
             if self._restart:
                 self._lock.hand_down()
             else:
                 self._lock.release()
         logger.info("stopped, because %s", self._why)
+        if self._restart:
+            os.environ[SALVAGING] = "1"
         return self._restart
 
     async def _serve(self, started: Any) -> None:
@@ -313,7 +327,13 @@ class Daemon:
 
     def _salvage_next(self, error: StoreCorrupt) -> None:
         """The database turned out to be damaged, which was noted: start again, because that salvages it."""
-        self._loop.call_soon_threadsafe(lambda: self.stop(str(error), restart=True))
+
+        def stop() -> None:
+            self.stop(str(error), restart=True)
+            if self._door is not None:  # at once: who is sent away while the rest is still starting would be back
+                self._door.stop_listening()
+
+        self._loop.call_soon_threadsafe(stop)
 
     def _file_removed(self, error: StoreRemoved) -> None:
         """The database file was removed or replaced: nothing more is acknowledged, and the watch puts it back."""

@@ -67,6 +67,7 @@ def test_every_setting_is_documented() -> None:
         "HOLDFAST_STARTING",
         "HOLDFAST_STARTED_FOR_HOOK",
         "HOLDFAST_LOCK",
+        "HOLDFAST_SALVAGING",
     }
     for name in read - internal:
         assert f"`{name}`" in text, name

@@ -16,7 +16,7 @@ from holdfast.store import Clock, Ids, Store
 from holdfast.store.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
 from holdfast.store.files import newest_backup
 from holdfast.store.migrations import Migration
-from holdfast.store.sqlite import SqliteStore, in_our_words, random_id, system_clock
+from holdfast.store.sqlite import SALVAGED_NEXT, SqliteStore, in_our_words, random_id, system_clock
 
 if TYPE_CHECKING:
     from holdfast.store.salvage import SalvageReport
@@ -89,8 +89,14 @@ async def _open(
     if url is None:
         try:
             return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
-        except apsw.Error as error:
-            raise in_our_words(error, home / DATABASE) from error
+        except (apsw.Error, StoreCorrupt) as error:
+            named = in_our_words(error, home / DATABASE) if isinstance(error, apsw.Error) else error
+            if isinstance(named, StoreCorrupt):
+                mark(home, CORRUPT, named.message)  # else the next start would meet it in the same place
+                named.recovery = named.recovery or SALVAGED_NEXT
+            if named is error:
+                raise
+            raise named from error
         except OSError as error:
             raise StoreError(
                 f"The store in {home} cannot be opened: {error}.", recovery="Check its permissions and the disk."

@@ -42,6 +42,8 @@ CHECKPOINT_PAGES = 4_000
 """How much is in the log before it is copied into the file: 16 MB. The copying costs a few milliseconds every time."""
 MOST_COLUMNS = 2_000
 
+SALVAGED_NEXT = "The next start of the daemon (`holdfast serve`) salvages what can be read and names what is lost."
+
 _columns: dict[str, list[str]] = {}
 """The column names of statements: asking SQLite for them costs as much as the statement does."""
 
@@ -230,7 +232,7 @@ def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> 
 def in_our_words(error: apsw.Error, path: Path) -> StoreError:
     """What an error of SQLite's means to the caller."""
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return StoreCorrupt(f"The database {path.name} is damaged ({error}).")
+        return StoreCorrupt(f"The database {path.name} is damaged ({error}).", recovery=SALVAGED_NEXT)
     if isinstance(error, apsw.FullError):
         return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.IOError | apsw.PermissionsError):
