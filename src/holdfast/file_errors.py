@@ -44,9 +44,9 @@ def explain(error: OSError) -> FileTrouble:
     name = error.filename2 or error.filename
     if isinstance(name, bytes):
         name = os.fsdecode(name)
-    place = name if isinstance(name, str) else "A file"
     if reason is None:
-        return FileTrouble(f"{place}: {error.strerror or error}.")
+        return FileTrouble(f"{name}: {error.strerror}." if name else f"{error.strerror or error}.")
+    place = name or "A file"
     verb = "cannot be read or written" if reason is FORBIDDEN else "cannot be written"
     return FileTrouble(f"{place} {verb}: {reason.text}.", recovery=reason.recovery)
 

@@ -87,8 +87,22 @@ def test_a_successor_that_goes_away_leaves_the_daemon_serving(embedded: Installa
         assert refused["holdfast"] == "refused" and "not older" in refused["message"]
         assert _status(embedded)["pid"] == pid
         # The same from one that is newer and ends at once: at worst the daemon was quicker, and is back at once.
-        assert _say(embedded, {"holdfast": "successor", "version": "99.0"}) == {"holdfast": "making-room"}
+        asking = {"holdfast": "successor", "version": "99.0"}
+        assert _say(embedded, asking) == {"holdfast": "making-room"}
         assert agent.think("served all the same")["thoughtNumber"] == 2
+
+
+def test_a_successor_that_only_asks_and_never_serves_keeps_nobody_waiting(
+    embedded: Installation, project: Path
+) -> None:
+    with Agent(embedded, project) as agent, socket.socket(socket.AF_UNIX) as door:
+        agent.think("before")
+        door.settimeout(60)
+        door.connect(str(embedded.home / "daemon.sock"))
+        door.sendall(b'{"holdfast": "successor", "version": "99.0"}\n')
+        assert b"making-room" in door.recv(1000)
+        assert door.recv(1000) == b"", "the daemon left"
+        assert agent.think("the relay started another")["thoughtNumber"] == 2
 
 
 def test_a_newer_daemon_that_cannot_start_takes_the_old_one_from_nobody_and_its_agent_is_told_why(

@@ -30,6 +30,11 @@ def test_an_error_names_its_file_its_cause_and_the_next_step(number: int, reason
     assert told.startswith("/home/lock") and reason in told and repair in told
 
 
+def test_an_error_without_a_file_is_told_as_it_is() -> None:
+    assert str(explain(TimeoutError("timed out"))) == "timed out."
+    assert str(explain(OSError(errno.EROFS, "Read-only file system"))).startswith("A file cannot be written: its file")
+
+
 def test_a_place_that_can_be_written_has_nothing_against_it(tmp_path: Path) -> None:
     assert why_not_writable(tmp_path / "not" / "there" / "yet") is None
 
