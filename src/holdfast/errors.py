@@ -48,9 +48,15 @@ class Busy(HoldfastError):
 
 
 class StoreError(HoldfastError):
-    """The store could not do what was asked; nothing of it took effect."""
+    """The store could not do what was asked; nothing of it took effect, unless it is an OutcomeUnknown."""
 
     code = "E_STORE"
+
+
+class OutcomeUnknown(StoreError):
+    """Nobody can tell at present whether a change took effect."""
+
+    code = "E_OUTCOME_UNKNOWN"
 
 
 class StoreCorrupt(StoreError):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from holdfast.store.outage import Outage
+
 T = TypeVar("T")
 
 Row = dict[str, Any]
@@ -68,6 +70,11 @@ class Store(Protocol):
 
     engine: str
     ids: Ids
+
+    @property
+    def outage(self) -> Outage | None:
+        """Since when the database is known not to answer; always None for an embedded one."""
+        ...
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in a transaction; when this returns, its effect is on disk."""

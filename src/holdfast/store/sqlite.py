@@ -251,6 +251,7 @@ class SqliteStore:
     """The embedded engine."""
 
     engine = "sqlite"
+    outage = None
 
     def __init__(self, path: Path, *, clock: Clock = system_clock, ids: Ids = random_id) -> None:
         self.path = path
