@@ -30,6 +30,8 @@ class Proxy:
             f"postgresql://{user}:sekret@127.0.0.1:{self.port}/{parts['dbname']}?sslmode=disable&gssencmode=disable"
         )
         self.at_commit: Fault | None = None
+        self.of = b""
+        """What a transaction says of which the commit is meant."""
         self.then_refuse = False
         """Whether a fault at a commit is the last thing that is carried."""
         self.faults = 0
@@ -96,6 +98,7 @@ class _Wire:
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._server.connect(server)
         self._answer: Fault | None = None
+        self._meant = False
         self._commits = {b""}
         for carry in (self._ask, self._reply):
             threading.Thread(target=carry, daemon=True).start()
@@ -110,12 +113,15 @@ class _Wire:
             for message in _messages(self._client):
                 if self.deaf:
                     continue
-                if self._is_commit(message) and self._proxy.at_commit is not None:
+                self._meant = self._meant or self._proxy.of in message
+                if self._is_commit(message) and self._meant and self._proxy.at_commit is not None:
                     fault, self._proxy.at_commit = self._proxy.at_commit, None
                     if fault.endswith("before"):
                         self._proxy.fault(self, fault)
                         continue
                     self._answer = fault
+                if message[:1] == b"Q":  # BEGIN, COMMIT and ROLLBACK have no parameters
+                    self._meant = False
                 self._server.sendall(message)
         if not self.deaf:
             self.cut()

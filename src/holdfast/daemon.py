@@ -22,11 +22,12 @@ from holdfast.app_store import clock_of, open_app_store, steady_clock_of
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
-from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreRemoved
+from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreError, StoreRemoved
 from holdfast.file_errors import explain
 from holdfast.leaps import LeapWatch
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
+from holdfast.readiness import ANSWER_SECONDS, Readiness
 from holdfast.relay import place
 from holdfast.relay.answers import prune
 from holdfast.secrets_file import read_or_make
@@ -39,7 +40,7 @@ from holdfast.version import __version__
 from holdfast.wire.links import Link, Links
 
 if TYPE_CHECKING:
-    from holdfast.app import App, Command
+    from holdfast.app import App, Command, Progress
     from holdfast.web import Web
     from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
@@ -106,6 +107,7 @@ class Daemon:
         self._busy_until = time.monotonic()
         self._app: App | None = None
         self._door: Door | None = None
+        self._readiness: Readiness | None = None
         self._commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
 
     @property
@@ -155,6 +157,7 @@ class Daemon:
         if isinstance(store, SqliteStore):
             store.removed = self._file_removed
         self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
+        self._readiness = readiness = Readiness(store)
         self._door = door = Door(
             Path(place.socket_place(str(home))),
             {
@@ -172,28 +175,30 @@ class Daemon:
             if self._hook_waits:  # the imports that follow would keep it waiting for twice as long
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._hook_answered.wait(), FIRST_HOOK_SECONDS)
-            await self._serve_mcp(app)
+            await self._serve_mcp(app, readiness)
             self._start_loops(app)
             _remove(place.last_error(str(home)))
             if started is not None:
                 started(self)
             await self._stop.wait()
             door.stop_listening()  # else the relays that are sent away would be back at once
-            await self._finish_work()
+            # Nothing comes to its end without the store; the relays repeat it with the next daemon.
+            await self._finish_work(STOP_SECONDS if await readiness.outage() is None else 0.0)
         finally:
             await self._supervisor.close()
             await app.close()
             if self.web is not None:
                 await self.web.stop()
             await door.close()
-            with contextlib.suppress(HoldfastError):
-                await app.connections.stop()
-            if self._lock.still_ours():
-                with contextlib.suppress(HoldfastError, OSError):  # it is only written later then
-                    await app.records.mark.note()
+            if store.outage is None:
+                with contextlib.suppress(HoldfastError, TimeoutError):
+                    await asyncio.wait_for(app.connections.stop(), STOP_SECONDS)
+                if self._lock.still_ours():
+                    with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
+                        await asyncio.wait_for(app.records.mark.note(), STOP_SECONDS)
             await store.close()
 
-    async def _serve_mcp(self, app: App) -> None:
+    async def _serve_mcp(self, app: App, readiness: Readiness) -> None:
         """Import the rest and the SDK off the loop, so that hooks are answered meanwhile."""
         from holdfast.app import build_rest, build_wire
 
@@ -206,7 +211,8 @@ class Daemon:
         try:
             self._commands.set_result(await loop.run_in_executor(None, app.complete))
             wire, rest, web = await loop.run_in_executor(None, imported)
-            self.web = web(self.settings, wire, app.keys, rest, self._detached, app.chats.webhook)
+            webhook, outage = app.chats.webhook, readiness.outage
+            self.web = web(self.settings, wire, app.keys, rest, self._detached, webhook, outage)
             await self.web.start(required=self.by_hand)
         except BaseException as error:
             self._commands.cancel()
@@ -304,13 +310,13 @@ class Daemon:
             if self._removed is not None:
                 await self._put_file_back(self._app.store, self._removed)
 
-    async def _finish_work(self) -> None:
+    async def _finish_work(self, seconds: float) -> None:
         """Take no more calls, and let those that are under way come to their end, for a moment.
 
         Subscription streams are not ended: behind a relay they go on with the next daemon.
         """
         wire = self._ready.result()
-        ends = [wire.exchanges.finish(STOP_SECONDS), *([self.web.stop()] if self.web is not None else [])]
+        ends = [wire.exchanges.finish(seconds), *([self.web.stop()] if self.web is not None else [])]
         await asyncio.gather(*ends)
 
     def stop(self, why: str, *, restart: bool = False) -> None:
@@ -434,9 +440,7 @@ class Daemon:
             await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
             return self.stop(str(args.get("why") or "it was asked to"))
         commands = await asyncio.shield(self._commands)
-        if name == "status":
-            return await _say(writer, {"ok": True, "result": {**self.status(), **await self._health()}})
-        command = commands.get(str(name))
+        command = self._status if name == "status" else commands.get(str(name))
         if command is None:
             return await _say(writer, {"ok": False, "code": "E_NOT_FOUND", "message": f"There is no command {name!r}."})
         loop = asyncio.get_running_loop()
@@ -452,14 +456,27 @@ class Daemon:
         except OSError as error:
             trouble = explain(error)
             return await _say(writer, {"ok": False, "code": trouble.code, "message": str(trouble)})
+        except Exception as error:
+            # Else the connection would close without a word, which says that the daemon ended.
+            logger.exception("the command %r failed", name)
+            text = f"The command failed unexpectedly ({type(error).__name__}); the daemon's log says more."
+            return await _say(writer, {"ok": False, "code": "E_INTERNAL", "message": text})
         return await _say(writer, {"ok": True, "result": result})
 
+    async def _status(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {**self.status(), **await self._health()}
+
     async def _health(self) -> dict[str, Any]:
-        """The worktrees whose memories are behind, or had to go to second best; and how the chats are doing."""
-        if self._app is None:
+        """The worktrees whose memories are behind, or had to go to second best; how the chats and the store are."""
+        if self._app is None or self._readiness is None:
             return {"mirrors": []}
-        mirrors = [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
-        return {"mirrors": mirrors, "chats": await self._app.chats.status()}
+        if await self._readiness.outage() is None:
+            with contextlib.suppress(StoreError, TimeoutError):  # it went away between the two
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    mirrors = [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
+                    return {"mirrors": mirrors, "chats": await self._app.chats.status()}
+        outage = await self._readiness.outage()
+        return {"mirrors": [], "outage": None if outage is None else asdict(outage)}
 
     def status(self) -> dict[str, Any]:
         """What `holdfast status` shows."""

@@ -53,6 +53,12 @@ class StoreError(HoldfastError):
     code = "E_STORE"
 
 
+class StoreUnreachable(StoreError):
+    """The database server does not answer."""
+
+    code = "E_STORE_UNREACHABLE"
+
+
 class OutcomeUnknown(StoreError):
     """Nobody can tell at present whether a change took effect."""
 

@@ -6,7 +6,6 @@ The detached one is what an agent's first hook waits for, so it comes up without
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.config import Settings, read_settings
+from holdfast.daemon_log import DaemonLog
 from holdfast.errors import DaemonRunning, HoldfastError
 from holdfast.file_errors import explain
 from holdfast.relay.spawn import FOR_HOOK, TURN
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 TAKE_OVER_SECONDS = 15.0
 STARTING_SWITCH_SECONDS = 0.0005
 """How long a thread that imports may keep a hook's answer waiting; Python's own 5 ms add up over an answer's steps."""
-LOG_LIMIT = 5 * 1024 * 1024
 
 
 def run_detached(arguments: Sequence[str]) -> int | None:
@@ -82,8 +81,8 @@ def serve_detached(settings: Settings) -> int:
         os._exit(0)
     os.setsid()
     os.chdir("/")
-    _trim_log(settings.home / "daemon.log")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log = DaemonLog(settings.home / "daemon.log")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[log])
     from holdfast.relay import place
 
     give_turn_back, hook_waits = _turn(), os.environ.pop(FOR_HOOK, "") == "1"
@@ -161,10 +160,3 @@ def _wait_for_lock(settings: Settings) -> HomeLock:
 def start_again() -> None:
     """Become a new daemon, by the same command."""
     os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", *sys.argv[1:]])  # noqa: S606 - our own command
-
-
-def _trim_log(log: Path) -> None:
-    """Keep one older log, so that the log of a daemon nobody watches does not grow for ever."""
-    with contextlib.suppress(OSError):
-        if log.stat().st_size > LOG_LIMIT:
-            log.replace(log.with_suffix(".log.1"))

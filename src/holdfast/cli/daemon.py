@@ -18,17 +18,24 @@ from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.file_errors import FileTrouble, explain
 from holdfast.lock import Holder, HomeLock, current_holder, make_home, read_holder
 from holdfast.relay import place
+from holdfast.times import iso
 
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.02
 STOP = "stop"
 NOT_RUNNING = 3
 """Exit status of `status` when no daemon is running, as init scripts have it."""
+STORE_AWAY = 1
+"""Exit status of `status` when the daemon runs and its store does not answer."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    status = commands.add_parser("status", help="show the running daemon (exit status 3 when there is none)")
+    status = commands.add_parser(
+        "status",
+        help="show the running daemon (exit status 3 when there is none)",
+        description="Show the running daemon. Exit status 3: there is none; 1: its store does not answer.",
+    )
     status.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(status)
     status.set_defaults(run=show_status)
@@ -50,9 +57,10 @@ def show_status(options: argparse.Namespace) -> int:
     except NoDaemon as error:
         print(json.dumps({"running": False, "home": str(settings.home)}) if options.json else str(error))
         return NOT_RUNNING
+    outage = status.get("outage")
     if options.json:
         print(json.dumps({"running": True, **status}))
-        return 0
+        return STORE_AWAY if outage else 0
     rows = {
         "version": status["version"],
         "process": f"{status['pid']} (started by {status['started_by']})",
@@ -64,6 +72,9 @@ def show_status(options: argparse.Namespace) -> int:
     }
     for name, value in rows.items():
         print(f"{name:9} {value}")
+    if outage:
+        repair = f" {outage['repair']}" if outage.get("repair") else ""
+        print(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
     for loop in status["loops"]:
         if loop["last_error"]:
             print(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
@@ -71,7 +82,7 @@ def show_status(options: argparse.Namespace) -> int:
         print(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
     for notice in status["notices"]:
         print(f"notice    {notice}")
-    return 0
+    return STORE_AWAY if outage else 0
 
 
 def stop_daemon(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import psycopg
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreUnreachable
 from holdfast.store.outage import Outage
 from holdfast.store.postgres_connection import Backend, WatchedConnection
 from holdfast.store.postgres_server import Server
@@ -82,15 +82,15 @@ class Pool:
             one.close()
 
     def connect(self) -> WatchedConnection:
-        """Connect once; raises StoreError when the server is away."""
+        """Connect once; raises StoreUnreachable when the server is away."""
         asked = time.monotonic()
         # While it is away one attempt speaks for all who wait for it, so that attempts do not queue up.
         with self._attempt if self.outage is not None else contextlib.nullcontext():
             if self.outage is not None and (self._failed_at > asked or self._closing.is_set()):
-                raise StoreError(self.outage.reason, recovery=self.outage.repair)
+                raise StoreUnreachable(self.outage.reason, recovery=self.outage.repair)
             try:
                 connection = self._server.connect(RECONNECT_SECONDS)
-            except StoreError as error:
+            except StoreUnreachable as error:
                 self._note_outage(error)
                 raise
         self._note_answer()
@@ -114,7 +114,7 @@ class Pool:
         while True:
             try:
                 return self.connect()
-            except StoreError:
+            except StoreUnreachable:
                 now = time.monotonic()
                 away = self.outage is not None and now - self._away_since > CALL_SECONDS
                 if away or now + pause > deadline or self._closing.is_set():
@@ -130,7 +130,7 @@ class Pool:
             for backend in lost:
                 self._server.end(connection, backend)
 
-    def _note_outage(self, error: StoreError) -> None:
+    def _note_outage(self, error: StoreUnreachable) -> None:
         with self._changing:
             self._failed_at = time.monotonic()
             begins = self.outage is None

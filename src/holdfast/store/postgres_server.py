@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from psycopg.types.numeric import NumericLoader
 from psycopg.types.string import StrDumper
 
-from holdfast.errors import BadInput, StoreError
+from holdfast.errors import BadInput, StoreError, StoreUnreachable
 from holdfast.store import Row
 from holdfast.store.migrations import LEDGER, Migration, load, pending
 from holdfast.store.postgres_connection import Backend, WatchedConnection
@@ -140,9 +140,9 @@ class Server:
         password = self._parts.get("password")
         return text.replace(str(password), "***") if password else text
 
-    def unreachable(self, reason: str) -> StoreError:
+    def unreachable(self, reason: str) -> StoreUnreachable:
         """The server does not answer."""
-        return StoreError(
+        return StoreUnreachable(
             f"The PostgreSQL server cannot be reached ({self}): {reason}.",
             recovery="Check that it runs and that HOLDFAST_DATABASE_URL is right.",
         )
