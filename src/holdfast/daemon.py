@@ -22,7 +22,7 @@ from holdfast.app_store import clock_of, open_app_store, steady_clock_of
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
-from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreError, StoreRemoved
+from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreError, StoreRemoved, StoreUnreachable
 from holdfast.file_errors import explain
 from holdfast.leaps import LeapWatch
 from holdfast.lock import HomeLock
@@ -371,7 +371,8 @@ class Daemon:
         link = self._links.open_relay(hello)
         try:
             if self._app is not None and link.identity is not None:
-                await self._app.connections.attach(link.identity, hello.pid)
+                with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and tells of the outage
+                    await self._app.connections.attach(link.identity, hello.pid)
             wire = await asyncio.shield(self._ready)
             # Only now: two threads that import the SDK at once can deadlock in it.
             from holdfast.wire.relayed import serve_relay
@@ -415,8 +416,15 @@ class Daemon:
 
     async def _detached(self, identity: str) -> None:
         """A caller's transport is gone, unless another one still speaks for it."""
-        if self._app is not None and identity not in self._links.attached():
-            await self._app.connections.detach(identity)
+
+        async def detach() -> None:
+            if self._app is not None and identity not in self._links.attached():
+                await self._app.connections.detach(identity)
+
+        try:
+            await detach()
+        except StoreUnreachable:
+            self._supervisor.start("detach", detach)  # until the store is back
 
     async def _hook(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from holdfast.hooks import MAX_PAYLOAD, Told

@@ -11,6 +11,8 @@ from holdfast.store.outage import Outage
 
 KEPT_SECONDS = 1.0
 ANSWER_SECONDS = 2.0
+KNOWN_SECONDS = 0.2
+"""How long a store that is known to be away is waited for: it may be back."""
 
 
 class Readiness:
@@ -28,7 +30,8 @@ class Readiness:
         if asking is None or (asking.done() and time.monotonic() - self._asked > KEPT_SECONDS):
             self._asked = time.monotonic()
             asking = self._asking = asyncio.get_running_loop().create_task(self._ask())
-        found, _ = await asyncio.wait([asking], timeout=ANSWER_SECONDS)
+        limit = ANSWER_SECONDS if self._store.outage is None else KNOWN_SECONDS
+        found, _ = await asyncio.wait([asking], timeout=limit)
         outage = asking.result() if found else self._silence(f"The store did not answer within {ANSWER_SECONDS:.0f} s.")
         if outage is None:
             self._silent_since = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,10 @@ from tests.installation import Installation, wait_until
 from tests.postgres import PostgresServer, fresh_database, own_server
 from tests.postgres_proxy import Fault, Proxy, proxied
 from tests.process.agent import Agent
+from tests.shared_daemon import Guest
+
+from holdfast.cli.control import CommandFailed, ask_daemon
+from holdfast.config import read_settings
 
 STOP_LIMIT = 12.0
 """Seconds within which a daemon has stopped, on a machine that is busy; on one that is not it takes about one."""
@@ -41,13 +44,15 @@ def _thoughts(agent: Agent) -> int:
 
 
 def _stop(holdfast: Installation) -> float:
-    """End the daemon with SIGTERM; how long that took."""
-    pid = holdfast.daemon()
-    assert pid is not None
+    """Stop the daemon; how long that took."""
     began = time.monotonic()
-    os.kill(pid, signal.SIGTERM)
-    holdfast._reap()
+    assert "Stopped" in holdfast.run("stop").stdout
     return time.monotonic() - began
+
+
+def _failures(holdfast: Installation) -> int:
+    """How often the background loop has failed that failed most."""
+    return max(int(loop["failures"]) for loop in json.loads(holdfast.run("status", "--json").stdout)["loops"])
 
 
 @pytest.mark.parametrize("fault", ["cut before", "cut after", "deaf after"])
@@ -86,9 +91,9 @@ def test_a_daemon_whose_database_was_stopped_says_so_everywhere_and_stops_soon(
 ) -> None:
     with own_server() as server:
         embedded.settings["HOLDFAST_DATABASE_URL"] = fresh_database(server)
-        embedded.serve()
-        with httpx2.Client(base_url=embedded.address(), timeout=60) as http, Agent(embedded, project) as agent:
+        with Agent(embedded, project) as agent:  # its relay starts the daemon, so it has a log
             agent.think("one")
+        with httpx2.Client(base_url=embedded.address(), timeout=60) as http:
             assert http.get("/readyz").json()["status"] == "ready"
             server.stop()
             wait_until(lambda: http.get("/readyz").status_code == 503, "the outage is noticed")
@@ -108,7 +113,25 @@ def test_a_daemon_whose_database_was_stopped_says_so_everywhere_and_stops_soon(
             assert failed.returncode == 1
             assert "ended meanwhile" not in failed.stderr
             assert "cannot be reached" in failed.stderr
+
+            with Agent(embedded, project) as late:
+                answer = late.answer(late.ask("tools/call", {"name": "thought", "arguments": _thought("late")}))
+                assert "cannot be reached" in answer["result"]["content"][0]["text"]
+
+            wait_until(lambda: _failures(embedded) >= 4, "a loop has failed again and again")
             assert _stop(embedded) < STOP_LIMIT
+            log = (embedded.home / "daemon.log").read_text()
+            assert log.count("background loop 'flush' failed") == 1
+            assert log.count("Traceback") <= 1
+            assert len(log) < 20_000
+            assert "stopped, because" in log
+
+
+def test_a_command_that_fails_unexpectedly_is_answered_and_the_daemon_lives_on(shared_embedded: Guest) -> None:
+    settings = read_settings({}, home=str(shared_embedded.home))
+    with pytest.raises(CommandFailed, match=r"failed unexpectedly \(KeyError\); the daemon's log says more"):
+        ask_daemon(settings, "bridge-send", {})
+    assert ask_daemon(settings, "status")["ready"]
 
 
 def test_a_daemon_in_a_black_hole_stops_soon(served: Installation, proxy: Proxy, project: Path) -> None:

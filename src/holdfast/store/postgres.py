@@ -179,11 +179,11 @@ class PostgresStore:
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in a transaction; when this returns, its effect is on disk."""
-        return await self._in_thread(lambda: self._repeat(lambda deadline: self._write_once(fn, deadline)))
+        return await self._in_thread(lambda deadline: self._write_once(fn, deadline))
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` on a consistent snapshot."""
-        return await self._in_thread(lambda: self._repeat(lambda deadline: self._read_once(fn, deadline)))
+        return await self._in_thread(lambda deadline: self._read_once(fn, deadline))
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after events were committed, by whichever daemon."""
@@ -209,10 +209,11 @@ class PostgresStore:
 
     # -- threads ----------------------------------------------------------------------------------------------------
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, once: Callable[[float], T]) -> T:
         self._backlog.enter()
         try:
-            done: Future[T] = self._workers.submit(work)
+            # Counted from here: while the server is away, calls wait behind others that wait for it.
+            done: Future[T] = self._workers.submit(self._repeat, once, time.monotonic() + CALL_SECONDS)
         except BaseException:
             self._backlog.leave()
             raise
@@ -220,8 +221,7 @@ class PostgresStore:
         done.add_done_callback(lambda _: self._backlog.leave())
         return await asyncio.wrap_future(done)
 
-    def _repeat(self, once: Callable[[float], T]) -> T:
-        deadline = time.monotonic() + CALL_SECONDS
+    def _repeat(self, once: Callable[[float], T], deadline: float) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             is_last = time.monotonic() > deadline
             try:
@@ -332,6 +332,7 @@ class PostgresStore:
                 _log.warning("Lost the database's wake-ups, connecting again: %s", self.server.without_password(error))
                 self._stop.wait(wait)
                 wait = min(wait * 2, RECONNECT_MOST)
+                self._pool.wait_for_answer(RECONNECT_MOST)
 
     def _pass_on(self, connection: Connection) -> None:
         for notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):

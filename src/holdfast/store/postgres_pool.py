@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg
 
@@ -33,11 +34,12 @@ class Pool:
         self._idle: list[tuple[WatchedConnection, float]] = []
         self._lost: list[Backend] = []
         self._lost_at = 0.0
-        self._failed_at = 0.0
         self._away_since = 0.0
         self._changing = threading.Lock()
-        self._attempt = threading.Lock()
         self._closing = threading.Event()
+        self._answers = threading.Event()
+        """Set unless there is an outage, and when nobody should wait for its end any more."""
+        self._answers.set()
 
     @contextlib.contextmanager
     def borrowed(self, deadline: float) -> Iterator[WatchedConnection]:
@@ -72,30 +74,32 @@ class Pool:
     def hurry(self) -> None:
         """Wait no longer for a server that is away: the store is about to be closed."""
         self._closing.set()
+        self._answers.set()
 
     def close(self) -> None:
         """Close every idle connection; those that are lent are closed when they come back."""
-        self._closing.set()
+        self.hurry()
         with self._changing:
             idle, self._idle = self._idle, []
         for one, _ in idle:
             one.close()
 
     def connect(self) -> WatchedConnection:
-        """Connect once; raises StoreUnreachable when the server is away."""
-        asked = time.monotonic()
-        # While it is away one attempt speaks for all who wait for it, so that attempts do not queue up.
-        with self._attempt if self.outage is not None else contextlib.nullcontext():
-            if self.outage is not None and (self._failed_at > asked or self._closing.is_set()):
-                raise StoreUnreachable(self.outage.reason, recovery=self.outage.repair)
-            try:
-                connection = self._server.connect(RECONNECT_SECONDS)
-            except StoreUnreachable as error:
-                self._note_outage(error)
-                raise
-        self._note_answer()
+        """Connect once; raises StoreUnreachable when the server is away, at once when that is known."""
+        outage = self.outage
+        if outage is not None:
+            raise StoreUnreachable(outage.reason, recovery=outage.repair)
+        try:
+            connection = self._server.connect(RECONNECT_SECONDS)
+        except StoreUnreachable as error:
+            self._note_outage(error)
+            raise
         self._end_lost(connection)
         return connection
+
+    def wait_for_answer(self, seconds: float) -> None:
+        """Wait until the server answers again, at most so long."""
+        self._answers.wait(seconds)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -110,17 +114,14 @@ class Pool:
             connection.close()
 
     def _wait_for_server(self, deadline: float) -> WatchedConnection:
-        pause = PAUSE_FIRST
         while True:
             try:
                 return self.connect()
             except StoreUnreachable:
-                now = time.monotonic()
-                away = self.outage is not None and now - self._away_since > CALL_SECONDS
-                if away or now + pause > deadline or self._closing.is_set():
+                left = min(deadline, self._away_since + CALL_SECONDS) - time.monotonic()
+                if left <= 0 or self._closing.is_set():
                     raise
-            self._closing.wait(pause)
-            pause = min(pause * 2, PAUSE_MOST)
+            self.wait_for_answer(left)
 
     def _end_lost(self, connection: WatchedConnection) -> None:
         """What a lost connection had begun would hold its locks until the server notices by itself."""
@@ -131,17 +132,31 @@ class Pool:
                 self._server.end(connection, backend)
 
     def _note_outage(self, error: StoreUnreachable) -> None:
+        outage = Outage(int(time.time() * 1000), error.message, error.recovery)
         with self._changing:
-            self._failed_at = time.monotonic()
-            begins = self.outage is None
-            if begins:
-                self._away_since = self._failed_at
-                self.outage = Outage(int(time.time() * 1000), error.message, error.recovery)
-        if begins:
-            _log.warning("%s", error.message)
+            if self.outage is not None or self._closing.is_set():
+                return
+            self.outage = outage
+            self._away_since = time.monotonic()
+            self._answers.clear()
+        _log.warning("%s", outage.reason)
+        threading.Thread(target=self._reconnect, name="store-reconnect", daemon=True).start()
 
-    def _note_answer(self) -> None:
-        with self._changing:
-            ended, self.outage = self.outage, None
-        if ended is not None:
+    def _reconnect(self) -> None:
+        """Try until the server is back, on behalf of all: an attempt into a black hole would take each call seconds."""
+        pause = PAUSE_FIRST
+        while not self._closing.wait(pause):
+            try:
+                connection = self._server.connect(RECONNECT_SECONDS)
+            except StoreUnreachable as error:
+                if self.outage is not None:
+                    self.outage = replace(self.outage, reason=error.message)
+                pause = min(pause * 2, PAUSE_MOST)
+                continue
+            self._end_lost(connection)
+            with self._changing:
+                self.outage = None
+                self._answers.set()
+            self.keep(connection)
             _log.warning("The PostgreSQL server answers again, after %.0f s.", time.monotonic() - self._away_since)
+            return
