@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -221,3 +223,11 @@ def test_limits_that_the_url_sets_are_left_as_they_are() -> None:
     ours = Server("postgresql://127.0.0.1/holdfast").settings(3)
     assert {name: ours[name] for name in TCP} == TCP
     assert ours["connect_timeout"] == 3
+
+
+def test_a_connection_is_watched_by_tcp_as_well(proxy: Proxy) -> None:
+    with Server(proxy.url).connect() as connection, socket.socket(fileno=os.dup(connection.fileno())) as wire:
+        assert wire.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not on macOS
+            assert wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == TCP["tcp_user_timeout"]
+            assert wire.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == TCP["keepalives_idle"]

@@ -118,7 +118,7 @@ def test_a_daemon_whose_database_was_stopped_says_so_everywhere_and_stops_soon(
                 answer = late.answer(late.ask("tools/call", {"name": "thought", "arguments": _thought("late")}))
                 assert "cannot be reached" in answer["result"]["content"][0]["text"]
 
-            wait_until(lambda: _failures(embedded) >= 4, "a loop has failed again and again")
+            wait_until(lambda: _failures(embedded) >= 2, "a loop has failed again")
             assert _stop(embedded) < STOP_LIMIT
             log = (embedded.home / "daemon.log").read_text()
             assert log.count("background loop 'flush' failed") == 1

@@ -76,7 +76,8 @@ def show_status(options: argparse.Namespace) -> int:
         repair = f" {outage['repair']}" if outage.get("repair") else ""
         print(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
     for loop in status["loops"]:
-        if loop["last_error"]:
+        missed = outage and (loop["last_error"] or "").startswith("StoreUnreachable")  # the line above says it for all
+        if loop["last_error"] and not missed:
             print(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
     for mirror in status["mirrors"]:
         print(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
