@@ -6,6 +6,7 @@ The detached one is what an agent's first hook waits for, so it comes up without
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
