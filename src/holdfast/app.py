@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast.bridge.dispatch import Dispatcher
     from holdfast.bridge.letters import Letters
     from holdfast.bridge.watch import Watch
+    from holdfast.forgetting.service import Forgetting
     from holdfast.history.service import History
     from holdfast.history.status_line import StatusLine
     from holdfast.protocol.memories import ImportedState
@@ -179,6 +180,14 @@ class App:
         return History(self.store, self.daemon)
 
     @cached_property
+    def forgetting(self) -> Forgetting:
+        """Removes sessions and projects for good."""
+        from holdfast.forgetting.service import Forgetting
+
+        release = self.teams.runner.release
+        return Forgetting(self.store, self.settings.home, self.reasoning, self._roster, release)
+
+    @cached_property
     def status_line(self) -> StatusLine:
         """The line that Claude Code shows."""
         from holdfast.history.status_line import StatusLine
@@ -234,7 +243,7 @@ class App:
         return {
             "backup": self._backup,
             "verify": self._verify,
-            "forget": self._forget,
+            "forget": self.forgetting.command,
             "pause": self._pause,
             "unpause": self._unpause,
             "teams-stats": self._team_figures,
@@ -282,21 +291,6 @@ class App:
 
     async def _verify(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.records.verify(progress)
-
-    async def _forget(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        what = args.get("what")
-        if not isinstance(what, str) or not what:
-            raise BadInput("what", "must be a session id or a project's path or URI")
-        if "/" in what:
-            root = _project(what)
-            path = path_of(root.uri)
-            await self.teams.refresh()
-            found = {"agent_sessions": await self.briefings.forget(root), "messages": await self.bridge.forget(root)}
-            if path is not None:
-                await self.history.remove({"project": str(path)}, progress)
-                found["runs"] = await self.protocols.forget(path)
-            return {**found, **await self.reasoning.forget_project(root)}
-        return await self.reasoning.forget_session(what)
 
     async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.teams.figures()

@@ -274,6 +274,7 @@ class Daemon:
         self._supervisor.every("high-water mark", MARK_SECONDS, app.records.mark.note)
         if self.settings.daily_backup and app.store.engine == "sqlite":
             self._supervisor.every("daily backup", SWEEP_SECONDS, app.records.daily_backup, first=BACKUP_SECONDS)
+        self._supervisor.every("forgetting", SWEEP_SECONDS, app.forgetting.finish)
         self._supervisor.every("answers", SWEEP_SECONDS, self._prune_answers, first=120.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
 

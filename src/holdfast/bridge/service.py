@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import agent_queries, queries, update_queries, upkeep
+from holdfast.bridge import agent_queries, queries, update_queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
@@ -245,11 +245,6 @@ class Bridge:
             return found, agent_queries.task(tx, target) if found else None
 
         return await self._store.write(write)
-
-    async def forget(self, root: Root) -> int:
-        """Remove the queue of a project's target; how many messages there were."""
-        target = self.at(root)
-        return 0 if target is None else await self._store.write(lambda tx: upkeep.forget(tx, target))
 
     async def sweep(self) -> None:
         """Messages that nobody took in time end."""

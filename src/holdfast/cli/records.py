@@ -58,10 +58,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     forget = commands.add_parser(
         "forget",
         help="really remove a session, or everything of a project",
-        description="Really remove a session, or everything of a project. Backups made earlier still hold it.",
+        description="Really remove a session, or everything of a project: from the database, its log and its index,"
+        " from the daemon's log, and with every copy of the store that Holdfast made by itself. Backups that you made"
+        " still hold it.",
     )
     forget.add_argument("what", metavar="PROJECT|SESSION", help="a project's directory or URI, or a session id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--json", action="store_true", help="print what was removed as JSON (with --yes)")
     add_home(forget)
     forget.set_defaults(run=run_forget)
 
@@ -179,21 +182,52 @@ def run_acknowledge(options: argparse.Namespace) -> int:
 
 def run_forget(options: argparse.Namespace) -> int:
     """Remove for good."""
-    what = options.what
+    what, settings = options.what, settings_of(options)
     if "/" in what or Path(what).is_dir():
         what = what if "://" in what else str(Path(what).expanduser().resolve())
     if not options.yes:
-        if not sys.stdin.isatty():
-            raise HoldfastError(f"This removes {what} for good.", recovery="Say so with --yes.")
-        if input(f"Remove {what} for good? Type yes: ").strip().lower() != "yes":
+        _show_what_would_go(ask_or_do(settings, "forget", {"what": what, "look": True}, show_progress))
+        if options.json or not sys.stdin.isatty():
+            raise HoldfastError("Nothing was removed.", recovery="Say with --yes that all of this is to go for good.")
+        if input("Remove all of this for good? Type yes: ").strip().lower() != "yes":
             print("Nothing was removed.")
             return 1
-    report = ask_or_do(settings_of(options), "forget", {"what": what}, show_progress)
-    named = {"runs": "protocol runs", "messages": "messages", "agent_sessions": "agents' sessions"}
-    found = [f"{report['sessions']} sessions", f"{report['thoughts']} thoughts"]
-    found += [f"{report[name]} {what}" for name, what in named.items() if report.get(name)]
-    print(f"Forgotten: {', '.join(found)}. Older backups still hold them.")
-    return 0
+    report = ask_or_do(settings, "forget", {"what": what}, show_progress)
+    if options.json:
+        print(json.dumps(report))
+        return 0 if report["success"] else 1
+    print(f"Forgotten: {_counted(report)}.")
+    for file in report["files"]:
+        print(f"Removed: {file}, a copy of the store.")
+    for file in report["named_in"]:
+        print(f"Still named in {file}, which is yours to change.")
+    for trouble in report["left"]:
+        print(f"NOT ERASED YET: {trouble} The daemon tries again every hour and when it starts; so does this command.")
+    print("Backups that you made yourself still hold it.")
+    return 0 if report["success"] else 1
+
+
+def _show_what_would_go(found: dict[str, Any]) -> None:
+    places = [place for place in found["roots"] if place != found["what"]]
+    also = f" (also {', '.join(places)})" if places else ""
+    print(f"Of {found['what']}{also}: {_counted(found)}.", file=sys.stderr)
+    for team in found["teams"]:
+        print(f"With all conversations and messages of the team {team}.", file=sys.stderr)
+    for file in found["files"]:
+        print(f"With {file}, a copy of the whole store.", file=sys.stderr)
+
+
+def _counted(report: dict[str, Any]) -> str:
+    """The numbers of what was found, in words."""
+    named = {
+        "runs": "protocol runs",
+        "messages": "messages",
+        "asks": "asks",
+        "agent_sessions": "agents' sessions",
+        "history_files": "imported conversations",
+    }
+    counts = [f"{report.get('sessions', 0)} sessions", f"{report.get('thoughts', 0)} thoughts"]
+    return ", ".join(counts + [f"{report[name]} {words}" for name, words in named.items() if report.get(name)])
 
 
 def run_recording(options: argparse.Namespace) -> int:

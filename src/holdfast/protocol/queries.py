@@ -177,10 +177,14 @@ def orphan(tx: Tx, root: str | None = None) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def forget(tx: Tx, root: str, project: str) -> int:
+def forget(tx: Tx, root: str, project: str | None) -> int:
     """Remove every run of a worktree and of its project, with all that belongs to them; how many there were."""
-    tx.lock(f"protocol:{project}")
-    removed = tx.run("DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project)
+    tx.lock(f"protocol:{project or root}")
+    removed = tx.run(
+        "DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project or root
+    )
+    for table in ("protocol_trust", "protocol_mirror"):
+        tx.run(f"DELETE FROM {table} WHERE root = :root", root=root)
     if removed:
         tx.emit("protocol.forgotten", "project", {"runs": removed})
     return removed

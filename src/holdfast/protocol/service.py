@@ -246,13 +246,6 @@ class Protocols:
         active = await self._find.active(worktree)
         return active, None if active else await asyncio.to_thread(configured_project, worktree.path)
 
-    async def forget(self, path: Path) -> int:
-        """Remove every run of a project; how many there were."""
-        worktree = await asyncio.to_thread(worktree_of, path)
-        if worktree is None:
-            return 0
-        return await self._store.write(lambda tx: queries.forget(tx, worktree.root, worktree.project))
-
     async def start_run(self, cwd: str, objective: str) -> Run:
         """Begin a run for an agent whose project has its hook do it."""
         worktree = await self._find.at(cwd)

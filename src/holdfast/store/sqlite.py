@@ -155,10 +155,10 @@ class _Job:
     fn: Callable[[Tx], Any]
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
+    alone: Callable[[apsw.Connection], Any] | None = None
+    """What is run in place of `fn`, outside a transaction."""
     value: Any = None
     error: BaseException | None = None
-    outside: Callable[[apsw.Connection], Any] | None = None
-    """What is run on the writer's connection instead, outside of any transaction."""
 
 
 def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
@@ -313,6 +313,15 @@ class SqliteStore:
         result: T = await job.done
         return result
 
+    async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the writer's own connection between two transactions; what is to be written waits meanwhile."""
+        loop = asyncio.get_running_loop()
+        job = _Job(lambda tx: None, loop, loop.create_future(), work)
+        self._backlog.enter()
+        self._jobs.put(job)
+        result: T = await job.done
+        return result
+
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` on a consistent snapshot."""
         self._backlog.enter()
@@ -349,12 +358,7 @@ class SqliteStore:
 
         The system keeps a removed file as long as it is open, so nothing that was acknowledged is lost.
         """
-        loop = asyncio.get_running_loop()
-        job = _Job(lambda tx: None, loop, loop.create_future(), outside=self._put_back)
-        self._backlog.enter()
-        self._jobs.put(job)
-        kept: Path | None = await job.done
-        return kept
+        return await self.alone(self._put_back)
 
     def _put_back(self, connection: apsw.Connection) -> Path | None:
         draft = beside(self.path, ".putting-back")
@@ -417,29 +421,33 @@ class SqliteStore:
             if job is None:
                 self._answer()
                 return
+            if job.alone is not None:
+                self._run_alone(job, job.alone)
+                continue
             group = [job]
-            while job.outside is None and len(group) < GROUP_LIMIT:
+            while len(group) < GROUP_LIMIT:
                 try:
                     following = self._jobs.get_nowait()
                 except queue.Empty:
                     break
-                if following is None or following.outside is not None:
+                if following is None or following.alone is not None:
                     held.append(following)
                     break
                 group.append(following)
-            emitted = self._commit_group(group) if job.outside is None else self._run_outside(job)
+            emitted = self._commit_group(group)
             self._backlog.leave(len(group))
             self._answers = (group, emitted)
             if held or self._jobs.empty():
                 self._answer()
 
-    def _run_outside(self, job: _Job) -> bool:
-        assert job.outside is not None  # noqa: S101 - the caller looked
+    def _run_alone(self, job: _Job, work: Callable[[apsw.Connection], Any]) -> None:
+        self._answer()
         try:
-            job.value = job.outside(self._connection)
-        except BaseException as error:  # noqa: BLE001 - handed to the caller
+            job.value = work(self._connection)
+        except BaseException as error:  # noqa: BLE001 - handed to its caller
             job.error = self._named(error)
-        return False
+        self._backlog.leave()
+        self._report([job])
 
     def _answer(self) -> None:
         """Tell whoever waits for the last group what became of it."""

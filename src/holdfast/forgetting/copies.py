@@ -1,0 +1,117 @@
+"""The files of the data directory that may hold what is forgotten: copies of the store, and logs.
+
+Also the note of what is being forgotten, by which a removal that was cut off is finished.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from holdfast.forgetting.scope import Scope
+from holdfast.store.files import publish, sync
+
+UNDER_WAY = "forgetting.json"
+COPIES = (
+    "backups/before-*",
+    "backups/daily-*",
+    "holdfast.db.corrupt-*",
+    "holdfast.db.before-restore-*",
+    "salvage-*.txt*",
+)
+"""What Holdfast keeps of the whole store by itself: before changes of the schema, daily, and when one was replaced."""
+ANSWERS = "answers/*"
+"""What relays tell while no daemon serves; a daemon is asked again."""
+LOGS = "daemon.log*", "daemon.err"
+OURS = ("holdfast.db", "holdfast.db-wal", "holdfast.db-shm", UNDER_WAY)
+LARGEST_SEARCHED = 64 * 1024 * 1024
+
+
+def note(home: Path, scope: Scope) -> None:
+    """Write down what is being forgotten, durably, before the first row goes."""
+    draft = home / f".{UNDER_WAY}"
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(scope.written())
+    publish(draft, home / UNDER_WAY)
+
+
+def noted(home: Path) -> Scope | None:
+    """What was being forgotten when it was cut off."""
+    try:
+        return Scope.read((home / UNDER_WAY).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):  # nobody else writes it; without a scope there is nothing to go on with
+        (home / UNDER_WAY).unlink(missing_ok=True)
+        return None
+
+
+def close_note(home: Path) -> None:
+    """It is forgotten."""
+    (home / UNDER_WAY).unlink(missing_ok=True)
+    sync(home)
+
+
+def found(home: Path) -> list[Path]:
+    """The copies of the store that there are."""
+    return sorted(path for pattern in COPIES for path in home.glob(pattern) if path.is_file())
+
+
+def remove(home: Path) -> list[Path]:
+    """Remove every copy, and what relays were answered; returns the copies.
+
+    A copy that was begun before the erasing may get its name just now, so it is looked for until there is none.
+    """
+    removed: list[Path] = []
+    while some := found(home):
+        for path in some:
+            path.unlink(missing_ok=True)
+        removed += some
+    for path in home.glob(ANSWERS):
+        path.unlink(missing_ok=True)
+    for folder in {path.parent for path in removed}:
+        sync(folder)
+    return removed
+
+
+def scrub_logs(home: Path, scope: Scope) -> int:
+    """Take the lines that name a root or a session out of the logs; how many there were.
+
+    In place, because a daemon writes to the end of the same file.
+    """
+    names, gone = scope.names(), 0
+    for pattern in LOGS:
+        for path in home.glob(pattern):
+            with path.open("r+b") as file:
+                lines = file.read().splitlines(keepends=True)
+                kept = [line for line in lines if not _tells(line.decode("utf-8", "replace"), scope, names)]
+                if len(kept) == len(lines):
+                    continue
+                file.seek(0)
+                file.write(b"".join(kept))
+                file.truncate()
+            sync(path)
+            gone += len(lines) - len(kept)
+    return gone
+
+
+def _tells(line: str, scope: Scope, names: object) -> bool:
+    search = getattr(names, "search", None)
+    return bool(search and search(line)) or (scope.session is not None and scope.session in line)
+
+
+def still_naming(home: Path, scope: Scope) -> list[Path]:
+    """The files that still name a root, and that are not Holdfast's to change: the owner's settings."""
+    names = scope.names()
+    if names is None:
+        return []
+    spelled = {text for path in scope.paths | scope.uris for text in (path, json.dumps(path)[1:-1])}
+    found: list[Path] = []
+    for path in home.rglob("*"):
+        if path.name in OURS or path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_SEARCHED:
+            continue
+        text = path.read_bytes().decode("utf-8", "replace")
+        if any(name in text for name in spelled) and names.search(text):
+            found.append(path)
+    return sorted(found)
