@@ -185,7 +185,7 @@ class App:
         from holdfast.forgetting.service import Forgetting
 
         release = self.teams.runner.release
-        return Forgetting(self.store, self.settings.home, self.reasoning, self._roster, release)
+        return Forgetting(self.store, self.settings.home, self.reasoning, self.teams.projects, release)
 
     @cached_property
     def status_line(self) -> StatusLine:

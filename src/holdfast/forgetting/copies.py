@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from holdfast.forgetting.scope import Scope
@@ -25,6 +26,8 @@ ANSWERS = "answers/*"
 """What relays tell while no daemon serves; a daemon is asked again."""
 LOGS = "daemon.log*", "daemon.err"
 OURS = ("holdfast.db", "holdfast.db-wal", "holdfast.db-shm", UNDER_WAY)
+_ENTRY = re.compile(rb"(?m)^(?=\d{4}-\d{2}-\d{2} )")
+"""Where an entry of a log begins."""
 LARGEST_SEARCHED = 64 * 1024 * 1024
 
 
@@ -76,7 +79,7 @@ def remove(home: Path) -> list[Path]:
 
 
 def scrub_logs(home: Path, scope: Scope) -> int:
-    """Take the lines that name a root or a session out of the logs; how many there were.
+    """Take the entries that name a root or a session out of the logs, with their tracebacks; how many there were.
 
     In place, because a daemon writes to the end of the same file.
     """
@@ -84,21 +87,21 @@ def scrub_logs(home: Path, scope: Scope) -> int:
     for pattern in LOGS:
         for path in home.glob(pattern):
             with path.open("r+b") as file:
-                lines = file.read().splitlines(keepends=True)
-                kept = [line for line in lines if not _tells(line.decode("utf-8", "replace"), scope, names)]
-                if len(kept) == len(lines):
+                entries = _ENTRY.split(file.read())
+                kept = [entry for entry in entries if not _tells(entry.decode("utf-8", "replace"), scope, names)]
+                if len(kept) == len(entries):
                     continue
                 file.seek(0)
                 file.write(b"".join(kept))
                 file.truncate()
             sync(path)
-            gone += len(lines) - len(kept)
+            gone += len(entries) - len(kept)
     return gone
 
 
-def _tells(line: str, scope: Scope, names: object) -> bool:
-    search = getattr(names, "search", None)
-    return bool(search and search(line)) or (scope.session is not None and scope.session in line)
+def _tells(entry: str, scope: Scope, names: re.Pattern[str] | None) -> bool:
+    named = names is not None and names.search(entry) is not None
+    return named or (scope.session is not None and scope.session in entry)
 
 
 def still_naming(home: Path, scope: Scope) -> list[Path]:

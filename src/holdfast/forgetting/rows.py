@@ -89,6 +89,8 @@ async def remove(store: Store, scope: Scope, progress: Progress) -> Counter[str]
     for uri in sorted(scope.uris):
         await store.write(partial(_leave_connections, uri=uri))
     await _empty_events(store, scope, lambda share: progress(0.4 + 0.6 * share, "events"))
+    for uri in sorted(scope.uris):  # once more: until now there were events to be mirrored
+        await store.write(partial(protocol_queries.forget_mirror, root=uri))
     return removed
 
 

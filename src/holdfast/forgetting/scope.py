@@ -14,7 +14,6 @@ from typing import Any
 from holdfast.errors import BadInput
 from holdfast.project import Root, RootSource, canonical_uri, path_of
 from holdfast.store import Tx
-from holdfast.teams.team import Team
 
 ROOTS = (
     ("projects", "root_uri"),
@@ -79,7 +78,7 @@ class Scope:
         return Scope(found["what"], found["session"], roots, tuple(found["teams"]))
 
 
-def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Team]) -> Scope | None:
+def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Path]) -> Scope | None:
     """A project under every root that shares its key; None where nothing is known of it.
 
     A directory that is gone has no key any more: then those count that were stored with it.
@@ -96,7 +95,7 @@ def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Team]) -> S
         for table, column, key in KEYS:
             rows = tx.all(f"SELECT DISTINCT {column} AS root FROM {table} WHERE {key} = :key", key=name)
             roots |= {row["root"]: Root(row["root"], name, root.source) for row in rows if row["root"]}
-    members = tuple(name for name, team in teams.items() if _uri(team.project) in roots)
+    members = tuple(name for name, project in teams.items() if _uri(project) in roots)
     if not members and not (set(roots) & known_roots(tx)):
         return None
     return Scope(what, None, tuple(roots.values()), members)
@@ -115,9 +114,9 @@ def known_roots(tx: Tx) -> set[str]:
     return found
 
 
-def near(tx: Tx, what: str, teams: Mapping[str, Team]) -> list[str]:
+def near(tx: Tx, what: str, teams: Mapping[str, Path]) -> list[str]:
     """What may have been meant by a name that is not known: projects and sessions, the likeliest first."""
-    uris = known_roots(tx) | {uri for team in teams.values() if (uri := _uri(team.project))}
+    uris = known_roots(tx) | {uri for project in teams.values() if (uri := _uri(project))}
     shown = {str(path_of(uri) or uri) for uri in uris}
     likeness = {name: _likeness(what, name) for name in shown}
     rows = tx.all("SELECT id, title FROM sessions ORDER BY updated_at DESC LIMIT :limit", limit=MOST_SESSIONS)

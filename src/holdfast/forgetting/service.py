@@ -18,21 +18,20 @@ from holdfast.store import Store, Tx
 from holdfast.store.copying import Progress, quiet
 from holdfast.store.erasing import erase_deleted, overwriting
 from holdfast.teams import queries as team_queries
-from holdfast.teams.team import Team
 
-Roster = Callable[[], Awaitable[Mapping[str, Team]]]
+Projects = Callable[[], Awaitable[Mapping[str, Path]]]
 Release = Callable[[tuple[str, ...]], Awaitable[None]]
 
 
 class Forgetting:
     """Removes a session, or everything of a project, for good; one at a time."""
 
-    def __init__(self, store: Store, home: Path, reasoning: Reasoning, roster: Roster, release: Release) -> None:
-        """`release` ends the idle processes of these teams' agents."""
+    def __init__(self, store: Store, home: Path, reasoning: Reasoning, projects: Projects, release: Release) -> None:
+        """`projects` tells where every team is at home; `release` ends the idle processes of these teams' agents."""
         self._store = store
         self._home = home
         self._reasoning = reasoning
-        self._roster = roster
+        self._projects = projects
         self._release = release
         self._turn = asyncio.Lock()
 
@@ -62,7 +61,7 @@ class Forgetting:
                 await self._forget(pending, quiet, again=True)
 
     async def _scope(self, what: str) -> Scope:
-        teams = await self._roster()
+        teams = await self._projects()
         root = await asyncio.to_thread(locate, what, RootSource.ARGUMENT) if "/" in what else None
 
         def read(tx: Tx) -> tuple[Scope | None, list[str]]:

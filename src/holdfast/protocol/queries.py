@@ -183,11 +183,16 @@ def forget(tx: Tx, root: str, project: str | None) -> int:
     removed = tx.run(
         "DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project or root
     )
-    for table in ("protocol_trust", "protocol_mirror"):
-        tx.run(f"DELETE FROM {table} WHERE root = :root", root=root)
+    untrust(tx, root)
+    forget_mirror(tx, root)
     if removed:
         tx.emit("protocol.forgotten", "project", {"runs": removed})
     return removed
+
+
+def forget_mirror(tx: Tx, root: str) -> None:
+    """Remove how far the memories of a worktree are."""
+    tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:

@@ -76,7 +76,7 @@ class Reasoning:
             limits.session_id(session_id)
         reply = await self._store.write(once(key, lambda tx: self._think(tx, caller, draft, session_id)))
         if session_id is not None and reply.get("crossRoot"):
-            _log_cross_root(session_id, caller.root)
+            _log_cross_root(session_id)
         return reply
 
     def _think(self, tx: Tx, caller: Caller, draft: Draft, session_id: str | None) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Reasoning:
                 raise
             return _refused(error)
         if session_id is not None and reply.get("crossRoot"):
-            _log_cross_root(session_id, caller.root)
+            _log_cross_root(session_id)
         if session_id is None and caller.root is None:
             _log.warning(
                 "load_context without a root from %s: bind one with init bind_root, so that sessions are found again",
@@ -322,5 +322,6 @@ def _refused(error: HoldfastError) -> dict[str, Any]:
     return present(success=False, message=error.message, recovery=error.recovery)
 
 
-def _log_cross_root(session_id: str, root: Root | None) -> None:
-    _log.info("session %s used from another root: %s", session_id, root.uri if root else "none")
+def _log_cross_root(session_id: str) -> None:
+    # Not which: no log is to name a project, and the event says whose connection it was.
+    _log.info("session %s used from another root", session_id)

@@ -6,8 +6,9 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast.caller import Caller
@@ -80,6 +81,11 @@ class Teams:
         """Pick up changes of teams.json."""
         if await asyncio.to_thread(self._file.refresh):
             self.runner.use(self.roster)
+
+    async def projects(self) -> Mapping[str, Path]:
+        """Every team that is configured now with its project, also those that cannot be served."""
+        await self.refresh()
+        return await asyncio.to_thread(self._file.projects)
 
     async def start(self) -> None:
         """Read the teams and take up what was left."""
