@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import apsw
+import psycopg
 import pytest
 from tests.contract.conftest import Place
 from tests.contract.forgetting_world import (
@@ -17,11 +19,13 @@ from tests.contract.forgetting_world import (
     SESSIONS,
     assert_gone,
     dump,
+    files_of,
     opened,
     rows_of,
     tables,
     two_projects,
 )
+from tests.postgres import PostgresServer, fresh_database
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.forgetting import copies, rows
@@ -60,7 +64,7 @@ async def test_a_forgotten_project_is_gone_from_every_table_and_file_and_its_nei
             assert of_neighbour and [row for row in of_neighbour if row not in after[name]] == [], name
         assert sum("erased'" in row for row in after["events"]) == EVENTS, "their places stay"
         assert any(SESSIONS[SECRET] in row for row in after["session_register"]), "the id stays, and counts"
-    assert_gone(place)
+        assert_gone(place)
 
 
 async def test_a_forgotten_session_is_gone_from_every_table_and_file(place: Place) -> None:
@@ -112,10 +116,10 @@ async def test_a_removal_that_was_cut_off_at_any_step_is_finished_later(
             patch.setattr(*at[step])
             with pytest.raises(Cut):
                 await app.forgetting.command({"what": str(gone)}, quiet)
-        assert (place.home / copies.UNDER_WAY).exists()
+        assert (copies.under_way(place.home, place.engine)).exists()
     async with opened(place) as again:
         await again.forgetting.finish()
-        assert not (place.home / copies.UNDER_WAY).exists()
+        assert not (copies.under_way(place.home, place.engine)).exists()
         after = str(await dump(again.store))
         assert SECRET not in after and KEPT in after
     assert_gone(place)
@@ -142,8 +146,6 @@ async def test_what_cannot_be_erased_for_a_reader_is_said_and_erased_when_it_is_
 async def test_what_cannot_be_erased_for_a_transaction_on_the_server_is_said(
     postgres_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import psycopg
-
     monkeypatch.setattr(erasing, "PATIENCE_S", 0.1)
     monkeypatch.setattr(erasing, "LOCK_MS", 50)
     place = postgres_place
@@ -157,8 +159,29 @@ async def test_what_cannot_be_erased_for_a_transaction_on_the_server_is_said(
             told = {line.split(" ")[2].rpartition(".")[2]: line for line in report["left"]}
             assert "it is in use" in told["asks"] and "still sees" in told["thoughts"]
         await app.forgetting.finish()
-        assert not (place.home / copies.UNDER_WAY).exists()
+        assert not (copies.under_way(place.home, place.engine)).exists()
     assert_gone(place)
+
+
+async def test_a_user_of_the_server_without_special_rights_can_have_a_project_forgotten(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url = fresh_database(postgres, migrated=False)
+    with psycopg.connect(url, autocommit=True) as connection:
+        database = connection.info.dbname
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'plain'").fetchone() is None:
+            connection.execute("CREATE ROLE plain LOGIN")
+            # For the looks of this test alone.
+            connection.execute("GRANT pg_checkpoint, pg_read_all_settings TO plain")
+        connection.execute(f'ALTER DATABASE "{database}" OWNER TO plain'.encode())
+    place = Place("postgres", tmp_path, url.replace("//postgres:@", "//plain:@"))
+    async with opened(place) as app:
+        gone, kept = await two_projects(place, app)
+        assert (await app.forgetting.command({"what": str(gone)}, quiet))["success"]
+        assert_gone(place)
+        assert (await app.forgetting.command({"what": str(kept)}, quiet))["success"], "nothing is left in any table"
+        for name, content in files_of(place).items():
+            assert f"team-{KEPT}".encode() not in content, name
 
 
 async def test_without_room_the_rows_are_overwritten_and_the_rest_is_erased_when_there_is_room(
@@ -177,7 +200,7 @@ async def test_without_room_the_rows_are_overwritten_and_the_rest_is_erased_when
             await app.forgetting.finish()
             assert daily.exists(), "while it waits for room, the newest backup is not taken every hour"
         await app.forgetting.finish()
-        assert not (place.home / copies.UNDER_WAY).exists() and not daily.exists()
+        assert not (copies.under_way(place.home, place.engine)).exists() and not daily.exists()
     assert_gone(place)
 
 
@@ -189,7 +212,7 @@ async def test_a_project_at_whose_team_an_agent_works_is_not_forgotten(place: Pl
         before = await dump(app.store)
         with pytest.raises(Conflict, match="Nothing was removed"):
             await app.forgetting.command({"what": str(gone)}, quiet)
-        assert await dump(app.store) == before and not (place.home / copies.UNDER_WAY).exists()
+        assert await dump(app.store) == before and not (copies.under_way(place.home, place.engine)).exists()
 
 
 async def test_a_name_that_is_not_known_removes_nothing_and_is_told_what_is_named_alike(place: Place) -> None:

@@ -16,9 +16,8 @@ from tests.installation import HOLDFAST, PATIENCE, Installation, wait_until
 from tests.process.agent import Agent
 from tests.process.hooks import left_behind, starts
 
-from holdfast.forgetting.copies import UNDER_WAY
-
 SECRET = "xylophone"  # noqa: S105 - only a word nobody else uses
+NOTE = "forgetting-sqlite.json"
 SIZES = (1, 40, 300, 2_000, 4_000, 9_000, 30_000, 120_000)
 
 
@@ -116,7 +115,7 @@ def assert_no_word_in_the_index(holdfast: Installation) -> None:
 def test_nothing_of_a_forgotten_project_is_in_any_file_when_the_command_returns(
     embedded: Installation, secret_project: Path, neighbour: Path, serving: bool, thoughts: int
 ) -> None:
-    with Agent(embedded, neighbour, session="neighbour") as other:
+    with Agent(embedded, neighbour, session="neighbour") as other, Agent(embedded, secret_project, session="at-work"):
         other.think("stays")
         session = remember(embedded, secret_project, thoughts)
         copies = keep_copies(embedded)
@@ -181,21 +180,21 @@ def test_a_removal_that_a_kill_cut_off_is_finished_by_the_next_daemon_or_command
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_until((embedded.home / UNDER_WAY).exists, "it is being forgotten")
+    wait_until((embedded.home / NOTE).exists, "it is being forgotten")
     forgetting.kill()
     forgetting.wait(PATIENCE)
     embedded.kill_daemon()
     reader.close()
-    assert (embedded.home / UNDER_WAY).exists()
+    assert (embedded.home / NOTE).exists()
 
     if finisher == "daemon":
         embedded.serve()
-        wait_until(lambda: not (embedded.home / UNDER_WAY).exists(), "the next daemon has finished it")
+        wait_until(lambda: not (embedded.home / NOTE).exists(), "the next daemon has finished it")
         assert_nothing_left(embedded)
         assert embedded.run("stop").returncode == 0
     else:
         assert embedded.run("forget", str(secret_project), "--yes").returncode == 0
-        assert not (embedded.home / UNDER_WAY).exists()
+        assert not (embedded.home / NOTE).exists()
         assert_nothing_left(embedded)
     assert_no_word_in_the_index(embedded)
     assert embedded.run("verify").returncode == 0

@@ -10,10 +10,10 @@ import os
 import re
 from pathlib import Path
 
+from holdfast.errors import StoreError
 from holdfast.forgetting.scope import Scope
-from holdfast.store.files import publish, sync
+from holdfast.store.files import beside, publish, sync
 
-UNDER_WAY = "forgetting.json"
 COPIES = (
     "backups/before-*",
     "backups/daily-*",
@@ -25,35 +25,42 @@ COPIES = (
 ANSWERS = "answers/*"
 """What relays tell while no daemon serves; a daemon is asked again."""
 LOGS = "daemon.log*", "daemon.err"
-OURS = ("holdfast.db", "holdfast.db-wal", "holdfast.db-shm", UNDER_WAY)
+OURS = ("holdfast.db", "holdfast.db-wal", "holdfast.db-shm")
 _ENTRY = re.compile(rb"(?m)^(?=\d{4}-\d{2}-\d{2} )")
 """Where an entry of a log begins."""
 LARGEST_SEARCHED = 64 * 1024 * 1024
 
 
-def note(home: Path, scope: Scope) -> None:
+def under_way(home: Path, engine: str) -> Path:
+    """Where it is written what is being forgotten; one data directory can serve a store of either engine in turn."""
+    return home / f"forgetting-{engine}.json"
+
+
+def note(file: Path, scope: Scope) -> None:
     """Write down what is being forgotten, durably, before the first row goes."""
-    draft = home / f".{UNDER_WAY}"
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(scope.written())
-    publish(draft, home / UNDER_WAY)
+    draft = beside(file, ".partial")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
+        written.write(scope.written())
+    publish(draft, file)
 
 
-def noted(home: Path) -> Scope | None:
+def noted(file: Path) -> Scope | None:
     """What was being forgotten when it was cut off."""
     try:
-        return Scope.read((home / UNDER_WAY).read_text(encoding="utf-8"))
+        return Scope.read(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):  # nobody else writes it; without a scope there is nothing to go on with
-        (home / UNDER_WAY).unlink(missing_ok=True)
-        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{file} says what was being forgotten when it was cut off, and cannot be read.",
+            recovery="Delete it, and forget the same project or session again.",
+        ) from error
 
 
-def close_note(home: Path) -> None:
+def close_note(file: Path) -> None:
     """It is forgotten."""
-    (home / UNDER_WAY).unlink(missing_ok=True)
-    sync(home)
+    file.unlink(missing_ok=True)
+    sync(file.parent)
 
 
 def found(home: Path) -> list[Path]:

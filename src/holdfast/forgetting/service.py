@@ -30,6 +30,7 @@ class Forgetting:
         """`projects` tells where every team is at home; `release` ends the idle processes of these teams' agents."""
         self._store = store
         self._home = home
+        self._note = copies.under_way(home, store.engine)
         self._reasoning = reasoning
         self._projects = projects
         self._release = release
@@ -43,20 +44,20 @@ class Forgetting:
         if args.get("look"):
             return await self._look(await self._scope(what))
         async with self._turn:
-            pending = await asyncio.to_thread(copies.noted, self._home)
+            pending = await asyncio.to_thread(copies.noted, self._note)
             if pending is not None:  # it was cut off; what is asked for now may be just that
                 report = await self._forget(pending, progress)
                 if pending.what == what:
                     return report
             scope = await self._scope(what)
             await self._refuse_work(scope)
-            await asyncio.to_thread(copies.note, self._home, scope)
+            await asyncio.to_thread(copies.note, self._note, scope)
             return await self._forget(scope, progress)
 
     async def finish(self) -> None:
         """Finish what was cut off, or could not be erased yet."""
         async with self._turn:
-            pending = await asyncio.to_thread(copies.noted, self._home)
+            pending = await asyncio.to_thread(copies.noted, self._note)
             if pending is not None:
                 await self._forget(pending, quiet, again=True)
 
@@ -123,7 +124,7 @@ class Forgetting:
         files = [] if again and left else await asyncio.to_thread(copies.remove, self._home)
         await asyncio.to_thread(copies.scrub_logs, self._home, scope)
         if not left:
-            await asyncio.to_thread(copies.close_note, self._home)
+            await asyncio.to_thread(copies.close_note, self._note)
         named = await asyncio.to_thread(copies.still_naming, self._home, scope)
         progress(1.0, "done")
         return {

@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,7 @@ IN_MEMORY = 64 * 1024 * 1024
 """Bytes of a database that is put together anew in memory; a larger one needs a temporary file."""
 SPARE = 16 * 1024 * 1024
 INDEXES = ("thoughts_fts", "history_fts")
+STATISTICS = "pg_catalog.pg_statistic"
 LOCK_MS = 5_000
 """How long a table's users are waited for before others get their turn again."""
 
@@ -181,13 +182,37 @@ def _erase_postgres(store: PostgresStore, progress: Progress) -> list[str]:
             ]
             connection.execute(f"SET lock_timeout = {LOCK_MS}".encode())
             deadline = time.monotonic() + PATIENCE_S
-            for place, name in enumerate([*names, "pg_catalog.pg_statistic"]):
+            for place, name in enumerate(names):
                 progress(place / (len(names) + 1), name.rpartition(".")[2])
                 if why := _write_table_anew(connection, name, deadline):
                     left.append(f"The table {name} could not be written anew: {why}.")
+                else:
+                    _drop_statistics_of_nothing(connection, name)
+            # Only the database's owner may; everybody else's are left to the server's own housekeeping.
+            _write_table_anew(connection, STATISTICS, deadline)
     except psycopg.Error as error:
         raise store.server.refused(error) from error
     return left
+
+
+def _drop_statistics_of_nothing(connection: Connection, name: str) -> None:
+    """Drop the statistics of a table that is empty now: ANALYZE leaves those as they were."""
+    from psycopg import errors
+
+    if connection.execute(f"SELECT 1 FROM {name} LIMIT 1".encode()).fetchone() is not None:  # noqa: S608 - our names
+        return
+    try:
+        connection.execute(f"DELETE FROM {STATISTICS} WHERE starelid = %s::regclass".encode(), (name,))  # noqa: S608
+    except errors.InsufficientPrivilege:
+        columns = connection.execute(
+            "SELECT quote_ident(a.attname) AS name FROM pg_attribute a WHERE a.attrelid = %s::regclass"
+            " AND a.atttypid = 'text'::regtype AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''",
+            (name,),
+        ).fetchall()
+        for column in columns:
+            # Who owns a table may not touch its statistics, but a column that changes its type loses them.
+            with suppress(errors.FeatureNotSupported, errors.LockNotAvailable):  # a generated column depends on it
+                connection.execute(f"ALTER TABLE {name} ALTER COLUMN {column['name']} TYPE text".encode())
 
 
 def _write_table_anew(connection: Connection, name: str, deadline: float) -> str | None:
@@ -225,7 +250,7 @@ def _vacuumed(connection: Connection, name: str) -> tuple[int, str | None]:
 
     connection.add_notice_handler(heed)
     try:
-        analyze = "" if name.startswith("pg_catalog.") else ", ANALYZE"
+        analyze = "" if name == STATISTICS else ", ANALYZE"
         connection.execute(f"VACUUM (FULL, VERBOSE{analyze}) {name}".encode())
     finally:
         connection.remove_notice_handler(heed)
