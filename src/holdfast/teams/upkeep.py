@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable
 from functools import partial
 
+from holdfast.briefing.ledger import forgotten
+from holdfast.project import RootSource, locate
 from holdfast.store import Store, Tx
 from holdfast.teams import queries
 from holdfast.teams.agents import Compaction, FoundSession
@@ -97,12 +100,14 @@ class Upkeep:
         await self._place.move(conversation, str(uuid.uuid4()), None)
 
     async def relink(self) -> int:
-        """Conversations that the store has lost are linked again from what the transcripts say."""
+        """Conversations that the store has lost are linked again from what the transcripts say; not those it forgot."""
         linked = 0
         for team in list(self._place.roster.teams.values()):
+            root = await asyncio.to_thread(locate, str(team.project), RootSource.DIRECTORY)
+            since = await self._store.read(partial(forgotten.until, root=root))
             for session in await self.found(team):
                 frame = read_frame(session.first_prompt or "")
-                if frame is not None:
+                if frame is not None and session.modified_at > since:
                     linked += await self._store.write(partial(_relink, team.name, *frame, session.session_id))
         return linked
 
