@@ -48,22 +48,29 @@ def text_of(number: int, size: int) -> str:
     return text
 
 
-def remember(holdfast: Installation, project: Path, thoughts: int) -> str:
-    """Have every capability keep something of the project: all there is to forget; returns its first session."""
-    holdfast.home.mkdir(mode=0o700, exist_ok=True)
-    (holdfast.home / "teams.json").write_text(json.dumps({"teams": {"fence": {"project": str(project)}}}))
-    assert "fence" in holdfast.run("queue").stdout, "a daemon that runs already has seen it"
+def think_about(holdfast: Installation, project: Path, thoughts: int) -> str:
+    """Record thoughts of all sizes, a branch, a title and tags; returns the session."""
     with Agent(holdfast, project, session="recorder") as agent:
-        session = str(agent.think(f"{SECRET} begins", branchId=None)["sessionId"])
+        session = str(agent.think(f"{SECRET} begins")["sessionId"])
         for number in range(thoughts):
             agent.think(text_of(number, SIZES[number % len(SIZES)]))
         agent.think("aside", branchId=f"{SECRET}-branch", branchFromThought=1)
         agent.call("session", operation="rename", sessionId=session, title=f"All about {SECRET}")
         agent.call("session", operation="tag", sessionId=session, tags=[SECRET])
+        agent.call("session", operation="search", query=SECRET)  # so that all of it is in the index
+    return session
+
+
+def remember(holdfast: Installation, project: Path, thoughts: int) -> str:
+    """Have every capability keep something of the project: all there is to forget; returns its first session."""
+    holdfast.home.mkdir(mode=0o700, exist_ok=True)
+    (holdfast.home / "teams.json").write_text(json.dumps({"teams": {"fence": {"project": str(project)}}}))
+    assert "fence" in holdfast.run("queue").stdout, "a daemon that runs already has seen it"
+    session = think_about(holdfast, project, thoughts)
+    with Agent(holdfast, project, session="recorder") as agent:
         agent.init("bind_root", mcpRootUri=str(project))
         agent.call("session_start", objective=f"Find {SECRET}")
         agent.call("save_task", current_task=f"Look for {SECRET}")
-        agent.call("session", operation="search", query=SECRET)  # so that all of it is in the index
     with Agent(holdfast, project) as agent:  # not recognised: its calls are known by its relay alone
         agent.init("start_new", title=f"Another {SECRET}")
     assert holdfast.run("send", "fence", f"Hide {SECRET}").returncode == 0
@@ -168,7 +175,7 @@ def test_nothing_of_a_forgotten_session_is_in_any_file(embedded: Installation, n
 def test_a_removal_that_a_kill_cut_off_is_finished_by_the_next_daemon_or_command(
     embedded: Installation, secret_project: Path, finisher: str
 ) -> None:
-    remember(embedded, secret_project, 16)
+    think_about(embedded, secret_project, 16)
     keep_copies(embedded)
     # Held until the kill: a reader of the log, because of which the last steps cannot be done.
     reader = apsw.Connection(str(embedded.home / "holdfast.db"))

@@ -59,7 +59,7 @@ async def erase_deleted(store: Store, progress: Progress) -> list[str]:
     from holdfast.store.postgres import PostgresStore
 
     if isinstance(store, PostgresStore):
-        return await asyncio.to_thread(_erase_postgres, store, progress)
+        return await _erase_postgres(store, progress)
     return [f"No erasing is known for the engine {store.engine}."]
 
 
@@ -71,14 +71,20 @@ async def _erase_sqlite(store: SqliteStore, progress: Progress) -> list[str]:
     await store.alone(_drop_from_indexes)
     work = asyncio.ensure_future(store.alone(_write_anew))
     log, size = beside(store.path, "-wal"), max(store.path.stat().st_size, 1)
+    before = _size(log)
     while not (await asyncio.wait([work], timeout=LOOK_S))[0]:
-        progress(0.1 + 0.8 * min(1.0, _size(log) / size), "writing the database anew")
+        share = min(1.0, max(0, _size(log) - before) / size)
+        progress(0.1 + 0.8 * share, "writing the database anew")
     left = [trouble] if (trouble := await work) else []
     progress(0.9, "emptying the log")
-    if not await asyncio.to_thread(_empty_log, store.path):
-        left.append(
-            "Something has been reading the database for long, so its log (holdfast.db-wal) could not be emptied yet."
-        )
+    deadline = time.monotonic() + PATIENCE_S
+    while not await asyncio.to_thread(_empty_log, store.path):
+        if time.monotonic() > deadline:
+            left.append(
+                "Something has been reading the database for long, so its log (holdfast.db-wal) could not be emptied."
+            )
+            break
+        await asyncio.sleep(LOOK_S)
     return left
 
 
@@ -136,21 +142,13 @@ def _temporary_folder() -> Path:
 
 
 def _empty_log(path: Path) -> bool:
-    """Copy the log into the database and cut it to nothing; False where readers held on to it all the time."""
+    """Copy the log into the database and cut it to nothing; False where a reader holds on to it."""
     connection = connect(path)
     try:
         connection.set_busy_timeout(500)
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
-            except apsw.BusyError:
-                busy = 1
-            if not busy:
-                return True
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(LOOK_S)
+        return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]
+    except apsw.BusyError:
+        return False
     finally:
         connection.close()
 
@@ -165,34 +163,38 @@ def _size(path: Path) -> int:
 # -- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-def _erase_postgres(store: PostgresStore, progress: Progress) -> list[str]:
+async def _erase_postgres(store: PostgresStore, progress: Progress) -> list[str]:
     """Write every table anew, and the server's statistics of them, which hold values too."""
     import psycopg
 
     left: list[str] = []
+    connection = await asyncio.to_thread(store.server.connect)
     try:
-        with store.server.connect() as connection:
-            names = [
-                str(row["name"])
-                for row in connection.execute(
-                    "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables"
-                    " WHERE schemaname = %s ORDER BY tablename",
-                    (store.schema,),
-                )
-            ]
-            connection.execute(f"SET lock_timeout = {LOCK_MS}".encode())
-            deadline = time.monotonic() + PATIENCE_S
-            for place, name in enumerate(names):
-                progress(place / (len(names) + 1), name.rpartition(".")[2])
-                if why := _write_table_anew(connection, name, deadline):
-                    left.append(f"The table {name} could not be written anew: {why}.")
-                else:
-                    _drop_statistics_of_nothing(connection, name)
-            # Only the database's owner may; everybody else's are left to the server's own housekeeping.
-            _write_table_anew(connection, STATISTICS, deadline)
+        names = await asyncio.to_thread(_tables, connection, store.schema)
+        deadline = time.monotonic() + PATIENCE_S
+        for place, name in enumerate(names):
+            progress(place / (len(names) + 1), name.rpartition(".")[2])
+            if why := await _write_table_anew(connection, name, deadline):
+                left.append(f"The table {name} could not be written anew: {why}.")
+            else:
+                await asyncio.to_thread(_drop_statistics_of_nothing, connection, name)
+        # Only the database's owner may; everybody else's are left to the server's own housekeeping.
+        await _write_table_anew(connection, STATISTICS, deadline)
     except psycopg.Error as error:
         raise store.server.refused(error) from error
+    finally:
+        connection.close()
     return left
+
+
+def _tables(connection: Connection, schema: str) -> list[str]:
+    connection.execute(f"SET lock_timeout = {LOCK_MS}".encode())
+    rows = connection.execute(
+        "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) AS name FROM pg_tables"
+        " WHERE schemaname = %s ORDER BY tablename",
+        (schema,),
+    )
+    return [str(row["name"]) for row in rows]
 
 
 def _drop_statistics_of_nothing(connection: Connection, name: str) -> None:
@@ -215,14 +217,14 @@ def _drop_statistics_of_nothing(connection: Connection, name: str) -> None:
                 connection.execute(f"ALTER TABLE {name} ALTER COLUMN {column['name']} TYPE text".encode())
 
 
-def _write_table_anew(connection: Connection, name: str, deadline: float) -> str | None:
+async def _write_table_anew(connection: Connection, name: str, deadline: float) -> str | None:
     """VACUUM FULL; says why rows that were deleted are still in the table's file."""
     from psycopg import errors
 
     pause = LOOK_S
     while True:
         try:
-            dead, refused = _vacuumed(connection, name)
+            dead, refused = await asyncio.to_thread(_vacuumed, connection, name)
             trouble = "a transaction on the server still sees what was deleted"
         except errors.LockNotAvailable:
             dead, refused, trouble = 1, None, "it is in use"
@@ -232,7 +234,7 @@ def _write_table_anew(connection: Connection, name: str, deadline: float) -> str
             return None
         if time.monotonic() > deadline:
             return trouble
-        time.sleep(pause)
+        await asyncio.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE_S)
 
 
