@@ -63,8 +63,9 @@ def think_about(holdfast: Installation, project: Path, thoughts: int) -> str:
 
 def remember(holdfast: Installation, project: Path, thoughts: int) -> str:
     """Have every capability keep something of the project: all there is to forget; returns its first session."""
+    team = {"project": str(project), "delivery": "hook"}  # else a managed agent would begin with the message
     holdfast.home.mkdir(mode=0o700, exist_ok=True)
-    (holdfast.home / "teams.json").write_text(json.dumps({"teams": {"fence": {"project": str(project)}}}))
+    (holdfast.home / "teams.json").write_text(json.dumps({"teams": {"fence": team}}))
     assert "fence" in holdfast.run("queue").stdout, "a daemon that runs already has seen it"
     session = think_about(holdfast, project, thoughts)
     with Agent(holdfast, project, session="recorder") as agent:

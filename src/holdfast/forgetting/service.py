@@ -102,7 +102,7 @@ class Forgetting:
             if ask is not None:
                 raise Conflict(
                     f"Nothing was removed: an agent of the team {ask.to_team} works on the ask {ask.id}.",
-                    recovery="Wait for its answer, or cancel it.",
+                    recovery='Wait for its answer, or have it cancelled: teams_session {operation: "cancel", askId}.',
                 )
 
     async def _forget(self, scope: Scope, progress: Progress, *, again: bool = False) -> dict[str, Any]:
