@@ -19,6 +19,7 @@ COPIES = (
     "backups/daily-*",
     "holdfast.db.corrupt-*",
     "holdfast.db.before-restore-*",
+    "holdfast.db.replaced-*",
     "salvage-*.txt*",
 )
 """What Holdfast keeps of the whole store by itself: before changes of the schema, daily, and when one was replaced."""
