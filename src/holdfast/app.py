@@ -29,7 +29,7 @@ from holdfast.connections.signing import FileShelf, SharedShelf, SigningRing
 from holdfast.errors import BadInput
 from holdfast.hooks import Capability, Hooks
 from holdfast.loss_hooks import LossHooks
-from holdfast.project import Root, RootSource, locate, path_of
+from holdfast.project import Root, RootSource, locate
 from holdfast.protocol.hooks.answers import ProtocolHooks
 from holdfast.protocol.service import Protocols
 from holdfast.reasoning.service import Reasoning
