@@ -13,7 +13,6 @@ from tests.process.agent import Agent
 
 COMMANDS = [
     ["serve"],
-    ["verify"],
     ["backup", "{elsewhere}/new.backup"],
     ["restore", "{elsewhere}/old.backup"],
     ["forget", "/nowhere", "--yes"],
@@ -100,6 +99,8 @@ def test_every_command_says_in_one_line_why_nothing_can_be_written(
             (line,) = told.stderr.splitlines() or ["nothing"]
             assert (told.returncode, line.startswith(f"holdfast: {embedded.home}/")) == (1, True), (words, told)
             assert reason in line and repair in line, (words, line)
+        verified = _run(prefix, embedded, "verify")  # which looks at a copy, wherever that can be written
+        assert (verified.returncode, verified.stderr) == (0, ""), verified
         stopped = _run(prefix, embedded, "stop")
         assert stopped.returncode == 1 and "No daemon was running" in stopped.stdout
         assert f"{embedded.home}/stopped" in stopped.stderr and reason in stopped.stderr
