@@ -128,7 +128,8 @@ class Runner:
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
         """Whether an ask of this team may be claimed by who stores it; the place is kept until it has begun."""
-        free = self._serving and self._room > self._promised and self.can_run(self._roster.teams[to_team])
+        team = self._roster.teams.get(to_team)
+        free = team is not None and self._serving and self._room > self._promised and self.can_run(team)
         self._promised += free
         try:
             yield free
