@@ -186,12 +186,14 @@ class Bridge:
     @staticmethod
     def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
         """The message that the caller is to work on, and how many wait after it."""
-        taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)
-        if taken is not None:
-            return taken, queue.waiting - 1
-        # While something is out only a STOP is handed out; else whoever asks again still has what they had. If that
-        # is work and the STOP of it, the answer with the STOP may have been lost.
-        return queries.most_urgent(message for message in queue.out if message.lease_by == by), queue.waiting
+        # Whoever asks again still has what they had, and while something is out only a STOP is handed out. Of a STOP
+        # that is out the answer may have been lost: it comes again, before the next STOP and the work that it stops.
+        mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
+        if mine is None or mine.priority < Priority.STOP:
+            taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)
+            if taken is not None:
+                return taken, queue.waiting - 1
+        return mine, queue.waiting
 
     async def finish(
         self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None, key: CallKey | None = None
