@@ -12,6 +12,7 @@ from tests.contract.conftest import Place
 from tests.contract.wire_world import Json, Life, Relayed, World, new_world
 
 from holdfast.connections.model import Attempt
+from holdfast.store.calls import once
 from holdfast.wire.catalog import Catalog
 from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
@@ -320,6 +321,10 @@ async def test_a_repeated_call_changes_nothing_and_has_the_same_answer(world: Wo
 # -- what the walk does not show --------------------------------------------------------------------------------------
 
 
+class Nothing(Params):
+    """No parameters."""
+
+
 async def _phase(world: World) -> str:
     rows = await world.store.read(lambda tx: tx.all("SELECT phase FROM protocol_runs"))
     return str(rows[0]["phase"])
@@ -344,15 +349,28 @@ async def test_a_call_repeated_on_another_daemon_while_the_first_is_under_way_ad
 
 
 async def test_a_repetition_waits_for_the_first_call_of_the_same_daemon(world: World) -> None:
-    """Without that, two would set the same agent to work at once, and one of them be told that it failed."""
-    async with world.working_life() as life:
-        async with life.relay("r", world.project.path) as first, life.relay("r", world.project.path) as second:
-            await _ask(life, first)
-            arguments = {"operation": "compact", **PAIR}
-            answers = await _both(first, second, "teams_session", arguments, "r:c")
-            assert answers[0] == answers[1]
-        events = await world.store.read(lambda tx: tx.all("SELECT kind FROM events WHERE kind = 'teams.compacted'"))
-        assert len(events) == 1
+    """Otherwise both would set the same agent or the same command to work."""
+    life = await world.life()
+    let_go, at_work, most = asyncio.Event(), 0, 0
+
+    async def handle(call: Call, params: Nothing) -> Json:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await let_go.wait()
+        at_work -= 1
+        return await world.store.write(once(call.key, lambda tx: {"id": tx.new_id()}))
+
+    tool = Tool("slow", "Slow", "Takes its time", Nothing, {}, handle, Repetition.STORED)
+    life.wire.catalog = Catalog([Offer(tools=[tool])])
+    async with life.relay("r", world.project.path) as first, life.relay("r", world.project.path) as second:
+        both = asyncio.create_task(_both(first, second, "slow", {}, "r:1"))
+        async with asyncio.timeout(TIMEOUT_MS / 1000):
+            while life.wire.in_flight < 2 or not at_work:  # noqa: ASYNC110 - polled
+                await asyncio.sleep(0.01)
+        let_go.set()
+        one, two = (reply["id"] for reply in await both)
+    assert (one == two, most) == (True, 1)
 
 
 async def test_a_call_that_failed_runs_again_when_it_is_repeated(world: World) -> None:
@@ -433,10 +451,6 @@ async def test_a_token_that_was_lost_comes_again_unless_its_connection_ended(wor
         await life.app.connections.reconnects.revoke(made["session_id"], Attempt("test"))
         refused = await caller.call("reconnect_session", presented, "r:reconnect")
         assert not refused["success"] and "reconnect_token" not in refused
-
-
-class Nothing(Params):
-    """No parameters."""
 
 
 def _forgetful(repetition: Repetition) -> Tool:
