@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ Prepare = Callable[[World, Life, Relayed], Awaitable[Json]]
 
 CASES: dict[tuple[str, str], Prepare] = {}
 TIMEOUT_MS = 60_000
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "tools.md"
 
 
 def case(tool: str, operation: str = "") -> Callable[[Prepare], Prepare]:
@@ -273,6 +276,10 @@ async def _finish_later(world: World, life: Life, caller: Relayed) -> Json:
     return {"id": (await caller.use("take_message"))["id"], "outcome": "later"}
 
 
+def _declared(tool: Tool, operation: str) -> Repetition:
+    return tool.repetition if isinstance(tool.repetition, Repetition) else tool.repetition[operation]
+
+
 # -- the walk ---------------------------------------------------------------------------------------------------------
 
 
@@ -289,6 +296,22 @@ async def test_every_tool_and_operation_is_in_the_walk(sqlite_place: Place) -> N
         assert every == set(CASES)
 
 
+async def test_the_documentation_says_how_a_repetition_of_each_is_answered(sqlite_place: Place) -> None:
+    async with new_world(sqlite_place) as world:
+        tools = (await world.life()).wire.catalog.tools.values()
+    section = DOCUMENTATION.read_text().split("## A call that is repeated")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")][2:]
+    told = {
+        (name, operation or ""): kind
+        for kind, row in zip(Repetition, rows, strict=True)
+        for entry in row.split("|")[2].split(";")
+        for name, *operations in [re.findall("`([a-z_]+)`", entry)]
+        for operation in operations or [None]
+    }
+    declared = {(tool.name, name): _declared(tool, name) for tool in tools for name in tool.operations or ("",)}
+    assert told == declared
+
+
 @pytest.mark.parametrize(("tool", "operation"), CASES, ids=lambda name: name or "-")
 async def test_a_repeated_call_changes_nothing_and_has_the_same_answer(world: World, tool: str, operation: str) -> None:
     key = "the-relay:lost"
@@ -300,9 +323,7 @@ async def test_a_repeated_call_changes_nothing_and_has_the_same_answer(world: Wo
             if "askId" in first and first["status"] == "answered":
                 await _at_rest(life, first["askId"])
         after = await world.state()
-        declared = life.wire.catalog.tools[tool].repetition
-        repetition = declared if isinstance(declared, Repetition) else declared[operation]
-        if repetition is not Repetition.IDEMPOTENT:
+        if _declared(life.wire.catalog.tools[tool], operation) is not Repetition.IDEMPOTENT:
             assert after != before, "the arguments of this case take no effect"
     if tool == "reconnect_session":
         world.place.shift += 60_000  # longer than a used token is answered without a key
