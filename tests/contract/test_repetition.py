@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.contract.conftest import Place
-from tests.contract.wire_world import Json, Life, Relayed, World, new_world
+from tests.contract.repetition_cases import CASES, TIMEOUT_MS, at_rest, begun_session, queued, read_first, start_run
+from tests.contract.wire_world import Json, Relayed, World, new_world
 
 from holdfast.connections.model import Attempt
 from holdfast.store.calls import once
@@ -20,260 +20,7 @@ from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
 pytestmark = pytest.mark.anyio
 
-Prepare = Callable[[World, Life, Relayed], Awaitable[Json]]
-"""Brings about a state in which the call takes effect; returns its arguments."""
-
-CASES: dict[tuple[str, str], Prepare] = {}
-TIMEOUT_MS = 60_000
 DOCUMENTATION = Path(__file__).parents[2] / "docs" / "tools.md"
-
-
-def case(tool: str, operation: str = "") -> Callable[[Prepare], Prepare]:
-    """Register how a tool, or an operation of one, is called with effect."""
-
-    def register(prepare: Prepare) -> Prepare:
-        assert (tool, operation) not in CASES
-        CASES[tool, operation] = prepare
-        return prepare
-
-    return register
-
-
-def simple(tool: str, operation: str = "", **arguments: Any) -> None:
-    """Register a call that takes effect in a session with two thoughts."""
-
-    async def prepare(world: World, life: Life, caller: Relayed) -> Json:
-        await _think(caller, "first")
-        await _think(caller, "second")
-        return {**({"operation": operation} if operation else {}), **arguments}
-
-    case(tool, operation)(prepare)
-
-
-# -- reasoning --------------------------------------------------------------------------------------------------------
-
-
-async def _think(caller: Relayed, text: str) -> Json:
-    return await caller.use("thought", thought=text, nextThoughtNeeded=True)
-
-
-async def _session(caller: Relayed) -> str:
-    return str((await _think(caller, "begun"))["sessionId"])
-
-
-simple("thought", thought="third", nextThoughtNeeded=True, branchId="b", branchFromThought=1)
-simple("init", "get_state")
-simple("init", "list_roots")
-simple("init", "start_new", title="Another", tags=["a"])
-simple("init", "list_sessions")
-simple("session", "list")
-simple("session", "get")
-simple("session", "search", query="first")
-simple("session", "export")
-simple("session", "analyze")
-simple("session", "rename", title="Renamed")
-simple("session", "tag", tags=["x", "y"])
-simple("session", "pin")
-simple("session", "archive")
-simple("resume")
-
-
-@case("init", "bind_root")
-async def _bind_root(world: World, life: Life, caller: Relayed) -> Json:
-    await _session(caller)
-    return {"operation": "bind_root", "mcpRootUri": world.other.as_uri()}
-
-
-@case("init", "load_context")
-async def _load_context(world: World, life: Life, caller: Relayed) -> Json:
-    made = await _session(caller)
-    await caller.use("init", operation="start_new", title="Another")
-    return {"operation": "load_context", "sessionId": made}
-
-
-@case("session", "unpin")
-async def _unpin(world: World, life: Life, caller: Relayed) -> Json:
-    await _session(caller)
-    await caller.use("session", operation="pin")
-    return {"operation": "unpin"}
-
-
-@case("session", "restore")
-async def _restore(world: World, life: Life, caller: Relayed) -> Json:
-    made = await _session(caller)
-    await caller.use("session", operation="delete", sessionId=made, confirm=made)
-    return {"operation": "restore", "sessionId": made}
-
-
-@case("session", "link")
-async def _link(world: World, life: Life, caller: Relayed) -> Json:
-    made = await _session(caller)
-    await caller.use("init", operation="start_new", title="Another")
-    return {"operation": "link", "linkTo": made}
-
-
-@case("session", "delete")
-async def _delete(world: World, life: Life, caller: Relayed) -> Json:
-    made = await _session(caller)
-    return {"operation": "delete", "sessionId": made, "confirm": made}
-
-
-# -- connections ------------------------------------------------------------------------------------------------------
-
-
-@case("reconnect_session")
-async def _reconnect(world: World, life: Life, caller: Relayed) -> Json:
-    async with life.relay("earlier", world.project.path) as earlier:
-        made = (await earlier.use("init", operation="start_new", title="Mine"))["connection"]
-    return {"session_id": made["session_id"], "reconnect_token": made["reconnect_token"]}
-
-
-# -- teams ------------------------------------------------------------------------------------------------------------
-
-PAIR = {"team": "theirs", "fromTeam": "mine"}
-
-
-async def _ask(life: Life, caller: Relayed) -> str:
-    """A conversation that has begun; the id of its ask."""
-    reply = await caller.use("teams_ask", team="theirs", question="ping", timeout=TIMEOUT_MS)
-    assert reply["status"] == "answered", reply
-    await _at_rest(life, reply["askId"])
-    return str(reply["askId"])
-
-
-async def _at_rest(life: Life, ask_id: str) -> None:
-    """Wait until the agent's process was given back after the answer."""
-    runner = life.app.teams.runner
-    async with asyncio.timeout(TIMEOUT_MS / 1000):
-        while runner.works_on(ask_id) or any(slot.busy for slot in runner.pool.slots):  # noqa: ASYNC110 - polled
-            await asyncio.sleep(0.01)
-
-
-def conversation(operation: str, **arguments: Any) -> None:
-    """Register an operation on a conversation that has begun."""
-
-    async def prepare(world: World, life: Life, caller: Relayed) -> Json:
-        await _ask(life, caller)
-        return {"operation": operation, **PAIR, **arguments}
-
-    case("teams_session", operation)(prepare)
-
-
-conversation("history")
-conversation("compact")
-conversation("fork", newThreadId="copy")
-conversation("archive", deleteFiles=True)
-conversation("reset")
-conversation("list")
-simple("teams_ask", team="theirs", question="Which port?", timeout=TIMEOUT_MS)
-simple("teams_send_message", toTeam="theirs", message="Which port?", timeout=TIMEOUT_MS)
-simple("teams_notify", toTeam="theirs", message="The port is 80.")
-simple("teams_status")
-
-
-@case("teams_session", "result")
-async def _result(world: World, life: Life, caller: Relayed) -> Json:
-    return {"operation": "result", "askId": await _ask(life, caller)}
-
-
-@case("teams_session", "wait")
-async def _wait(world: World, life: Life, caller: Relayed) -> Json:
-    return {"operation": "wait", "askId": await _ask(life, caller)}
-
-
-@case("teams_session", "cancel")
-async def _cancel(world: World, life: Life, caller: Relayed) -> Json:
-    await caller.use("teams_send_message", toTeam="theirs", message="sleep 30", waitForResponse=False)
-    waiting = await caller.use("teams_send_message", toTeam="theirs", message="never", waitForResponse=False)
-    return {"operation": "cancel", "askId": waiting["askId"]}
-
-
-@case("teams_session", "restore")
-async def _restore_conversation(world: World, life: Life, caller: Relayed) -> Json:
-    await _ask(life, caller)
-    await caller.use("teams_session", operation="archive", **PAIR)
-    return {"operation": "restore", **PAIR}
-
-
-# -- protocol ---------------------------------------------------------------------------------------------------------
-
-
-async def _start(world: World, caller: Relayed) -> None:
-    await caller.use("session_start", objective="Try it")
-
-
-async def _read_first(world: World, caller: Relayed) -> None:
-    evidence = f"README.md {world.project.sha256('README.md')}"
-    await caller.use("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type="content_hash", evidence=evidence)
-
-
-simple("session_start", objective="Try it")
-
-
-@case("validate_gate")
-async def _validate(world: World, life: Life, caller: Relayed) -> Json:
-    await _start(world, caller)
-    await _read_first(world, caller)
-    return {"phase": "CONTEXT_RETRIEVAL"}
-
-
-@case("record_evidence")
-async def _record(world: World, life: Life, caller: Relayed) -> Json:
-    await _start(world, caller)
-    evidence = f"README.md {world.project.sha256('README.md')}"
-    return {"phase": "CONTEXT_RETRIEVAL", "evidence_type": "content_hash", "evidence": evidence}
-
-
-@case("advance_phase")
-async def _advance(world: World, life: Life, caller: Relayed) -> Json:
-    await _start(world, caller)
-    await _read_first(world, caller)
-    return {}
-
-
-@case("session_end")
-async def _end(world: World, life: Life, caller: Relayed) -> Json:
-    await _start(world, caller)
-    await _read_first(world, caller)
-    world.project.write("code.py", "print('work')\n")
-    world.project.commit()
-    return {"summary": "Tried.", "key_decisions": ["None"]}
-
-
-@case("get_blocked_reason")
-async def _blocked(world: World, life: Life, caller: Relayed) -> Json:
-    await _start(world, caller)
-    return {}
-
-
-# -- bridge -----------------------------------------------------------------------------------------------------------
-
-
-async def _queue(caller: Relayed, *texts: str, **more: Any) -> list[str]:
-    return [(await caller.use("send_message", target="mine", message=text, **more))["id"] for text in texts]
-
-
-simple("send_message", target="mine", message="Look at this.")
-simple("save_task", current_task="Mend it", last_completed_step=2, pending_messages=["m"])
-simple("queue_status")
-
-
-@case("pull_updates")
-async def _pull(world: World, life: Life, caller: Relayed) -> Json:
-    await caller.use("save_task", current_task="Mend it")
-    return {"target": "mine"}
-
-
-@case("take_message")
-async def _take(world: World, life: Life, caller: Relayed) -> Json:
-    await _queue(caller, "one", "two")
-    return {}
-
-
-@case("finish_message")
-async def _finish_later(world: World, life: Life, caller: Relayed) -> Json:
-    await _queue(caller, "one", "two")
-    return {"id": (await caller.use("take_message"))["id"], "outcome": "later"}
 
 
 def _declared(tool: Tool, operation: str) -> Repetition:
@@ -321,7 +68,7 @@ async def test_a_repeated_call_changes_nothing_and_has_the_same_answer(world: Wo
             before = await world.state()
             first = await caller.call(tool, arguments, key)
             if "askId" in first and first["status"] == "answered":
-                await _at_rest(life, first["askId"])
+                await at_rest(life, first["askId"])
         after = await world.state()
         if _declared(life.wire.catalog.tools[tool], operation) is not Repetition.IDEMPOTENT:
             assert after != before, "the arguments of this case take no effect"
@@ -380,8 +127,8 @@ async def _both(first: Relayed, second: Relayed, tool: str, arguments: Json, key
 async def test_a_call_repeated_on_another_daemon_while_the_first_is_under_way_advances_one_phase(world: World) -> None:
     one, two = await world.life(), await world.life()
     async with one.relay("r", world.project.path) as first, two.relay("r", world.project.path) as second:
-        await _start(world, first)
-        await _read_first(world, first)
+        await start_run(world, first)
+        await read_first(world, first)
         phases = []
         for number in range(2):
             answers = await _both(first, second, "advance_phase", {}, f"r:a{number}")
@@ -419,10 +166,10 @@ async def test_a_repetition_waits_for_the_first_call_of_the_same_daemon(world: W
 async def test_a_call_that_failed_runs_again_when_it_is_repeated(world: World) -> None:
     life = await world.life()
     async with life.relay("r", world.project.path) as caller:
-        await _start(world, caller)
+        await start_run(world, caller)
         refused = await caller.answer("advance_phase", {}, "r:advance")
         assert refused["result"]["isError"]
-        await _read_first(world, caller)
+        await read_first(world, caller)
         assert (await caller.call("advance_phase", {}, "r:advance"))["phase"] == "CONTEXT_LOADED"
         assert (await caller.call("advance_phase", {}, "r:advance"))["phase"] == "CONTEXT_LOADED"
         rows = await world.store.read(lambda tx: tx.all("SELECT result FROM calls WHERE tool = 'advance_phase'"))
@@ -442,7 +189,7 @@ async def test_nobody_gets_the_result_of_another_caller_by_its_key(world: World)
 async def test_a_later_change_by_others_is_not_undone_by_a_repetition(world: World) -> None:
     life = await world.life()
     async with life.relay("one", world.project.path) as one, life.relay("two", world.project.path) as two:
-        made = await _session(one)
+        made = await begun_session(one)
         rename = {"operation": "rename", "sessionId": made, "title": "First"}
         renamed = await one.call("session", rename, "one:rename")
         await two.use("session", operation="rename", sessionId=made, title="Second")
@@ -453,7 +200,7 @@ async def test_a_later_change_by_others_is_not_undone_by_a_repetition(world: Wor
 async def test_a_message_put_back_and_taken_again_stays_with_its_taker_when_that_is_repeated(world: World) -> None:
     life = await world.life()
     async with life.relay("r", world.project.path) as caller:
-        (message,) = await _queue(caller, "one")
+        (message,) = await queued(caller, "one")
         await caller.use("take_message")
         later = {"id": message, "outcome": "later"}
         put_back = await caller.call("finish_message", later, "r:later")
@@ -466,9 +213,9 @@ async def test_a_message_put_back_and_taken_again_stays_with_its_taker_when_that
 async def test_a_stop_whose_answer_was_lost_comes_again_before_another_stop(world: World) -> None:
     life = await world.life()
     async with life.relay("r", world.project.path) as caller:
-        (work,) = await _queue(caller, "work")
+        (work,) = await queued(caller, "work")
         assert (await caller.use("take_message"))["id"] == work
-        one, two = await _queue(caller, "Stop!", "Stop at once!", priority="stop")
+        one, two = await queued(caller, "Stop!", "Stop at once!", priority="stop")
         first = await caller.call("take_message", {}, "r:take")
         assert first["id"] == one
         assert await caller.call("take_message", {}, "r:take") == first, "repeated by the relay"
