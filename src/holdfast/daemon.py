@@ -191,12 +191,15 @@ class Daemon:
                 await self.web.stop()
             await door.close()
             if store.outage is None:
-                with contextlib.suppress(HoldfastError, TimeoutError):
-                    await asyncio.wait_for(app.connections.stop(), STOP_SECONDS)
-                if self._lock.still_ours():
-                    with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
-                        await asyncio.wait_for(app.records.mark.note(), STOP_SECONDS)
+                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
+                    await asyncio.wait_for(self._last_words(app), STOP_SECONDS)
             await store.close()
+
+    async def _last_words(self, app: App) -> None:
+        """Write down that this daemon's callers are gone, and what it last saw in the store."""
+        await app.connections.stop()
+        if self._lock.still_ours():
+            await app.records.mark.note()
 
     async def _serve_mcp(self, app: App, readiness: Readiness) -> None:
         """Import the rest and the SDK off the loop, so that hooks are answered meanwhile."""
