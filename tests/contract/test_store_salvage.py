@@ -138,8 +138,8 @@ def test_thoughts_outlive_the_record_of_their_session(home: Path) -> None:
     text = _assert_reported(home, notices)
     assert {session: len(found) for session, found in numbers.items()} == dict.fromkeys(("s0", "s1", "s2"), THOUGHTS)
     assert set(damage.values()) == {"the session's record was lost"}
-    assert "session s1 (Recovered session): the session's record was lost" in text
-    assert "sessions: the whole table" in text
+    assert "session s1 (Recovered: needle1 wörd): the session's record was lost" in text
+    assert "sessions: rows 1-3" in text
 
 
 def test_a_cut_off_file_is_noticed_at_start(home: Path) -> None:

@@ -6,6 +6,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 WAL_MAGIC = (0x377F0682, 0x377F0683)
@@ -81,6 +82,21 @@ def repair_log(log: Path, target: Path, page_size: int) -> RepairedLog:
             written = checksum(frame[:8] + page, written, big_endian=big_endian)
             file.write(frame[:16] + struct.pack(">II", *written) + page)
     return RepairedLog(frames, dropped)
+
+
+def apply_log(log: Path, database: Path, page_size: int) -> None:
+    """Write what a valid log holds into the file of its database, up to the last commit."""
+    committed = pages = 0
+    for count, (frame, _) in enumerate(_frames(log, page_size), start=1):
+        if any(frame[4:8]):
+            committed, pages = count, int.from_bytes(frame[4:8], "big")
+    if not committed:
+        return
+    with database.open("r+b") as file:
+        for frame, page in islice(_frames(log, page_size), committed):
+            file.seek((int.from_bytes(frame[:4], "big") - 1) * page_size)
+            file.write(page)
+        file.truncate(pages * page_size)
 
 
 def _frames(log: Path, page_size: int) -> Iterator[tuple[bytes, bytes]]:

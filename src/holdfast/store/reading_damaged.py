@@ -1,94 +1,142 @@
-"""Every row that can still be read from a damaged table, and which could not."""
+"""Every row that can still be read of a damaged table, and which could not.
+
+First by SQLite, from both ends. Then each row that a leaf page or an index names and that is not there yet: by its
+number through SQLite, which needs no more than the pages on its way, or from its own page alone. That is a few passes
+over the file; memory is needed for what is lost, not for what is kept.
+"""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import apsw
 
-from holdfast.store.copying import Table
+from holdfast.store.copying import quote
+from holdfast.store.damaged_text import byte_faithful, values
+from holdfast.store.own_schema import Tree
+from holdfast.store.page_map import EVERYTHING, Range, Walk
+from holdfast.store.raw_pages import Cell, Child, RawPages, Values
+from holdfast.store.table_shapes import Shape
 
-PROBES_MOST = 20_000
-"""Enough to isolate thousands of damaged rows; a table with more damage is given up piece by piece."""
-ROWID_MOST = 1 << 48
-"""Beyond any row number a store reaches; where to look when a table's end cannot be read."""
+UNREADABLE = (apsw.Error, MemoryError)
+"""How damage shows when SQLite reads a copy that nobody else uses: it has no other reason to fail."""
+FAR = 1_000_000
+"""A row's number this far from the page's first is taken for damage, not for a name of what was lost."""
 
-UNREADABLE = (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.SQLError, UnicodeDecodeError)
-"""How damage shows: a broken page, a page that is not there, a schema that does not parse, text that is none."""
+Row = tuple[int, Values]
+"""A row's number and its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Where the rows of a table may be found in a file."""
+
+    root: int | None
+    indexes: list[tuple[int, Tree]]
+    """Where its indexes begin."""
+    strays: list[int]
+    """Leaf pages that nothing leads to."""
 
 
 @dataclass(slots=True)
 class DamagedTable:
-    """Reads a table from both ends towards the damage, then splits what is left until the damage is alone."""
+    """Reads `rows`; what it says of losses is complete when they are over."""
 
     connection: apsw.Connection
-    table: Table
-    lost: list[tuple[int, int]] = field(default_factory=list)
-    """The ranges of row numbers in which nothing can be read. Not each number in them need have been a row."""
+    pages: RawPages
+    shape: Shape
+    parts: Parts
+    kept: Callable[[int], bool]
+    """Whether a row with this number was kept already."""
+    refused: dict[int, str] = field(default_factory=dict)
+    """Rows that are no rows of this table, and why; whoever takes the rows enters what cannot be kept."""
+    lost: set[int] = field(default_factory=set)
+    """The numbers of rows that must have been there and cannot be read."""
+    nameless: int = 0
+    """How many rows have lost their number as well."""
+    gaps: list[Range] = field(default_factory=list)
+    """Between which numbers there may have been rows of which nothing is left."""
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Every readable row; `lost` is complete when this ends."""
-        first, last = self._bounds()
-        waiting = [(first - last, first, last)]  # the widest range first, so that a limit on probes costs least
-        probes = 0
-        while waiting:
-            _, low, high = heapq.heappop(waiting)
-            if probes >= PROBES_MOST:
-                self.lost.append((low, high))
-                continue
-            probes += 2
-            upward = yield from self._scan(low, high, backward=False)
-            if upward is None:
-                continue
-            downward = yield from self._scan(upward, high, backward=True)
-            if downward is None:
-                continue
-            if downward <= upward:
-                self.lost.append((upward, upward))
-                continue
-            middle = (upward + downward) // 2
-            for part in ((upward, middle), (middle + 1, downward)):
-                heapq.heappush(waiting, (part[0] - part[1], *part))
-        self.lost = _merged(self.lost)
-
-    def _bounds(self) -> tuple[int, int]:
-        ends = []
-        for order, otherwise in (("", 1), ("DESC", ROWID_MOST)):
-            sql = f"SELECT rowid FROM {self.table.quoted} NOT INDEXED ORDER BY rowid {order} LIMIT 1"  # noqa: S608
-            try:
-                found = self.connection.execute(sql).fetchall()
-            except UNREADABLE:
-                ends.append(otherwise)
-            else:
-                ends.append(int(str(found[0][0])) if found else 0)
-        return min(ends[0], 1), max(ends)
-
-    def _scan(self, low: int, high: int, *, backward: bool) -> Generator[tuple[Any, ...], None, int | None]:
-        """Yield the rows of a range until one cannot be read; returns the number at which that happened, or None."""
-        order = "DESC" if backward else "ASC"
-        sql = (
-            f"SELECT rowid, {self.table.quoted_columns} FROM {self.table.quoted} NOT INDEXED"  # noqa: S608
-            f" WHERE rowid BETWEEN ? AND ? ORDER BY rowid {order}"
-        )
-        position = high if backward else low
-        try:
-            for number, *values in self.connection.execute(sql, (low, high)):
-                # A damaged tree may lead in circles; the range that is still to be read must shrink all the same.
-                position = min(position, number - 1) if backward else max(position, number + 1)
-                yield tuple(values)
-        except UNREADABLE:
-            return position
-        return None
-
-
-def _merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+    def rows(self) -> Iterator[Row]:
+        """Every readable row."""
+        if self.parts.root is None:
+            self.gaps.append(EVERYTHING)
         else:
-            merged.append((low, high))
-    return merged
+            if not (yield from self._scan("ASC")):
+                yield from self._scan("DESC")
+            walk = Walk(self.pages, self.parts.root, is_table=True)
+            for leaf in walk.leaves():
+                yield from self._rest_of(leaf)
+            self.gaps += walk.gaps
+        for page in self.parts.strays:
+            yield from self._rest_of(Child(page, *EVERYTHING))
+        indexes_are_whole = yield from self._indexed()
+        if indexes_are_whole:  # they know each row by its number
+            self.gaps.clear()
+            self.nameless = 0
+        self.lost = {rowid for rowid in self.lost if not self.kept(rowid) and rowid not in self.refused}
+
+    def _scan(self, order: str) -> Generator[Row, None, bool]:
+        """Yield rows until one cannot be read; returns whether all could."""
+        sql = f"SELECT rowid, {self._columns} FROM {self.shape.table.quoted} NOT INDEXED ORDER BY rowid {order}"  # noqa: S608
+        try:
+            for rowid, *columns in self.connection.execute(sql):
+                yield rowid, values(tuple(columns))
+        except UNREADABLE:
+            return False
+        return True
+
+    def _rest_of(self, leaf: Child) -> Iterator[Row]:
+        """The rows of a page that were not found yet."""
+        for cell in self.pages.cells(leaf.page):
+            if self._is_settled(cell.rowid):
+                continue
+            row = self._fetch(cell.rowid) or self._from_page(cell, leaf)
+            if row is not None:
+                yield row
+            elif leaf.low <= cell.rowid <= min(leaf.high, leaf.low + FAR):
+                self.lost.add(cell.rowid)
+            else:
+                self.nameless += 1
+
+    def _indexed(self) -> Generator[Row, None, bool]:
+        """Rows that only an index names; returns whether there is an index that names them all."""
+        whole = False
+        for root, index in self.parts.indexes:
+            walk = Walk(self.pages, root, is_table=False)
+            complete = True
+            for page in walk.leaves():
+                for entry in self.pages.entries(page.page):
+                    if entry is None or len(entry) != index.width + 1:
+                        complete = False
+                    elif not self._is_settled(entry[-1]):
+                        row = self._fetch(entry[-1])
+                        if row is None:
+                            self.lost.add(entry[-1])
+                        else:
+                            yield row
+            whole |= complete and not walk.gaps and not index.is_partial
+        return whole
+
+    def _is_settled(self, rowid: int) -> bool:
+        return rowid in self.refused or self.kept(rowid)
+
+    def _fetch(self, rowid: int) -> Row | None:
+        if self.parts.root is None:
+            return None
+        sql = f"SELECT {self._columns} FROM {self.shape.table.quoted} NOT INDEXED WHERE rowid = ?"  # noqa: S608
+        try:
+            found = self.connection.execute(sql, (rowid,)).fetchall()
+        except UNREADABLE:
+            return None
+        return (rowid, values(found[0])) if found else None
+
+    def _from_page(self, cell: Cell, leaf: Child) -> Row | None:
+        stored = self.pages.row(cell) if leaf.low <= cell.rowid <= leaf.high else None
+        row = None if stored is None else self.shape.complete(cell.rowid, stored)
+        return None if row is None else (cell.rowid, row)
+
+    @property
+    def _columns(self) -> str:
+        return byte_faithful(quote(column) for column in self.shape.table.columns)

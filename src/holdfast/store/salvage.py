@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,20 +11,28 @@ import apsw
 
 from holdfast.errors import StoreCorrupt
 from holdfast.store import Clock
-from holdfast.store.copying import LEDGER_TABLE, Table, sqlite_counts, sqlite_tables
-from holdfast.store.damage import look_into, page_size
+from holdfast.store.copying import LEDGER_TABLE, Progress, sqlite_counts
+from holdfast.store.damaged_file import DamagedFile, damaged_file
+from holdfast.store.damaged_text import DamagedText, byte_faithful, marks, values
 from holdfast.store.files import beside, newest_backup, publish, remove_database, replace_database, utc_stamp
 from holdfast.store.integrity import integrity_problems
-from holdfast.store.log_repair import WAL_HEADER, RepairedLog, repair_log
+from holdfast.store.log_repair import RepairedLog
 from holdfast.store.loss_notices import LossNotices
-from holdfast.store.migrations import Migration, load, pending
-from holdfast.store.reading_damaged import ROWID_MOST, UNREADABLE, DamagedTable
-from holdfast.store.repair import Loss, SessionLoss, make_consistent
-from holdfast.store.sqlite import applied_migrations, connect, in_our_words, migrate, system_clock
+from holdfast.store.migrations import Migration, load
+from holdfast.store.page_map import Range
+from holdfast.store.raw_pages import ROWID_MOST, Values
+from holdfast.store.reading_damaged import DamagedTable
+from holdfast.store.repair import Loss, SessionLoss, make_consistent, rows_text
+from holdfast.store.session_clues import SessionClues
+from holdfast.store.sqlite import connect, in_our_words, migrate, system_clock
+from holdfast.store.table_shapes import Shape
 from holdfast.store.verify import numbers_text
 
-ROOT_OF_TREE = (2, 5, 10, 13)
-"""The first byte of a page that belongs to a table or an index."""
+_log = logging.getLogger(__name__)
+
+
+def _logged(done: float, doing: str) -> None:
+    _log.info("Salvaging the store: %d %%, %s", done * 100, doing)
 
 
 @dataclass(slots=True)
@@ -80,6 +87,7 @@ def salvage(
     *,
     clock: Clock = system_clock,
     known: list[Migration] | None = None,
+    progress: Progress = _logged,
 ) -> SalvageReport:
     """Replace the damaged database at `path` by a new one with all that can be read.
 
@@ -92,11 +100,10 @@ def salvage(
     draft = beside(path, ".salvaging")
     remove_database(draft)
     try:
-        with _readable(path, steps) as (source, log):
-            applied = _ledger(source)
+        with damaged_file(path, steps) as (source, log):
             # The new file gets the schema of the old one; opening it migrates it like any other.
-            behind = pending(applied, steps) if applied else []
-            kept, lost, sessions = _rebuild(source, draft, [step for step in steps if step not in behind], clock)
+            had = steps if source is None else source.steps
+            kept, lost, sessions = _rebuild(source, draft, had, clock, progress)
         report = SalvageReport(
             path.name,
             damage.message,
@@ -129,116 +136,13 @@ def _save(report: SalvageReport) -> None:
     publish(draft, report.saved_as)
 
 
-# -- reading --------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _readable(path: Path, steps: list[Migration]) -> Iterator[tuple[apsw.Connection | None, RepairedLog | None]]:
-    """The damaged database as far as it opens, and what its write-ahead log gave; None when nothing can be read.
-
-    It is read in its place if it can be. A copy stands in for one with a log, which may need repair, and for one that
-    has lost its beginning.
-    """
-    copy = beside(path, ".salvaging-copy")
-    fresh = _first_page(copy, steps)
-    log = beside(path, "-wal")
-    logged = log.exists() and log.stat().st_size > WAL_HEADER
-    connection = None if logged else _open_if_readable(path)
-    repaired: RepairedLog | None = None
-    try:
-        for first_page in _beginnings(path, fresh):
-            if connection is None:
-                repaired = _copy_with(path, copy, first_page)
-                connection = _open_if_readable(copy)
-        yield connection, repaired
-    finally:
-        if connection is not None:
-            connection.close()
-        remove_database(copy)
-
-
-def _open_if_readable(path: Path) -> apsw.Connection | None:
-    # SQLite deletes the log beside an empty database, so one without a header is never opened in its place.
-    if page_size(_beginning(path, 100)) == 0:
-        return None
-    connection = look_into(path)
-    try:
-        found = connection.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchall()
-        sqlite_tables(connection)
-    except UNREADABLE:
-        found = [(0,)]
-    if found[0][0]:
-        return connection
-    connection.close()
-    return None
-
-
-def _beginnings(path: Path, fresh: bytes) -> list[bytes]:
-    """First pages to try: its own, its own with the header of a new store, that of a new store.
-
-    The first page says where the tables are. A store that was made by this program has them where a new one has
-    them, so its own first page can be replaced; whatever then reads as the wrong table does not fit that table's
-    constraints.
-    """
-    own = _beginning(path, len(fresh))
-    if len(own) < len(fresh):
-        return [fresh] if own or beside(path, "-wal").exists() else []
-    borrowed = _with_pages(fresh, path.stat().st_size // len(fresh))
-    found = [borrowed]
-    if own[100] in ROOT_OF_TREE:
-        found.insert(0, borrowed[:100] + own[100:])
-    if page_size(own) == len(fresh):
-        found.insert(0, own)
-    return found
-
-
-def _with_pages(first_page: bytes, pages: int) -> bytes:
-    """A first page that says: so many pages, none of them free."""
-    return first_page[:28] + pages.to_bytes(4, "big") + bytes(8) + first_page[40:]
-
-
-def _first_page(scratch: Path, steps: list[Migration]) -> bytes:
-    remove_database(scratch)
-    connection = connect(scratch)
-    try:
-        migrate(connection, lambda: 0, steps)
-    finally:
-        connection.close()
-    return _beginning(scratch, page_size(_beginning(scratch, 100)))
-
-
-def _copy_with(path: Path, copy: Path, first_page: bytes) -> RepairedLog | None:
-    remove_database(copy)
-    if path.exists():
-        shutil.copyfile(path, copy)
-    copy.touch()
-    with copy.open("r+b") as file:
-        file.write(first_page)
-    log = beside(path, "-wal")
-    return repair_log(log, beside(copy, "-wal"), len(first_page)) if log.exists() else None
-
-
-def _beginning(path: Path, size: int) -> bytes:
-    if not path.exists():
-        return b""
-    with path.open("rb") as file:
-        return file.read(size)
-
-
-def _ledger(source: apsw.Connection | None) -> list[tuple[int, str, str]]:
-    if source is None:
-        return []
-    try:
-        return applied_migrations(source)
-    except UNREADABLE:
-        return []
 
 
 # -- rebuilding -----------------------------------------------------------------------------------------------------
 
 
 def _rebuild(
-    source: apsw.Connection | None, draft: Path, steps: list[Migration], clock: Clock
+    source: DamagedFile | None, draft: Path, steps: list[Migration], clock: Clock, progress: Progress
 ) -> tuple[dict[str, int], list[Loss], list[SessionLoss]]:
     draft.touch(mode=0o600)
     target = connect(draft)
@@ -248,11 +152,16 @@ def _rebuild(
         sessions: list[SessionLoss] = []
         if source is not None:
             target.execute("PRAGMA foreign_keys = OFF")
-            for table in sqlite_tables(target):
-                if table.name != LEDGER_TABLE:
-                    lost += _save_table(source, target, table)
+            for done, table in enumerate(source.schema.shapes):
+                progress(done / len(source.schema.shapes), table)
+                if table != LEDGER_TABLE:
+                    lost += _save_table(source, target, source.schema.shapes[table])
+            if source.unplaced:
+                lost.append(
+                    Loss("pages", f"{source.unplaced} with rows of which it is not clear to what table they belong")
+                )
             with target:
-                more, sessions = make_consistent(target)
+                more, sessions = make_consistent(target, SessionClues(source))
             lost += more
         kept = {name: count for name, count in sqlite_counts(target).items() if name != LEDGER_TABLE}
         problems = integrity_problems(target)
@@ -266,27 +175,98 @@ def _rebuild(
     return kept, lost, sessions
 
 
-def _save_table(source: apsw.Connection, target: apsw.Connection, table: Table) -> list[Loss]:
-    marks = ", ".join("?" * len(table.columns))
-    insert = f"INSERT OR IGNORE INTO {table.quoted} ({table.quoted_columns}) VALUES ({marks})"  # noqa: S608
-    damaged = DamagedTable(source, table)
-    misfits = 0
+def _save_table(source: DamagedFile, target: apsw.Connection, shape: Shape) -> list[Loss]:
+    rows = _Rows(target, shape)
+    damaged = source.table(shape.table.name, rows.has)
     with target:
-        target.execute(f"DELETE FROM {table.quoted}")  # noqa: S608 - the rows that the migrations put there
-        for row in damaged.rows():
-            try:
-                target.execute(insert, row)
-            except (apsw.ConstraintError, apsw.MismatchError):
-                misfits += 1
-                continue
-            misfits += target.changes() == 0
-    losses = [Loss(table.name, _range_text(low, high)) for low, high in damaged.lost]
-    if misfits:
-        losses.append(Loss(table.name, f"{misfits} rows that no longer fit the table"))
-    return losses
+        target.execute(f"DELETE FROM {shape.table.quoted}")  # noqa: S608 - the rows that the migrations put there
+        for rowid, row in damaged.rows():
+            reason = shape.misfit(row) or rows.insert(rowid, row)
+            if reason is not None:
+                damaged.refused[rowid] = reason
+    return [Loss(shape.table.name, text) for text in [*rows.remarks(), *_losses(rows, damaged)]]
+
+
+class _Rows:
+    """A table of the new database."""
+
+    def __init__(self, target: apsw.Connection, shape: Shape) -> None:
+        self._target = target
+        self._shape = shape
+        table = shape.table
+        self._has = f"SELECT 1 FROM {table.quoted} WHERE rowid = ?"  # noqa: S608
+        self._get = f"SELECT {byte_faithful(table.quoted_columns.split(', '))} FROM {table.quoted} WHERE rowid = ?"  # noqa: S608
+        self._keys = [place for place, column in enumerate(shape.columns) if column.is_key]
+        self._put = f"INSERT OR IGNORE INTO {table.quoted} (rowid, {table.quoted_columns}) VALUES (?, "  # noqa: S608
+        self._mended: list[int] = []
+        self._clashes = 0
+
+    def has(self, rowid: int) -> bool:
+        """Whether there is a row with this number."""
+        return bool(self._target.execute(self._has, (rowid,)).fetchall())
+
+    def insert(self, rowid: int, row: Values) -> str | None:
+        """Store a row under its number, byte for byte; returns why it could not be."""
+        if any(isinstance(row[place], DamagedText) for place in self._keys):
+            row = self._addressable(rowid, row)
+        try:
+            self._target.execute(f"{self._put}{marks(row)})", (rowid, *row))
+        except (apsw.ConstraintError, apsw.MismatchError) as error:
+            return str(error)
+        if self._target.changes():
+            return None
+        same = self._target.execute(self._get, (rowid,)).fetchall()
+        if not same:
+            return "another row has its key"
+        self._clashes += values(same[0]) != row
+        return None
+
+    def missing(self, low: int, high: int) -> Range | None:
+        """The first and the last number in a range that no row has."""
+        table = self._shape.table.quoted
+        sql = (
+            "SELECT min(before + 1), max(number - 1) FROM (SELECT number, lag(number, 1, :low - 1)"  # noqa: S608
+            f" OVER (ORDER BY number) AS before FROM (SELECT rowid AS number FROM {table}"
+            " WHERE rowid BETWEEN :low AND :high UNION SELECT :high + 1)) WHERE number > before + 1"
+        )
+        found = self._target.execute(sql, {"low": low, "high": high}).fetchall()
+        first, last = found[0]
+        return None if first is None else (int(str(first)), int(str(last)))
+
+    def remarks(self) -> Iterator[str]:
+        """What had to be changed in rows, and what got lost among others."""
+        if self._mended:
+            yield f"{rows_text(self._mended)}: a key that cannot be read was kept with U+FFFD for what is damaged in it"
+        if self._clashes:
+            yield f"{self._clashes} rows with the number of another row"
+
+    def _addressable(self, rowid: int, row: Values) -> Values:
+        """A key that is not UTF-8 could never be asked for."""
+        self._mended.append(rowid)
+        return tuple(
+            value.readable() if isinstance(value, DamagedText) and place in self._keys else value
+            for place, value in enumerate(row)
+        )
+
+
+def _losses(rows: _Rows, damaged: DamagedTable) -> Iterator[str]:
+    """Name what could not be read of a table."""
+    if damaged.lost:
+        yield rows_text(damaged.lost)
+    for low, high in damaged.gaps:
+        missing = rows.missing(max(low, 1), min(high, ROWID_MOST - 1))
+        if missing is not None:
+            yield _range_text(*missing)
+    if damaged.nameless:
+        yield f"{damaged.nameless} rows whose numbers cannot be read"
+    reasons: dict[str, list[int]] = {}
+    for rowid, reason in damaged.refused.items():
+        reasons.setdefault(reason, []).append(rowid)
+    for reason, numbers in reasons.items():
+        yield f"{rows_text(numbers)}, which no longer fit the table: {reason}"
 
 
 def _range_text(low: int, high: int) -> str:
-    if high >= ROWID_MOST:
-        return "the whole table" if low <= 1 else f"everything from row {low} on"
-    return f"row {low}" if low == high else f"rows {numbers_text(low, high)} (as far as there were such rows)"
+    if high >= ROWID_MOST - 1:
+        return "the whole table" if low <= 1 else f"everything from row {low} on (as far as there were such rows)"
+    return f"rows {numbers_text(low, high)} (as far as there were such rows)"

@@ -1,0 +1,171 @@
+"""The program's own schema put into a damaged file, so that a wrong byte in the file's own costs nothing.
+
+Only where each table begins is taken from the file: from its schema's pages where they can be read, otherwise from
+wherever a new store has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from holdfast.store.copying import sqlite_tables
+from holdfast.store.files import remove_database
+from holdfast.store.migrations import Migration
+from holdfast.store.page_map import Walk
+from holdfast.store.raw_pages import INDEX_KINDS, TABLE_KINDS, TABLE_LEAF, RawPages
+from holdfast.store.sqlite import migrate
+from holdfast.store.table_shapes import Shape, shape_of
+
+ROWS_LOOKED_AT = 20
+SCHEMA_TYPES = ("table", "index", "trigger", "view")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A table or an index of the schema."""
+
+    type: str
+    name: str
+    table: str
+    root: int
+    """Where a new store has it."""
+    sql: str | None
+    kinds: tuple[int, ...]
+    """How its pages begin."""
+    width: int
+    """How many columns an index has."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is an index of some rows only."""
+        return self.sql is not None and " WHERE " in self.sql.upper().replace("\n", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of a store with some of the migrations."""
+
+    trees: dict[str, Tree]
+    shapes: dict[str, Shape]
+    """By table; only of those that are ours, not of those that belong to a search index."""
+    header: bytes
+
+    def indexes_of(self, table: str) -> list[str]:
+        """The names of a table's indexes."""
+        return [tree.name for tree in self.trees.values() if tree.type == "index" and tree.table == table]
+
+
+def schema_of(scratch: Path, steps: list[Migration]) -> Schema:
+    """The schema that `steps` make, looked up in a new store at `scratch`."""
+    remove_database(scratch)
+    connection = apsw.Connection(str(scratch))
+    try:
+        connection.execute("PRAGMA page_size = 4096")
+        migrate(connection, lambda: 0, steps)
+        rows = connection.execute(
+            "SELECT type, name, tbl_name, rootpage, sql, (SELECT count(*) FROM pragma_index_info(s.name))"
+            " FROM sqlite_schema s WHERE rootpage > 0"
+        ).fetchall()
+        shapes = {table.name: shape_of(connection, table) for table in sqlite_tables(connection)}
+    finally:
+        connection.close()
+    pages = RawPages(scratch, 4096)
+    try:
+        trees = {}
+        for kind, name, table, root, sql, width in rows:
+            kinds = TABLE_KINDS if pages.kind(int(str(root))) in TABLE_KINDS else INDEX_KINDS
+            text = None if sql is None else str(sql)
+            trees[str(name)] = Tree(str(kind), str(name), str(table), int(str(root)), text, kinds, int(str(width)))
+        return Schema(trees, shapes, pages.page(1)[:100])
+    finally:
+        pages.close()
+        remove_database(scratch)
+
+
+def find_roots(pages: RawPages, schema: Schema) -> dict[str, int]:
+    """Where the tables and indexes begin in a damaged file; without those that cannot be found."""
+    roots: dict[str, int] = {}
+    said = list(_said_by_the_file(pages, schema))
+    fresh = [(name, schema.trees[name].root) for name in schema.shapes]
+    # A root that another table's rows are under must not be taken for that of a table of which nothing can be read.
+    for candidates, surely in ((said, True), (said, False), (fresh, True), (fresh, False)):
+        for name, root in candidates:
+            if name not in roots and root not in roots.values() and _begins(pages, schema, name, root, surely=surely):
+                roots[name] = root
+    return roots
+
+
+def _said_by_the_file(pages: RawPages, schema: Schema) -> Iterator[tuple[str, int]]:
+    """What the pages of the file's schema say, and, after them, pages that look like some."""
+    reached = [child.page for child in Walk(pages, 1, is_table=True).leaves()]
+    for number in reached:
+        yield from _entries(pages, schema, number)
+    for number in range(2, pages.count + 1):
+        if pages.kind(number) == TABLE_LEAF and number not in reached:
+            yield from _entries(pages, schema, number)
+
+
+def _entries(pages: RawPages, schema: Schema, number: int) -> Iterator[tuple[str, int]]:
+    unreadable = 0
+    for cell in pages.cells(number):
+        row = pages.row(cell)
+        if row is None and (unreadable := unreadable + 1) < ROWS_LOOKED_AT:
+            continue
+        if row is None or len(row) != 5 or row[0] not in SCHEMA_TYPES:
+            return
+        tree = schema.trees.get(row[1]) if isinstance(row[1], str) else None
+        if tree is not None and tree.type == row[0] and isinstance(row[3], int):
+            yield tree.name, row[3]
+
+
+def _begins(pages: RawPages, schema: Schema, name: str, root: int, *, surely: bool) -> bool:
+    """Whether this page can be the first of that table or index: it is of its kind, and has such rows below it."""
+    if root < 2 or pages.kind(root) not in schema.trees[name].kinds:
+        return False
+    shape = schema.shapes.get(name)
+    if shape is None:
+        return True
+    looked_at = 0
+    for child in Walk(pages, root, is_table=True).leaves():
+        for cell in pages.cells(child.page):
+            row = pages.row(cell)
+            looked_at += 1
+            if row is not None and shape.complete(cell.rowid, row) is not None:
+                return True
+        if looked_at >= ROWS_LOOKED_AT:
+            return False
+    return not surely
+
+
+def install(path: Path, page_size: int, schema: Schema, roots: dict[str, int]) -> None:
+    """Give the file at `path` a first page that lists no table, and then, by SQLite's own hand, ours."""
+    pages = path.stat().st_size // page_size
+    header = bytearray(schema.header)
+    header[16:18] = (page_size if page_size < 65536 else 1).to_bytes(2, "big")
+    header[18:20] = b"\1\1"  # no write-ahead log
+    header[28:32] = pages.to_bytes(4, "big")
+    header[32:40] = bytes(8)  # no free pages: what is written now is written behind all others
+    header[92:96] = header[24:28]
+    empty = bytes([TABLE_LEAF, 0, 0, 0, 0]) + (page_size % 65536).to_bytes(2, "big") + b"\0"
+    with path.open("r+b") as file:
+        file.write((header + empty).ljust(page_size, b"\0"))
+        file.truncate(pages * page_size)
+    connection = apsw.Connection(str(path))
+    try:
+        connection.execute("PRAGMA journal_mode = OFF").fetchall()
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA writable_schema = ON")
+        wanted = [tree for tree in schema.trees.values() if tree.table in schema.shapes and tree.table in roots]
+        with connection:
+            for tree in wanted:
+                if tree.name in roots:
+                    connection.execute(
+                        "INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)",
+                        (tree.type, tree.name, tree.table, roots[tree.name], tree.sql),
+                    )
+    finally:
+        connection.close()
