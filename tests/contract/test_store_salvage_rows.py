@@ -1,0 +1,161 @@
+"""Salvage keeps every row that SQLite can still read by its number or by an index, or names it as lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.contract.conftest import Place
+from tests.contract.damages import Rows, damage, every_row, readable_rows, with_schema_of
+from tests.contract.reasoning_world import ELSEWHERE, PROJECT, agent, living
+
+from holdfast.errors import StoreCorrupt
+from holdfast.reasoning.checks import chain_check, register_check
+from holdfast.store import Tx
+from holdfast.store.opening import open_store
+from holdfast.store.salvage import SalvageReport, salvage
+from holdfast.store.verify import verify
+
+SEEDS = 200
+QUICK = 21
+SIZES = (40, 40, 200, 800, 2_500, 6_000, 30_000)
+RECOUNTED = {"event_head": None, "session_register": 1, "sessions": None}
+"""Tables whose rows salvage puts right; what of a row must be as it was is checked by `verify`."""
+EXPECTED = re.compile(
+    r"was changed: it does not match its hash|does not follow the thought before it"
+    r"|newest thought is not the one that was recorded last"
+)
+"""What damage inside a text or a hash looks like; a gap, a count or a sum would be a fault of the salvage."""
+
+
+def _more(tx: Tx) -> None:
+    """Rows of the other capabilities, of all sizes."""
+    chance = random.Random(2)
+    for number in range(1, 401):
+        tx.run(
+            "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, status, attempts,"
+            " created_at, expires_at) VALUES (:id, :target, :seq, :text, :print, 'a', 'tool', 1, 'pending', 0, 1, 9)",
+            id=f"m{number}",
+            target=f"target-{number % 7}",
+            seq=number,
+            text="message " * chance.choice((2, 20, 200, 900)),
+            print=f"{chance.getrandbits(128):032x}",
+        )
+    for number in range(1, 41):
+        tx.run(
+            "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, phase, status,"
+            " started_at, touched_at) VALUES (:id, '2026-01-01', :n, :root, 'p', 'p', :text, 'o', 'work', 'ended', 1, 1)",
+            id=f"run-{number}",
+            n=number,
+            root=f"/home/dev/{number}",
+            text="{}" + " " * chance.choice((10, 1_000, 5_000)),
+        )
+        for gate in ("plan", "test", "commit"):
+            tx.run(
+                "INSERT INTO protocol_gates (run, gate, status, evidence, checked_at)"
+                " SELECT row_id, :gate, 'passed', '[]', 1 FROM protocol_runs WHERE number = :n",
+                gate=gate,
+                n=number,
+            )
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of about 3 MB with reasoning, messages and runs, some of it removed again."""
+    place = Place("sqlite", tmp_path_factory.mktemp("whole"), "")
+    chance = random.Random(1)
+
+    async def scenario() -> None:
+        async with living(place) as world:
+            sessions = []
+            for number in range(110):
+                caller = agent(f"agent {number}", PROJECT if number % 3 else ELSEWHERE)
+                for _ in range(chance.randint(1, 9)):
+                    text = "".join(chance.choice("wörd ßtep näxt\n") for _ in range(chance.choice(SIZES) // 2))
+                    reply = await world.think(caller, f"{number} {text}")
+                sessions.append(reply["sessionId"])
+            await world.store.write(_more)
+            for session in sessions[20:40:4]:
+                await world.reasoning.forget_session(session)
+
+    asyncio.run(scenario())
+    return place.path
+
+
+@pytest.fixture(scope="session")
+def existed(whole: Path) -> Rows:
+    return every_row(whole)
+
+
+def _named(report: SalvageReport, table: str) -> set[int]:
+    """The row numbers that the report says something about."""
+    found: set[int] = set()
+    for loss in report.lost:
+        if loss.table == table:
+            for low, high in re.findall(r"(\d+)(?:-(\d+))?", loss.text.split(":")[0]):
+                found |= set(range(int(low), min(int(high or low), int(low) + 100_000) + 1))
+    return found
+
+
+def _unnamed_losses(report: SalvageReport, readable: Rows, kept: Rows) -> list[str]:
+    wrong = []
+    for table, rows in readable.items():
+        if table == "schema_migrations":
+            continue
+        named = _named(report, table)
+        for number, row in rows.items():
+            got = kept[table].get(number)
+            if table in RECOUNTED:
+                same = got is not None and (RECOUNTED[table] is None or got[1] == row[1])
+            else:
+                same = got == row
+            if not same and number not in named:
+                wrong.append(f"{table} row {number}: {'changed' if got else 'lost'}")
+    return wrong
+
+
+async def _problems(home: Path) -> list[str]:
+    store, notices = await open_store(home)
+    try:
+        assert notices == [], "a salvaged store is whole"
+        report = await verify(store, {"register": register_check, "thoughts": chain_check})
+        return [f"{p.subject}: {p.text}" for p in report.problems if not p.known and not EXPECTED.search(p.text)]
+    finally:
+        await store.close()
+
+
+def keeps_what_is_readable(whole: Path, existed: Rows, home: Path, seed: int) -> tuple[int, int, int]:
+    """Damage a copy, salvage it, compare; returns how many thoughts there were, are readable, and were kept."""
+    home.mkdir()
+    path = home / "holdfast.db"
+    shutil.copyfile(whole, path)
+    how = damage(path, seed)
+    with_schema_of(whole, path, home / "readable.db")
+    readable = readable_rows(home / "readable.db", existed)
+    report = salvage(path, StoreCorrupt("damaged"))
+    kept = every_row(path)
+    context = f"seed {seed} ({how})"
+    assert _unnamed_losses(report, readable, kept) == [], context
+    assert asyncio.run(_problems(home)) == [], context
+    for row in existed["session_register"].values():
+        if row[2] != b"null" and row[3] == b"forgotten":
+            assert row[1] not in {session[1] for session in kept["sessions"].values()}, f"{context}: it was forgotten"
+    shutil.rmtree(home)
+    return len(existed["thoughts"]), len(readable["thoughts"]), len(kept["thoughts"])
+
+
+@pytest.mark.parametrize("seed", range(QUICK))
+def test_every_row_that_sqlite_can_read_is_kept_or_named(whole: Path, existed: Rows, tmp_path: Path, seed: int) -> None:
+    keeps_what_is_readable(whole, existed, tmp_path / "home", seed)
+
+
+@pytest.mark.long
+def test_every_row_that_sqlite_can_read_is_kept_or_named_over_200_damages(
+    whole: Path, existed: Rows, tmp_path: Path
+) -> None:
+    for seed in range(SEEDS):
+        keeps_what_is_readable(whole, existed, tmp_path / "home", seed)
