@@ -55,6 +55,7 @@ class Records:
             "file": str(report.path),
             "bytes": report.size,
             "rows": sum(report.rows.values()),
+            "damaged_texts": report.damaged_texts,
             "problems": [problem.line for problem in report.verified.news],
             "losses": self._losses.lines(NAMED_MOST),
         }

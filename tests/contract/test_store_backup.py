@@ -324,3 +324,35 @@ def test_the_event_loop_goes_on_while_a_backup_is_taken(sqlite_place: Place) -> 
         await store.close()
 
     asyncio.run(scenario())
+
+
+def test_text_that_is_not_utf8_is_named_and_stops_neither_backup_nor_restore(sqlite_place: Place, other: Place) -> None:
+    """The file keeps the bytes; PostgreSQL takes neither them nor a NUL and has U+FFFD in their place."""
+
+    async def scenario() -> None:
+        store = sqlite_place.open()
+        await fill(store)
+        await store.write(lambda tx: tx.run("UPDATE thoughts SET content = CAST(X'6261ff64' AS TEXT) WHERE row_id = 2"))
+        await store.write(lambda tx: tx.run("UPDATE thoughts SET content = 'nul' || char(0) || 'nul' WHERE row_id = 3"))
+        taken = await backup(store, sqlite_place.home / "backup.db")
+        assert taken.damaged_texts == ["thoughts, row_id 2: content"]
+        await store.close()
+
+        restored = await asyncio.to_thread(restore, taken.path, other)
+        assert restored.rows == taken.rows
+        in_postgres = other.engine == "postgres"
+        also = ["thoughts, row_id 3: content"] if in_postgres else []
+        assert restored.damaged_texts == ["thoughts, row_id 2: content", *also]
+        store = other.open()
+        kept = await store.read(
+            lambda tx: tx.all("SELECT content FROM thoughts WHERE row_id IN (2, 3) ORDER BY row_id")
+        )
+        nul = "\ufffd" if in_postgres else "\0"
+        assert [row["content"] for row in kept] == ["ba\ufffdd", f"nul{nul}nul"]
+        if not in_postgres:
+            raw = await store.read(lambda tx: tx.one("SELECT hex(content) AS h FROM thoughts WHERE row_id = 2"))
+            assert raw == {"h": "6261FF64"}
+        assert (await verify(store)).ok
+        await store.close()
+
+    asyncio.run(scenario())

@@ -475,3 +475,123 @@ def test_a_sound_store_passes_the_background_check_and_is_private(home: Path) ->
         await store.close()
 
     asyncio.run(scenario())
+
+
+def test_text_that_is_not_utf8_is_salvaged_byte_for_byte(home: Path) -> None:
+    path = home / "holdfast.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE thoughts SET content = CAST(X'6261ff64' AS TEXT) WHERE row_id = 2")
+    connection.close()
+    spoil(path, root_page(path, "events_of_reasoning"))
+    (home / CORRUPT).write_text("met at run time")
+    notices, numbers, _ = _reopen(home)
+    assert "No row is known to be lost." in _assert_reported(home, notices)
+    assert {len(found) for found in numbers.values()} == {THOUGHTS}
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT hex(content) FROM thoughts WHERE row_id = 2").fetchall() == [("6261FF64",)]
+    connection.close()
+
+
+def _flip_in_schema(path: Path, name: bytes, text: bytes, place: int = 0) -> None:
+    """Flip a bit in a row of the schema, from where `name` and then `text` stand."""
+    data = bytearray(path.read_bytes())
+    start = data.index(text, data.index(b"CREATE TABLE " + name)) + place
+    data[start] ^= 0x04
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        (b"thoughts", b"CREATE", 0),
+        (b"sessions", b"title TEXT", 2),
+        (b"bridge_messages", b"UNIQUE", 1),
+        (b"thoughts", b"CREATE", -1),  # the number of the table's first page stands right before its text
+    ],
+)
+def test_a_flipped_bit_in_the_schema_costs_no_row(home: Path, name: bytes, text: bytes, place: int) -> None:
+    _flip_in_schema(home / "holdfast.db", name, text, place)
+    (home / CORRUPT).write_text("met at run time")
+    notices, numbers, damage = _reopen(home)
+    assert "No row is known to be lost." in _assert_reported(home, notices)
+    assert {session: len(found) for session, found in numbers.items()} == dict.fromkeys(("s0", "s1", "s2"), THOUGHTS)
+    assert set(damage.values()) == {None}
+
+
+def test_a_schema_that_is_valid_but_not_ours_is_noticed_in_the_background(home: Path) -> None:
+    _flip_in_schema(home / "holdfast.db", b"sessions", b"title TEXT", 2)
+
+    async def scenario() -> None:
+        store, notices = await open_store(home)
+        assert notices == []
+        found = await quick_check(store)
+        assert found is not None
+        assert "the schema of sessions is not the one that was made" in found.message
+        await store.close()
+
+    asyncio.run(scenario())
+    _reopen(home)
+
+
+def test_a_table_whose_inner_pages_are_gone_is_read_from_its_leaves(home: Path) -> None:
+    path = home / "holdfast.db"
+    spoil(path, root_page(path, "thoughts"), size=PAGE)
+    (home / CORRUPT).write_text("met at run time")
+    notices, numbers, damage = _reopen(home)
+    assert "No row is known to be lost." in _assert_reported(home, notices)
+    assert {len(found) for found in numbers.values()} == {THOUGHTS}
+    assert set(damage.values()) == {None}
+
+
+def test_what_was_deleted_does_not_come_back_from_free_pages(home: Path) -> None:
+    path = home / "holdfast.db"
+
+    async def forget() -> None:
+        store, _ = await open_store(home)
+        await store.write(lambda tx: tx.run("DELETE FROM thoughts WHERE session_id = 's1'"))
+        await store.write(lambda tx: tx.run("DELETE FROM sessions WHERE id = 's1'"))
+        await store.close()
+
+    asyncio.run(forget())
+    assert b"needle1 " in path.read_bytes()
+    spoil(path, root_page(path, "thoughts"), size=PAGE)
+    for list_of_free_pages_is_damaged in (False, True):
+        if list_of_free_pages_is_damaged:
+            spoil(path, 1, size=100)
+        (home / CORRUPT).write_text("met at run time")
+        _, numbers, _ = _reopen(home)
+        assert "s1" not in numbers
+
+
+def test_a_session_that_lost_its_row_comes_back_in_its_project(home: Path) -> None:
+    path = home / "holdfast.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE sessions SET root_uri = 'file:///home/dev/fence', status = 'archived' WHERE id = 's1'")
+    connection.close()
+    spoil(path, root_page(path, "sessions"))
+    (home / CORRUPT).write_text("met at run time")
+    _reopen(home)
+    connection = apsw.Connection(str(path))
+    found = connection.execute("SELECT title, root_uri, status, thought_count FROM sessions WHERE id = 's1'").fetchall()
+    connection.close()
+    # The last thought is the one that _reopen adds.
+    assert found == [("Recovered: needle1 wörd", "file:///home/dev/fence", "archived", THOUGHTS + 1)]
+
+
+def test_an_event_number_that_is_damaged_does_not_fill_the_disk_with_marks(home: Path) -> None:
+    path = home / "holdfast.db"
+    connection = apsw.Connection(str(path))
+    newest = int(str(connection.execute("SELECT max(seq) FROM events").fetchall()[0][0]))
+    connection.execute("UPDATE events SET seq = seq + (1 << 40) WHERE seq = 5")
+    connection.execute("UPDATE event_head SET seq = seq + (1 << 41)")
+    connection.close()
+    spoil(path, root_page(path, "events_of_reasoning"))
+    (home / CORRUPT).write_text("met at run time")
+    notices, _, _ = _reopen(home)
+    text = _assert_reported(home, notices)
+    assert "events: numbers 1099511627781, far from all others" in text
+    assert "event_head: the number of the newest event" in text
+    connection = apsw.Connection(str(path))
+    # _reopen adds one event per session.
+    assert connection.execute("SELECT max(seq), count(*) FROM events").fetchall() == [(newest + 3, newest + 3)]
+    connection.close()

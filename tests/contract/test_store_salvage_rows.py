@@ -23,8 +23,12 @@ from holdfast.store.verify import verify
 SEEDS = 200
 QUICK = 21
 SIZES = (40, 40, 200, 800, 2_500, 6_000, 30_000)
-RECOUNTED = {"event_head": None, "session_register": 1, "sessions": None}
-"""Tables whose rows salvage puts right; what of a row must be as it was is checked by `verify`."""
+MENDED: dict[str, tuple[int, ...]] = {
+    "event_head": (),
+    "session_register": (1,),
+    "sessions": (1, 3, 5, 7, 9, 11, 13, 15),
+}
+"""Tables whose counts, sums and marks salvage puts right, which `verify` checks; and what of their rows must stay."""
 EXPECTED = re.compile(
     r"was changed: it does not match its hash|does not follow the thought before it"
     r"|newest thought is not the one that was recorded last"
@@ -37,8 +41,9 @@ def _more(tx: Tx) -> None:
     chance = random.Random(2)
     for number in range(1, 401):
         tx.run(
-            "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, status, attempts,"
-            " created_at, expires_at) VALUES (:id, :target, :seq, :text, :print, 'a', 'tool', 1, 'pending', 0, 1, 9)",
+            "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, status,"
+            " attempts, created_at, expires_at)"
+            " VALUES (:id, :target, :seq, :text, :print, 'a', 'tool', 1, 'pending', 0, 1, 9)",
             id=f"m{number}",
             target=f"target-{number % 7}",
             seq=number,
@@ -48,7 +53,7 @@ def _more(tx: Tx) -> None:
     for number in range(1, 41):
         tx.run(
             "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, phase, status,"
-            " started_at, touched_at) VALUES (:id, '2026-01-01', :n, :root, 'p', 'p', :text, 'o', 'work', 'ended', 1, 1)",
+            " started_at, touched_at) VALUES (:id, 'day', :n, :root, 'p', 'p', :text, 'o', 'work', 'ended', 1, 1)",
             id=f"run-{number}",
             n=number,
             root=f"/home/dev/{number}",
@@ -109,8 +114,8 @@ def _unnamed_losses(report: SalvageReport, readable: Rows, kept: Rows) -> list[s
         named = _named(report, table)
         for number, row in rows.items():
             got = kept[table].get(number)
-            if table in RECOUNTED:
-                same = got is not None and (RECOUNTED[table] is None or got[1] == row[1])
+            if got is not None and table in MENDED:
+                same = all(got[place] == row[place] for place in MENDED[table])
             else:
                 same = got == row
             if not same and number not in named:
@@ -142,7 +147,7 @@ def keeps_what_is_readable(whole: Path, existed: Rows, home: Path, seed: int) ->
     assert _unnamed_losses(report, readable, kept) == [], context
     assert asyncio.run(_problems(home)) == [], context
     for row in existed["session_register"].values():
-        if row[2] != b"null" and row[3] == b"forgotten":
+        if row[3] == b"forgotten":
             assert row[1] not in {session[1] for session in kept["sessions"].values()}, f"{context}: it was forgotten"
     shutil.rmtree(home)
     return len(existed["thoughts"]), len(readable["thoughts"]), len(kept["thoughts"])

@@ -15,6 +15,8 @@ from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.lock import HomeLock
 
+TEXTS_NAMED = 20
+
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
@@ -89,6 +91,7 @@ def run_backup(options: argparse.Namespace) -> int:
         print(f"LOSS    {line}")
     verdict = "which does not verify" if report["problems"] else "verified"
     print(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, {verdict}.")
+    _name_damaged_texts(report.get("damaged_texts", []), "The backup has it byte for byte.")
     return 0
 
 
@@ -109,7 +112,16 @@ def run_restore(options: argparse.Namespace) -> int:
     print(f"Restored {sum(report.rows.values())} rows from {source}.")
     if report.previous is not None:
         print(f"What was there before is kept as {report.previous}.")
+    _name_damaged_texts(report.damaged_texts, "U+FFFD stands for what cannot be read.")
     return 0
+
+
+def _name_damaged_texts(places: list[str], then: str) -> None:
+    """Say which texts were damaged before they were copied."""
+    for place in places[:TEXTS_NAMED]:
+        print(f"Damaged text, not UTF-8: {place}. {then}")
+    if len(places) > TEXTS_NAMED:
+        print(f"And {len(places) - TEXTS_NAMED} more damaged texts.")
 
 
 def run_verify(options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from holdfast.errors import Conflict, StoreCorrupt, StoreError
 from holdfast.store import Clock, Store
 from holdfast.store.copying import (
     Progress,
+    damaged_texts,
     empty_like,
     postgres_into_sqlite,
     quiet,
@@ -54,6 +55,8 @@ class BackupReport:
     rows: dict[str, int]
     size: int
     """Bytes."""
+    damaged_texts: list[str]
+    """Where it holds text that is not UTF-8, as the store does; it is kept byte for byte."""
     verified: VerifyReport
     """What the checks found in the finished file."""
 
@@ -249,6 +252,7 @@ def _finish(draft: Path, target: Path, engine: str, rows: dict[str, int], judged
             wrong = sorted(name for name in rows if copied.get(name) != rows[name])
             raise StoreError(f"The backup is incomplete: {', '.join(wrong)}. Nothing was kept of it.")
         schema = max((number for number, _, _ in applied_migrations(connection)), default=0)
+        texts = damaged_texts(connection)
         verified = run_checks(SqliteTx(connection, system_clock, random_id), judged.checks, quiet, judged.acknowledged)
     finally:
         connection.close()
@@ -257,4 +261,4 @@ def _finish(draft: Path, target: Path, engine: str, rows: dict[str, int], judged
         raise StoreCorrupt(f"The backup would be damaged: {damaged.text}")
     judged.accept(verified)
     publish(draft, target)
-    return BackupReport(target, engine, schema, rows, target.stat().st_size, verified)
+    return BackupReport(target, engine, schema, rows, target.stat().st_size, texts, verified)

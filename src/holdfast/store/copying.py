@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from holdfast.errors import StoreError
+from holdfast.store.damaged_text import REPLACEMENT, DamagedText, byte_faithful, values
 from holdfast.store.migrations import Migration
 from holdfast.store.sqlite import migrate
 
@@ -81,8 +82,57 @@ def empty_like(connection: apsw.Connection, steps: list[Migration]) -> None:
 
 
 def rows_of_sqlite(connection: apsw.Connection, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Every row, one at a time."""
-    yield from connection.execute(f"SELECT {table.quoted_columns} FROM {table.quoted}")  # noqa: S608
+    """Every row, one at a time; text that is not UTF-8 as `DamagedText`."""
+    columns = byte_faithful(quote(column) for column in table.columns)
+    for row in connection.execute(f"SELECT {columns} FROM {table.quoted}"):  # noqa: S608
+        yield values(row)
+
+
+def damaged_texts(connection: apsw.Connection) -> list[str]:
+    """Name the rows of a SQLite file that hold text which is not UTF-8."""
+    found: list[str] = []
+    for table in sqlite_tables(connection):
+        try:  # as fast as the file is read; almost always there is nothing to look for
+            for _ in connection.execute(f"SELECT {table.quoted_columns} FROM {table.quoted}"):  # noqa: S608
+                continue
+        except UnicodeDecodeError:
+            for row in rows_of_sqlite(connection, table):
+                found += [_place(table, row, name) for name, value in _by_name(table, row) if _is_damaged(value)]
+    return found
+
+
+def accepted_by_postgres(
+    table: Table, rows: Iterable[tuple[Any, ...]], replaced: list[str]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows with U+FFFD for what PostgreSQL takes into no text; `replaced` is told which had to be changed."""
+    for row in rows:
+        if any(_is_refused(value) for value in row):
+            replaced += [_place(table, row, name) for name, value in _by_name(table, row) if _is_refused(value)]
+            yield tuple(_replaced(value) for value in row)
+        else:
+            yield row
+
+
+def _by_name(table: Table, row: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    return zip(table.columns, row, strict=True)
+
+
+def _place(table: Table, row: tuple[Any, ...], column: str) -> str:
+    """Where a text stands: by the first column, which is the row's number or its id."""
+    return f"{table.name}, {table.columns[0]} {_replaced(row[0])}: {column}"
+
+
+def _is_damaged(value: object) -> bool:
+    return isinstance(value, DamagedText)
+
+
+def _is_refused(value: object) -> bool:
+    return isinstance(value, DamagedText) or (isinstance(value, str) and "\0" in value)
+
+
+def _replaced(value: Any) -> Any:
+    readable = value.readable() if isinstance(value, DamagedText) else value
+    return readable.replace("\0", REPLACEMENT) if isinstance(readable, str) else readable
 
 
 def rows_into_sqlite(connection: apsw.Connection, table: Table, rows: Iterable[tuple[Any, ...]]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,7 @@ def check_every_page(path: Path) -> StoreCorrupt | None:
         problems = [str(error)]
     finally:
         connection.close()
+    problems = problems or _schema_problems(path)
     return StoreCorrupt(f"The database {path.name} is damaged: {problems[0]}.") if problems else None
 
 
@@ -58,7 +60,7 @@ async def quick_check(store: Store) -> StoreCorrupt | None:
         return problem_lines(row["quick_check"] for row in tx.all("PRAGMA quick_check(1)"))
 
     try:
-        found = await store.read(look)
+        found = await store.read(look) or await asyncio.to_thread(_schema_problems, store.path)
     except StoreCorrupt as error:
         return error
     if not found:
@@ -66,6 +68,19 @@ async def quick_check(store: Store) -> StoreCorrupt | None:
     damage = StoreCorrupt(f"The database {store.path.name} is damaged: {found[0]}.")
     store.report_damage(damage)
     return damage
+
+
+def _schema_problems(path: Path) -> list[str]:
+    from holdfast.store.own_schema import schema_problem
+
+    connection = look_into(path)
+    try:
+        problem = schema_problem(connection)
+    except apsw.Error as error:
+        problem = str(error)
+    finally:
+        connection.close()
+    return [problem] if problem else []
 
 
 def mark(home: Path, name: str, text: str) -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import apsw
 
 from holdfast.store.copying import sqlite_tables
 from holdfast.store.files import remove_database
-from holdfast.store.migrations import Migration
+from holdfast.store.migrations import Migration, load
 from holdfast.store.page_map import Walk
 from holdfast.store.raw_pages import INDEX_KINDS, TABLE_KINDS, TABLE_LEAF, RawPages
-from holdfast.store.sqlite import migrate
+from holdfast.store.sqlite import applied_migrations, migrate
 from holdfast.store.table_shapes import Shape, shape_of
 
 ROWS_LOOKED_AT = 20
@@ -86,40 +87,65 @@ def schema_of(scratch: Path, steps: list[Migration]) -> Schema:
         remove_database(scratch)
 
 
+def schema_problem(connection: apsw.Connection, known: list[Migration] | None = None) -> str | None:
+    """What of a file's schema is not what its migrations make; one flipped bit may leave SQL that is still valid."""
+    applied = {number for number, _, _ in applied_migrations(connection)}
+    steps = [step for step in (load() if known is None else known) if step.number in applied]
+    if len(steps) < len(applied):
+        return None  # a newer program's; opening it refuses it by name
+    new = apsw.Connection(":memory:")
+    try:
+        migrate(new, lambda: 0, steps)
+        wanted = {table.name: shape_of(new, table) for table in sqlite_tables(new)}
+    finally:
+        new.close()
+    found = {table.name: shape_of(connection, table) for table in sqlite_tables(connection)}
+    different = sorted(name for name, shape in wanted.items() if found.get(name) != shape)
+    return f"the schema of {', '.join(different)} is not the one that was made" if different else None
+
+
 def find_roots(pages: RawPages, schema: Schema) -> dict[str, int]:
     """Where the tables and indexes begin in a damaged file; without those that cannot be found."""
     roots: dict[str, int] = {}
-    said = list(_said_by_the_file(pages, schema))
-    fresh = [(name, schema.trees[name].root) for name in schema.shapes]
-    # A root that another table's rows are under must not be taken for that of a table of which nothing can be read.
-    for candidates, surely in ((said, True), (said, False), (fresh, True), (fresh, False)):
-        for name, root in candidates:
-            if name not in roots and root not in roots.values() and _begins(pages, schema, name, root, surely=surely):
-                roots[name] = root
+    reached = [child.page for child in Walk(pages, 1, is_table=True).leaves()]
+
+    def said() -> Iterator[tuple[str, int]]:
+        for number in reached:
+            yield from _entries(pages, schema, number)
+
+    def said_elsewhere() -> Iterator[tuple[str, int]]:
+        for number in range(2, pages.count + 1):
+            if pages.kind(number) == TABLE_LEAF and number not in reached and _looks_like_schema(pages, number):
+                yield from _entries(pages, schema, number)
+
+    def as_in_a_new_store() -> Iterator[tuple[str, int]]:
+        return ((name, schema.trees[name].root) for name in schema.shapes)
+
+    for candidates in (said, said_elsewhere, as_in_a_new_store):
+        # A root that has another table's rows below it must not go to a table of which nothing can be read.
+        for surely in (True, False):
+            if schema.shapes.keys() <= roots.keys():
+                break
+            for name, root in candidates():
+                free = name not in roots and root not in roots.values()
+                if free and _begins(pages, schema, name, root, surely=surely):
+                    roots[name] = root
     return roots
 
 
-def _said_by_the_file(pages: RawPages, schema: Schema) -> Iterator[tuple[str, int]]:
-    """What the pages of the file's schema say, and, after them, pages that look like some."""
-    reached = [child.page for child in Walk(pages, 1, is_table=True).leaves()]
-    for number in reached:
-        yield from _entries(pages, schema, number)
-    for number in range(2, pages.count + 1):
-        if pages.kind(number) == TABLE_LEAF and number not in reached:
-            yield from _entries(pages, schema, number)
-
-
 def _entries(pages: RawPages, schema: Schema, number: int) -> Iterator[tuple[str, int]]:
-    unreadable = 0
+    """What a page of the schema says of our tables and indexes: the name, and where it begins."""
     for cell in pages.cells(number):
         row = pages.row(cell)
-        if row is None and (unreadable := unreadable + 1) < ROWS_LOOKED_AT:
-            continue
-        if row is None or len(row) != 5 or row[0] not in SCHEMA_TYPES:
-            return
-        tree = schema.trees.get(row[1]) if isinstance(row[1], str) else None
-        if tree is not None and tree.type == row[0] and isinstance(row[3], int):
-            yield tree.name, row[3]
+        if row is not None and len(row) == 5 and isinstance(row[1], str) and isinstance(row[3], int):
+            tree = schema.trees.get(row[1])
+            if tree is not None and tree.type == row[0]:
+                yield tree.name, row[3]
+
+
+def _looks_like_schema(pages: RawPages, number: int) -> bool:
+    rows = (pages.row(cell) for cell in islice(pages.cells(number), ROWS_LOOKED_AT))
+    return any(row is not None and len(row) == 5 and row[0] in SCHEMA_TYPES for row in rows)
 
 
 def _begins(pages: RawPages, schema: Schema, name: str, root: int, *, surely: bool) -> bool:

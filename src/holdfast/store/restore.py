@@ -18,6 +18,8 @@ from holdfast.store.backup import copy_pages
 from holdfast.store.copying import (
     Progress,
     Table,
+    accepted_by_postgres,
+    damaged_texts,
     postgres_tables,
     quiet,
     quote,
@@ -50,6 +52,8 @@ class RestoreReport:
     """The steps that the backup's schema was behind."""
     previous: Path | None
     """Where the database that was there before is kept."""
+    damaged_texts: list[str]
+    """Where the backup holds text that is not UTF-8. PostgreSQL has U+FFFD in its place; SQLite keeps it as it is."""
 
 
 def check_backup(source: Path, known: list[Migration] | None = None) -> list[Migration]:
@@ -88,12 +92,13 @@ def restore_sqlite(
     draft = beside(path, f".restoring-{os.getpid()}")
     try:
         rows = _copy_up_to_date(source, draft, steps, clock, progress)
+        damaged = _damaged_texts(draft)
         previous = beside(path, f".before-restore-{utc_stamp(clock())}")
         # Before the file is replaced: a mark of the old store would take the new one for a loss.
         mark_path(path.parent, "sqlite", "").unlink(missing_ok=True)
         replace_database(path, draft, previous)
         kept = previous if previous.exists() else None
-        return RestoreReport("sqlite", rows, [step.number for step in steps], kept)
+        return RestoreReport("sqlite", rows, [step.number for step in steps], kept, damaged)
     finally:
         remove_database(draft)
 
@@ -115,6 +120,7 @@ def restore_postgres(
 
     steps = check_backup(source, known)
     server = Server(url)
+    replaced: list[str] = []
     with tempfile.TemporaryDirectory(prefix="holdfast-restore-") as folder:
         draft = Path(folder) / "backup.db"
         rows = _copy_up_to_date(source, draft, steps, clock, quiet)
@@ -126,12 +132,12 @@ def restore_postgres(
                 lock = advisory_key(schema, "migrations")
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock,))
                 migrate_server(connection, schema, known)
-                _load(file, connection, schema, progress, replace=replace, known=known)
+                _load(file, connection, schema, progress, replaced, replace=replace, known=known)
         except psycopg.Error as error:
             raise server.refused(error) from error
         finally:
             file.close()
-    return RestoreReport("postgres", rows, [step.number for step in steps], None)
+    return RestoreReport("postgres", rows, [step.number for step in steps], None, replaced)
 
 
 def _require_unused(path: Path) -> None:
@@ -181,11 +187,20 @@ def _name_anew(connection: apsw.Connection) -> None:
         connection.execute(f"UPDATE {HEAD} SET epoch = lower(hex(randomblob(16)))")  # noqa: S608
 
 
+def _damaged_texts(path: Path) -> list[str]:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return damaged_texts(connection)
+    finally:
+        connection.close()
+
+
 def _load(
     file: apsw.Connection,
     connection: Connection,
     schema: str,
     progress: Progress,
+    replaced: list[str],
     *,
     replace: bool,
     known: list[Migration] | None,
@@ -201,7 +216,7 @@ def _load(
         connection.execute(f"TRUNCATE {names}".encode())
         for done, table in enumerate(tables):
             progress(done / len(tables), table.name)
-            rows_into_postgres(connection, table, rows_of_sqlite(file, table))
+            rows_into_postgres(connection, table, accepted_by_postgres(table, rows_of_sqlite(file, table), replaced))
     for table in tables:
         _continue_numbering(connection, table)
     loaded = {table.name: _count(connection, table) for table in tables}
