@@ -163,3 +163,32 @@ def test_a_command_that_meets_damage_says_that_the_next_start_salvages_it(embedd
     assert "holdfast serve" in refused.stderr and "salvages" in refused.stderr
     embedded.serve()
     assert "damaged" in _notices(embedded)
+
+
+def test_a_flipped_bit_in_a_create_statement_costs_no_thought(embedded: Installation, work: Work) -> None:
+    session = work.copied_to(embedded)
+    database = embedded.home / "holdfast.db"
+    data = bytearray(database.read_bytes())
+    data[data.index(b"CREATE TABLE thoughts") + 3] ^= 0x10
+    database.write_bytes(data)
+    embedded.serve()
+    notices = _notices(embedded)
+    assert "malformed database schema" in notices and "No row is known to be lost." in notices
+    with Agent(embedded, work.project, session="reader") as agent:
+        found = agent.call("session", operation="get", sessionId=session, **{"from": 1, "to": 60})
+        assert [thought["thoughtNumber"] for thought in found["thoughts"]] == list(range(1, 61))
+        assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61
+    verified = embedded.run("verify")
+    assert verified.returncode == 0, verified.stdout
+
+
+def test_a_renamed_column_in_the_schema_is_noticed_and_put_right(embedded: Installation, work: Work) -> None:
+    session = work.copied_to(embedded)
+    database = embedded.home / "holdfast.db"
+    data = bytearray(database.read_bytes())
+    data[data.index(b"title TEXT NOT NULL") + 2] ^= 0x04  # another letter: the statement is as valid as before
+    database.write_bytes(data)
+    embedded.serve()
+    wait_until(lambda: "No row is known to be lost." in _notices(embedded), "the daemon is back and tells of it")
+    with Agent(embedded, work.project, session="reader") as agent:
+        assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61

@@ -72,6 +72,7 @@ TEAMS = (
     ("notices", "to_team"),
     ("conversations", "to_team"),
 )
+CHANGED = "changed thoughts "
 LONGEST_NAME = 128
 MAX_NUMBER = 999_999
 JSON_COLUMNS = {
@@ -145,13 +146,34 @@ def _is_json(text: str, kind: type) -> bool:
         return False
 
 
+def changed_thoughts(thoughts: Iterable[Row]) -> list[int]:
+    """The numbers of thoughts that do not match their hash."""
+    return [row["number"] for row in thoughts if not _is_sealed(row)]
+
+
+def with_changed(damage: str | None, numbers: list[int]) -> str:
+    """A session's damage that says which of its thoughts were changed before they travelled."""
+    told = f"{CHANGED}{', '.join(map(str, numbers))}"
+    return f"{damage}; {told}" if damage else told
+
+
+def _told_as_changed(damage: str | None) -> set[int]:
+    found = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
+    return {int(number) for number in re.findall(r"[0-9]{1,18}", found[1])} if found else set()
+
+
+def _is_sealed(row: Row) -> bool:
+    fields = {name: value for name, value in row.items() if name not in ("prev_hash", "hash")}
+    return bool(chain.seal(row["prev_hash"], queries.to_thought(fields)) == row["hash"])
+
+
 def _check_chain(session: Row, thoughts: list[Row]) -> None:
-    """A session that is known to be damaged has gaps; what is left of it is whole all the same."""
+    """A session that is known to be damaged has gaps; what is left of it is whole, but for what it tells itself."""
     previous = chain.genesis(session["id"])
+    told = _told_as_changed(session["damage"])
     for number, row in enumerate(thoughts, 1):
-        fields = {name: value for name, value in row.items() if name not in ("prev_hash", "hash")}
         linked = row["prev_hash"] == previous and row["number"] == number
-        if chain.seal(row["prev_hash"], queries.to_thought(fields)) != row["hash"] or not (linked or session["damage"]):
+        if not (_is_sealed(row) or row["number"] in told) or not (linked or session["damage"]):
             raise _refused(f"holds a thought {row['number']} of session {session['id']} that was changed")
         previous = row["hash"]
     if not session["damage"] and (len(thoughts) != session["thought_count"] or previous != session["head_hash"]):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.archive import conversations, gathering
-from holdfast.archive.checking import check, commands_of
+from holdfast.archive.checking import by, changed_thoughts, check, commands_of, with_changed
 from holdfast.archive.container import Archive, Draft, opened
 from holdfast.archive.conversations import Relation, Transcript
 from holdfast.archive.merging import Here, merge_rows
@@ -55,6 +55,19 @@ class Outcome:
     """What was not taken over, and why."""
 
 
+def _tell_changed(rows: dict[str, list[Row]]) -> list[str]:
+    """Mark sessions whose thoughts do not match their hashes: told, they can be adopted, and all else with them."""
+    warnings = []
+    thoughts = by(rows["thoughts"], "session_id")
+    for session in rows["sessions"]:
+        if changed := changed_thoughts(thoughts.get(session["id"], [])):
+            session["damage"] = with_changed(session["damage"], changed)
+            warnings.append(
+                f"Reasoning session {session['id']} is damaged ({session['damage']}): it goes along as it is."
+            )
+    return warnings
+
+
 class Archives:
     """Writes and adopts archives of projects."""
 
@@ -81,21 +94,23 @@ class Archives:
             lambda tx: (gathering.gathered(tx, place), gathering.open_asks(tx, place.teams), tx.now())
         )
         sessions = await self._sessions(config, place)
-        warnings: list[str] = []
+        warnings = _tell_changed(rows)
         draft = await asyncio.to_thread(Draft, target, replace=bool(args.get("replace")))
         try:
             for name, table in TABLES.items():
                 await asyncio.to_thread(_add_rows, draft, table, rows[name])
+            left_out = 0
             for done, session_id in enumerate(sessions):
                 progress(done / len(sessions), f"transcript {session_id}")
                 try:
                     transcript = await self._transcript(config, session_id)
                 except UNREADABLE as error:
+                    left_out += 1
                     warnings.append(f"Session {session_id} was left out: its transcript cannot be read ({error}).")
                 else:
                     await asyncio.to_thread(_add_transcript, draft, session_id, transcript)
             counts = {name: len(found) for name, found in rows.items()}
-            counts["transcripts"] = len(sessions) - len(warnings)
+            counts["transcripts"] = len(sessions) - left_out
             about = {"created_at": iso(now), "project": {"root": place.root.uri, "key": place.root.key}}
             await asyncio.to_thread(draft.finish, {"holdfast": __version__, **about, "counts": counts})
         finally:
