@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 
+import apsw
 import pytest
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import World, agent, living
@@ -106,5 +107,22 @@ def test_the_sum_of_a_store_from_before_the_register_is_the_one_that_is_counted_
         assert head is not None
         assert (head["sessions"], head["heads_sum"]) == (300, total)
         assert len(head["epoch"]) == 32
+
+    asyncio.run(scenario())
+
+
+def test_a_session_whose_id_is_damaged_is_named_and_verify_goes_on_to_the_end(sqlite_place: Place) -> None:
+    async def scenario() -> None:
+        async with living(sqlite_place) as world:
+            first, second, third = await _fill(world)
+            behind = apsw.Connection(str(sqlite_place.path))
+            for table, column in (("sessions", "id"), ("thoughts", "session_id"), ("session_register", "id")):
+                behind.execute(f"UPDATE {table} SET {column} = CAST(X'30F8F8' AS TEXT) WHERE {column} = ?", (second,))
+            behind.close()
+            await world.run("UPDATE thoughts SET content = 'changed' WHERE session_id = :id AND number = 2", id=third)
+            found = await _problems(world.store)
+            assert "session 0\ufffd\ufffd: cannot be asked for: its id is damaged" in found
+            assert f"session {third}: thought 2 was changed: it does not match its hash" in found
+            assert not [text for text in found if first in text]
 
     asyncio.run(scenario())

@@ -15,16 +15,18 @@ THOUGHTS_AT_ONCE = 50
 
 def chain_check(tx: Tx) -> Iterator[Problem]:
     """What is wrong with the stored sessions; nothing where all is well."""
-    after = ""
-    while ids := queries.session_ids_after(tx, after, SESSIONS_AT_ONCE):
+    offset = 0
+    while ids := queries.session_ids(tx, offset, SESSIONS_AT_ONCE):
         for session_id in ids:
             session = queries.session(tx, session_id)
-            if session is not None:
-                if session.damage:
-                    yield Problem(f"session {session.id}", session.damage, known=True)
-                for text in _session_problems(tx, session):
-                    yield Problem(f"session {session.id}", text)
-        after = ids[-1]
+            if session is None:
+                yield Problem(f"session {session_id}", "cannot be asked for: its id is damaged")
+                continue
+            if session.damage:
+                yield Problem(f"session {session.id}", session.damage, known=True)
+            for text in _session_problems(tx, session):
+                yield Problem(f"session {session.id}", text)
+        offset += len(ids)
 
 
 def register_check(tx: Tx) -> Iterator[Problem]:

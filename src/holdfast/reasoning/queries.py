@@ -147,9 +147,12 @@ def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int
     return " AND ".join(terms), params
 
 
-def session_ids_after(tx: Tx, after: str, limit: int) -> list[str]:
-    """A page of all session ids, in the order of the ids."""
-    rows = tx.all("SELECT id FROM sessions WHERE id > :after ORDER BY id LIMIT :limit", after=after, limit=limit)
+def session_ids(tx: Tx, offset: int, limit: int) -> list[str]:
+    """A page of all session ids, in the order of the ids.
+
+    Not those after an id: one that is damaged is read with U+FFFD in it, and what comes after that may be itself again.
+    """
+    rows = tx.all("SELECT id FROM sessions ORDER BY id LIMIT :limit OFFSET :offset", offset=offset, limit=limit)
     return [row["id"] for row in rows]
 
 
