@@ -595,3 +595,33 @@ def test_an_event_number_that_is_damaged_does_not_fill_the_disk_with_marks(home:
     # _reopen adds one event per session.
     assert connection.execute("SELECT max(seq), count(*) FROM events").fetchall() == [(newest + 3, newest + 3)]
     connection.close()
+
+
+def test_damage_in_a_field_of_a_session_or_an_event_does_not_keep_the_rest_from_being_read(home: Path) -> None:
+    path = home / "holdfast.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE sessions SET tags = '[' WHERE id = 's0'")
+    connection.execute("UPDATE sessions SET status = 'actize' WHERE id = 's1'")
+    connection.execute("UPDATE events SET data = '{\"number' WHERE seq = 7")
+    connection.close()
+    spoil(path, root_page(path, "events_of_reasoning"))
+    (home / CORRUPT).write_text("met at run time")
+    notices, _, _ = _reopen(home)
+    text = _assert_reported(home, notices)
+    assert "sessions: row 1: the tags could not be read" in text
+    assert "sessions: row 2: the status could not be read" in text
+    assert "events: row 7, whose data was damaged" in text
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT tags, status FROM sessions ORDER BY id").fetchall() == [("[]", "active")] * 3
+    assert connection.execute("SELECT kind, data FROM events WHERE seq = 7").fetchall() == [(LOST_EVENT, "{}")]
+    connection.close()
+
+
+def test_a_store_whose_counter_is_lost_gets_a_name_again(home: Path) -> None:
+    path = home / "holdfast.db"
+    spoil(path, root_page(path, "event_head"))
+    (home / CORRUPT).write_text("met at run time")
+    _reopen(home)
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT length(epoch), sessions FROM event_head").fetchall() == [(32, SESSIONS)]
+    connection.close()

@@ -36,7 +36,7 @@ class DamagedFile:
     strays: dict[str, list[int]]
     """By table: leaf pages that nothing leads to."""
     unplaced: int
-    """How many such pages cannot be given to a table, or may be free ones."""
+    """How many such pages are left out: they may belong to more than one table, or be free ones."""
 
     def table(self, name: str, kept: Callable[[int], bool]) -> DamagedTable:
         """One of its tables, to be read; `kept` says which rows need not be read again."""
@@ -135,11 +135,8 @@ def _ledger(pages: RawPages, schema: Schema, root: int | None, known: list[Migra
 
 def _placed(pages: RawPages, schema: Schema, roots: dict[str, int]) -> tuple[dict[str, list[int]], int]:
     """The leaf pages that nothing leads to, by the table whose rows are on them, and how many have no such place."""
-    strays = stray_leaves(pages, list(roots.values()))
-    if strays is None:
-        return {}, 0
+    strays, unplaced = stray_leaves(pages, list(roots.values()))
     placed: dict[str, list[int]] = {}
-    unplaced = 0
     for number in strays:
         rows = [(cell.rowid, row) for cell in pages.cells(number) if (row := pages.row(cell)) is not None]
         if not rows or rows[0][1][0] in SCHEMA_TYPES:

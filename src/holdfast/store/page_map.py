@@ -84,17 +84,15 @@ def free_pages(pages: RawPages, taken: bytearray) -> set[int] | None:
     return free if len(free) == expected else None
 
 
-def stray_leaves(pages: RawPages, roots: list[int]) -> list[int] | None:
+def stray_leaves(pages: RawPages, roots: list[int]) -> tuple[list[int], int]:
     """Leaf pages of tables that neither a tree nor the list of free pages names: what led to them is damaged.
 
     A free page may hold rows that were deleted, and none of those may come back: a forgotten text, a message that was
-    delivered. So None where it is not certain which pages are free.
+    delivered. Where it is not certain which pages are free there are none, and the second figure says how many may be.
     """
     taken = bytearray(pages.count + 1)
     for root in (1, *roots):
         mark_tree(pages, root, taken)
     strays = [n for n in range(2, pages.count + 1) if not taken[n] and pages.kind(n) == TABLE_LEAF]
-    if not strays:
-        return []
-    free = free_pages(pages, taken)
-    return None if free is None else [number for number in strays if number not in free]
+    free = free_pages(pages, taken) if strays else set()
+    return ([], len(strays)) if free is None else ([number for number in strays if number not in free], 0)

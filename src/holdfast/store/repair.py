@@ -69,10 +69,11 @@ def make_consistent(connection: apsw.Connection, clues: SessionClues) -> tuple[l
     if {"event_head", "events"} <= present:
         gaps = _drop_stray_events(connection)
         _repair_event_counter(connection)
-        gaps += _fill_event_gaps(connection)
+        gaps += [*_empty_unreadable_events(connection), *_fill_event_gaps(connection)]
     if {"sessions", "thoughts"} <= present:
         mended = _repair_thought_keys(connection, clues)
         _repair_sessions(connection, clues)
+        mended += _repair_session_fields(connection)
     if {"sessions", "thoughts", "branches"} <= present:
         _repair_branches(connection)
     orphans = _drop_orphans(connection)
@@ -109,6 +110,16 @@ def _drop_stray_events(connection: apsw.Connection) -> list[Loss]:
     if connection.changes():
         losses.append(Loss("event_head", "the number of the newest event, which was counted anew"))
     return losses
+
+
+def _empty_unreadable_events(connection: apsw.Connection) -> list[Loss]:
+    """Make an event whose data cannot be read one that was lost: whoever follows the log must get past it."""
+    found = connection.execute(
+        "UPDATE events SET kind = ?, subject = 'events', data = '{}'"
+        " WHERE iif(json_valid(data), json_type(data), '') <> 'object' RETURNING seq",
+        (LOST_EVENT,),
+    ).fetchall()
+    return [Loss("events", f"{rows_text(int(str(seq)) for (seq,) in found)}, whose data was damaged")] if found else []
 
 
 def _fill_event_gaps(connection: apsw.Connection) -> list[Loss]:
@@ -191,6 +202,21 @@ def _repair_sessions(connection: apsw.Connection, clues: SessionClues) -> None:
         " FROM (SELECT session_id, max(number) AS number, hash FROM thoughts GROUP BY session_id) AS newest"
         " WHERE newest.session_id = sessions.id AND newest.number > sessions.thought_count"
     )
+
+
+def _repair_session_fields(connection: apsw.Connection) -> list[Loss]:
+    """Put a usual value where the damaged one would keep the whole session from being read."""
+    losses = []
+    for column, usual, damaged in (
+        ("status", "active", "status NOT IN ('active', 'archived', 'deleted')"),
+        ("tags", "[]", "iif(json_valid(tags), json_type(tags), '') <> 'array'"),
+    ):
+        sql = f"UPDATE sessions SET {column} = ? WHERE {damaged} RETURNING rowid"  # noqa: S608 - our own
+        found = connection.execute(sql, (usual,)).fetchall()
+        if found:
+            rows = rows_text(int(str(rowid)) for (rowid,) in found)
+            losses.append(Loss("sessions", f"{rows}: the {column} could not be read and is {usual} now"))
+    return losses
 
 
 def _recovered_title(connection: apsw.Connection, session_id: str, number: object) -> str:
@@ -285,6 +311,7 @@ def _repair_register(connection: apsw.Connection) -> list[SessionLoss]:
         "UPDATE event_head SET sessions = (SELECT count(*) FROM session_register), heads_sum = ?",
         (total(None if head is None else _decoded(head) for (head,) in heads.fetchall()),),
     )
+    connection.execute("UPDATE event_head SET epoch = lower(hex(randomblob(16))) WHERE length(epoch) <> 32")
     return [SessionLoss(str(session_id), "its title is gone too", ALL_LOST) for (session_id,) in sorted(missing)]
 
 

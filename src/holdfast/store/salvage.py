@@ -157,9 +157,7 @@ def _rebuild(
                 if table != LEDGER_TABLE:
                     lost += _save_table(source, target, source.schema.shapes[table])
             if source.unplaced:
-                lost.append(
-                    Loss("pages", f"{source.unplaced} with rows of which it is not clear to what table they belong")
-                )
+                lost.append(Loss("pages", f"{source.unplaced} that nothing leads to, which may be free ones"))
             with target:
                 more, sessions = make_consistent(target, SessionClues(source))
             lost += more
