@@ -126,3 +126,18 @@ def test_a_session_whose_id_is_damaged_is_named_and_verify_goes_on_to_the_end(sq
             assert not [text for text in found if first in text]
 
     asyncio.run(scenario())
+
+
+def test_damaged_tags_or_status_are_named_and_keep_no_thought_from_being_read(place: Place) -> None:
+    async def scenario() -> None:
+        async with living(place) as world:
+            first, second, _ = await _fill(world)
+            await world.run("UPDATE sessions SET tags = '[\"half' WHERE id = :id", id=first)
+            await world.run("UPDATE sessions SET status = 'actize' WHERE id = :id", id=second)
+            found = await _problems(world.store)
+            assert sorted(found) == sorted(
+                [f"session {first}: its tags cannot be read", f"session {second}: its status cannot be read"]
+            )
+            assert (await world.think(agent("a"), "a four", first))["thoughtNumber"] == 4
+
+    asyncio.run(scenario())

@@ -24,6 +24,8 @@ def chain_check(tx: Tx) -> Iterator[Problem]:
                 continue
             if session.damage:
                 yield Problem(f"session {session.id}", session.damage, known=True)
+            for field in queries.damaged_fields(tx, session.id):
+                yield Problem(f"session {session.id}", f"its {field} cannot be read")
             for text in _session_problems(tx, session):
                 yield Problem(f"session {session.id}", text)
         offset += len(ids)

@@ -156,6 +156,15 @@ def session_ids(tx: Tx, offset: int, limit: int) -> list[str]:
     return [row["id"] for row in rows]
 
 
+def damaged_fields(tx: Tx, session_id: str) -> list[str]:
+    """Which fields of a session's row cannot be read and are shown as if they were new."""
+    row = tx.one("SELECT tags, status FROM sessions WHERE id = :id", id=session_id)
+    if row is None:
+        return []
+    read = {"tags": _read_tags(row["tags"]), "status": _read_status(row["status"])}
+    return [name for name, value in read.items() if value is None]
+
+
 def set_title(tx: Tx, session_id: str, title: str) -> None:
     """Rename a session."""
     tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=title, id=session_id)
@@ -359,9 +368,25 @@ def branches(tx: Tx, session_id: str, limit: int) -> list[Branch]:
 
 def to_session(row: Row) -> Session:
     """A session from its row."""
-    return Session(
-        **row | {"tags": tuple(json.loads(row["tags"])), "status": Status(row["status"]), "pinned": bool(row["pinned"])}
-    )
+    tags, status = _read_tags(row["tags"]), _read_status(row["status"])
+    # A damaged one must not keep the session's thoughts from being read; `holdfast verify` names it.
+    usual = {"tags": tags or (), "status": status or Status.ACTIVE, "pinned": bool(row["pinned"])}
+    return Session(**row | usual)
+
+
+def _read_tags(stored: str) -> tuple[str, ...] | None:
+    try:
+        tags = json.loads(stored)
+    except ValueError:
+        return None
+    return tuple(tags) if isinstance(tags, list) else None
+
+
+def _read_status(stored: str) -> Status | None:
+    try:
+        return Status(stored)
+    except ValueError:
+        return None
 
 
 def to_thought(row: Row) -> Thought:
