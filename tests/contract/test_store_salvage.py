@@ -21,6 +21,7 @@ from holdfast.errors import StoreCorrupt, StoreError, StoreTooNew
 from holdfast.store import Tx, events
 from holdfast.store.backup import backup
 from holdfast.store.damage import CORRUPT, check_at_start, look_into, quick_check
+from holdfast.store.migrations import load
 from holdfast.store.opening import open_store
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.verify import LOST_EVENT, Problem, verify
@@ -624,4 +625,38 @@ def test_a_store_whose_counter_is_lost_gets_a_name_again(home: Path) -> None:
     _reopen(home)
     connection = apsw.Connection(str(path))
     assert connection.execute("SELECT length(epoch), sessions FROM event_head").fetchall() == [(32, SESSIONS)]
+    connection.close()
+
+
+def test_a_damaged_store_of_an_older_program_is_salvaged_as_it_was_and_then_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+
+    async def older() -> None:
+        store, _ = await open_store(tmp_path, known=[step for step in load() if step.number < 9])
+
+        def write(tx: Tx) -> None:
+            tx.run(
+                "INSERT INTO sessions (id, title, tags, status, pinned, thought_count, branch_count, head_hash,"
+                " created_at, updated_at) VALUES ('old', 't', '[]', 'active', 0, 0, 0, '', 1, 1)"
+            )
+            for number in range(1, 41):
+                tx.run(
+                    "INSERT INTO thoughts (session_id, number, content, next_needed, is_revision, needs_more,"
+                    " created_at, prev_hash, hash) VALUES ('old', :number, :text, 1, 0, 0, 1, '', '')",
+                    number=number,
+                    text="wörd " * 300,
+                )
+            tx.run("UPDATE sessions SET thought_count = 40")
+
+        await store.write(write)
+        await store.close()
+
+    asyncio.run(older())
+    spoil(path, root_page(path, "thoughts"), size=PAGE)
+    (tmp_path / CORRUPT).write_text("met at run time")
+    notices, numbers, _ = _reopen(tmp_path)
+    assert "No row is known to be lost." in _assert_reported(tmp_path, notices)
+    assert numbers == {"old": list(range(1, 41))}
+    connection = apsw.Connection(str(path))
+    assert connection.execute("SELECT id FROM session_register").fetchall() == [("old",)]
     connection.close()
