@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,12 +127,14 @@ def answer(report: VerifyReport, losses: LossNotices, now: int) -> dict[str, Any
     if lasting:
         with contextlib.suppress(OSError):  # a read-only disk: it is told all the same, and found again
             losses.record(now, "`holdfast verify` found damage.", lasting)
+    waiting = [line for notice in losses.open() for line in notice.lost]
     present = {problem.line for problem in report.problems}
-    earlier = [line for notice in losses.open() for line in notice.lost if line not in present]
+    # What a salvage has marked in the store is known to it, but to nobody else before it was acknowledged.
+    problems = [replace(problem, known=problem.known and problem.line not in waiting) for problem in report.problems]
     return {
-        "ok": report.ok and not losses.open(),
+        "ok": report.ok and not waiting,
         "checked": report.checked,
         "complete": report.complete,
-        "problems": [asdict(problem) for problem in report.problems],
-        "losses": earlier,
+        "problems": [asdict(problem) for problem in problems],
+        "losses": [line for line in waiting if line not in present],
     }

@@ -78,7 +78,7 @@ def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, 
         assert len(found["thoughts"]) > 0
         assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61
     verified = embedded.run("verify")
-    assert verified.returncode == 1 and f"LOST    session {session}" in verified.stdout
+    assert verified.returncode == 1 and f"PROBLEM session {session}: lost thoughts" in verified.stdout
     assert embedded.run("acknowledge-loss").returncode == 0
     verified = embedded.run("verify")
     assert verified.returncode == 0, verified.stdout
@@ -111,7 +111,9 @@ def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: I
 def _one_schema_older(database: Path) -> None:
     """Take the last migration back, so that the next start has to repeat it."""
     connection = apsw.Connection(str(database))
-    connection.execute("DROP TABLE history_fts; DROP TABLE history_lines; DROP TABLE history_files")
+    connection.execute("DROP TABLE session_register")
+    for column in ("sessions", "heads_sum", "epoch"):
+        connection.execute(f"ALTER TABLE event_head DROP COLUMN {column}")
     connection.execute("DELETE FROM schema_migrations WHERE number = (SELECT max(number) FROM schema_migrations)")
     connection.close()
 

@@ -54,7 +54,7 @@ def test_a_backup_with_an_unreadable_byte_says_so_and_restores_into_either_engin
 ) -> None:
     session = _with_an_unreadable_byte(embedded, project)
     file = tmp_path / "everything.backup"
-    taken = embedded.run("backup", str(file))
+    taken = embedded.run("backup", str(file), "--anyway")
     assert file.exists(), taken.stdout + taken.stderr
     assert "Damaged text, not UTF-8: thoughts, row_id 2: content" in taken.stdout
     other = Installation(tmp_path / "other")

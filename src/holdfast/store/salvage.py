@@ -54,8 +54,12 @@ class SalvageReport:
 
     @property
     def lost_lines(self) -> list[str]:
-        """What is gone, by name, a line each."""
-        lines = [str(loss) for loss in (*self.sessions, *self.lost)]
+        """What is gone, by name, a line each; without titles, because the notices of it outlive what is forgotten."""
+        return [*(f"session {loss.session_id}: {loss.text}" for loss in self.sessions), *self._other_losses]
+
+    @property
+    def _other_losses(self) -> list[str]:
+        lines = [str(loss) for loss in self.lost]
         if not self.readable:
             lines.append(f"everything in {self.database}: nothing of it could be read")
         if self.log is not None and self.log.dropped:
@@ -75,7 +79,8 @@ class SalvageReport:
             text.append(f"A new {self.database} was made from all that could be read: {kept or 'no rows'}.")
         else:
             text.append(f"Nothing in it could be read: the new {self.database} is empty.")
-        text += [f"Lost: {line}" for line in self.lost_lines] or ["No row is known to be lost."]
+        lost = [*map(str, self.sessions), *self._other_losses]
+        text += [f"Lost: {line}" for line in lost] or ["No row is known to be lost."]
         if self.newest_backup is not None:
             text.append(f"The newest backup is {self.newest_backup}; holdfast restore puts one back.")
         return text
@@ -134,8 +139,6 @@ def _save(report: SalvageReport) -> None:
     draft.touch(mode=0o600)
     draft.write_text("\n".join(report.lines()) + "\n", encoding="utf-8")
     publish(draft, report.saved_as)
-
-
 
 
 # -- rebuilding -----------------------------------------------------------------------------------------------------
