@@ -1,9 +1,9 @@
 """`python -m tests.chaos`: the workload under every fault on both engines, and the checker of all of it.
 
-    python -m tests.chaos --seed 7                        every fault on both engines
-    python -m tests.chaos --seed 7 --faults kill,pause    some of them
-    python -m tests.chaos --plant no-fsync                a planted defect, under the faults that must find it
-    python -m tests.chaos --plants                        every planted defect, one after the other
+python -m tests.chaos --seed 7                        every fault on both engines
+python -m tests.chaos --seed 7 --faults kill,pause    some of them
+python -m tests.chaos --plant no-fsync                a planted defect, under the faults that must find it
+python -m tests.chaos --plants                        every planted defect, one after the other
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from pathlib import Path
 from tests.chaos.damages import DAMAGES
 from tests.chaos.episode import Episode
 from tests.chaos.faults import FAULTS, Impossible
-from tests.chaos.history import History
 from tests.chaos.plan import make_plan
 from tests.chaos.plants import PLANTS, product
 from tests.chaos.report import HEAD, Result, excerpts, line
@@ -47,8 +46,9 @@ class Wanted:
 
 def episodes(wanted: Wanted, engine: str) -> list[str]:
     """The faults of an engine that are wanted, in order."""
-    known = {**FAULTS, **DAMAGES}
-    return [name for name in wanted.faults if engine in known[name].engines]
+    possible = {name: fault.engines for name, fault in FAULTS.items()}
+    possible |= {name: damage.engines for name, damage in DAMAGES.items()}
+    return [name for name in wanted.faults if engine in possible[name]]
 
 
 def run_one(wanted: Wanted, engine: str, fault: str, folder: Path, sources: Path, server: Postgres | None) -> Result:
@@ -133,7 +133,7 @@ def find_plants(names: list[str], seed: int, seconds: float) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Carry out what the command line says; 1 when something was found."""
     known = [*FAULTS, *DAMAGES]
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description="Clients at work under faults.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engine", choices=(*ENGINES, "both"), default="both")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long clients work under each fault")

@@ -163,13 +163,15 @@ def _sessions(history: History, state: State, given: Circumstances) -> Iterator[
 
 def _sends(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
     ops = history.of("send")
-    yield from _counted(
-        "message", ops, _times(row["text"] for row in state["bridge_messages"]), given, repeated=True
-    )
+    yield from _counted("message", ops, _times(row["text"] for row in state["bridge_messages"]), given, repeated=True)
     rows = {_mark_of(row["text"]): row for row in state["bridge_messages"]}
     for op in ops:
         row = rows.get(op.mark)
-        if op.ok and row is not None and (row["text"], row["target"]) != (op.arguments["message"], op.arguments["target"]):
+        if (
+            op.ok
+            and row is not None
+            and (row["text"], row["target"]) != (op.arguments["message"], op.arguments["target"])
+        ):
             yield Violation("message-changed", f"{op.mark} is not as it was sent", [op])
         if op.ok and op.reply.get("queued") and row is not None and row["id"] != op.reply["id"]:
             yield Violation("message-id", f"{op.mark} was acknowledged as {op.reply['id']} and is {row['id']}", [op])
@@ -333,7 +335,9 @@ def _answers(history: History, state: State, ops: dict[str, Op]) -> Iterator[Vio
 
 
 def _door_asks(state: State, stored: dict[str, dict[str, object]]) -> list[tuple[str, dict[str, object]]]:
-    return [(_mark_of(str(stored[ask]["text"])), reply) for ask, reply in (state.door_asks or {}).items() if ask in stored]
+    return [
+        (_mark_of(str(stored[ask]["text"])), reply) for ask, reply in (state.door_asks or {}).items() if ask in stored
+    ]
 
 
 def _question(text: str) -> str:
@@ -405,11 +409,15 @@ def _events(history: History, state: State, given: Circumstances) -> Iterator[Vi
     )
     thoughts = Counter((row["session_id"], row["number"]) for row in state["thoughts"])
     if added != thoughts:
-        yield Violation("event-missing", f"thoughts and their events differ: {(added - thoughts) + (thoughts - added)}", [])
+        yield Violation(
+            "event-missing", f"thoughts and their events differ: {(added - thoughts) + (thoughts - added)}", []
+        )
     queued = Counter(row["subject"] for row in state["events"] if row["kind"] == "bridge.queued")
     messages = Counter(row["id"] for row in state["bridge_messages"])
     if queued != messages:
-        yield Violation("event-missing", f"messages and their events differ: {(queued - messages) + (messages - queued)}", [])
+        yield Violation(
+            "event-missing", f"messages and their events differ: {(queued - messages) + (messages - queued)}", []
+        )
 
 
 def _doors(history: History, state: State, given: Circumstances) -> Iterator[Violation]:

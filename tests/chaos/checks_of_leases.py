@@ -46,7 +46,9 @@ def _holds(history: History) -> list[Hold]:
         if not take.ok or "id" not in take.reply or take.completed is None:
             continue
         message = str(take.reply["id"])
-        given_back = (op.invoked for op in finishes[take.client] if op.arguments["id"] == message and op.number > take.number)
+        given_back = (
+            op.invoked for op in finishes[take.client] if op.arguments["id"] == message and op.number > take.number
+        )
         holds.append(
             Hold(
                 message,
@@ -83,7 +85,9 @@ def _one_at_a_time(holds: list[Hold]) -> Iterator[Violation]:
                     break
                 together = [one.take, other.take]
                 if one.message == other.message and one.client != other.client:
-                    yield Violation("lease-overlap", f"{one.message} was with {one.client} and {other.client}", together)
+                    yield Violation(
+                        "lease-overlap", f"{one.message} was with {one.client} and {other.client}", together
+                    )
                 elif one.message != other.message and not (one.stop or other.stop):
                     yield Violation("two-out", f"{one.message} and {other.message} of {target} were both out", together)
 
@@ -94,7 +98,9 @@ def _only_holders_finish(history: History, holds: list[Hold]) -> Iterator[Violat
     finishes = history.of("finish")
     for op in finishes:
         message = str(op.arguments["id"])
-        own = [hold for hold in holds if hold.message == message and hold.client == op.client and hold.since < op.invoked]
+        own = [
+            hold for hold in holds if hold.message == message and hold.client == op.client and hold.since < op.invoked
+        ]
         last = max(own, key=lambda hold: hold.since, default=None)
         if op.ok and not op.reply.get("repeated") and op.client not in doubtful:
             given_back = last is not None and any(
@@ -106,7 +112,12 @@ def _only_holders_finish(history: History, holds: list[Hold]) -> Iterator[Violat
             )
             if last is None or given_back:
                 yield Violation("finish-foreign", f"{op.client} ended {message}, which it did not have", [op])
-        if last is not None and last.until == op.invoked and op.outcome is Outcome.REFUSED and "E_NOT_YOURS" in op.error:
+        if (
+            last is not None
+            and last.until == op.invoked
+            and op.outcome is Outcome.REFUSED
+            and "E_NOT_YOURS" in op.error
+        ):
             yield Violation("finish-denied", f"{op.client} had {message} of {last.target}", [last.take, op])
 
 
@@ -135,8 +146,14 @@ def _order(history: History) -> Iterator[Violation]:
                 continue
             rank, other = RANK[own.arguments["priority"]], RANK[waiting.arguments["priority"]]
             first = other > rank or (other == rank and waiting.before(own))
-            begun = [op for op in others if op.ok and op.reply.get("id") == waiting.reply["id"] and op.invoked < take.end]
-            ended = [op for op in history.of("finish") if op.arguments["id"] == waiting.reply["id"] and op.outcome is not Outcome.REFUSED]
+            begun = [
+                op for op in others if op.ok and op.reply.get("id") == waiting.reply["id"] and op.invoked < take.end
+            ]
+            ended = [
+                op
+                for op in history.of("finish")
+                if op.arguments["id"] == waiting.reply["id"] and op.outcome is not Outcome.REFUSED
+            ]
             if first and not begun and not [op for op in ended if op.invoked < take.end]:
                 text = f"{taken} was handed out while {waiting.reply['id']} waited"
                 yield Violation("take-order", text, [waiting, own, take])

@@ -1,4 +1,4 @@
-"""Loss: what a damaged store had, what of it could still be read, what is left, and whether all that is missing is named."""
+"""Loss: what a damaged store had, what of it could still be read, what is left, and what of it is named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ IDENTITIES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 """What makes a row the same row, and which of its columns never changes."""
 
-WHOLE = ("is empty", "the whole", "everything", "could not be read", "cannot be read", "is gone", "was deleted", "was replaced")
+WHOLE = (
+    "is empty",
+    "the whole",
+    "everything",
+    "could not be read",
+    "cannot be read",
+    "is gone",
+    "was deleted",
+    "was replaced",
+)
 """Words that name the loss of all there was."""
 WORDS = {
     "sessions": (),
@@ -37,6 +46,9 @@ WORDS = {
     "protocol_runs": ("run",),
 }
 """What people call the rows of a table; sessions are named by their id, and thoughts by their session's."""
+
+CHAINED = ("thoughts",)
+"""Tables whose rows carry a hash of what is in them."""
 
 Key = tuple[str, tuple[Any, ...]]
 
@@ -64,9 +76,11 @@ def rows_of(state: State) -> dict[Key, str]:
 
 
 def lost_rows(before: State, after: State) -> list[Key]:
-    """The rows that are gone or changed."""
+    """The rows that are gone, and the thoughts that were changed: nothing else is promised to be known by its hash."""
     left = rows_of(after)
-    return [key for key, value in rows_of(before).items() if left.get(key) != value]
+    return [
+        key for key, value in rows_of(before).items() if key not in left or (key[0] in CHAINED and left[key] != value)
+    ]
 
 
 def readable_rows(copy: Path, before: State) -> set[Key]:
@@ -92,13 +106,19 @@ def check_loss(lost: list[Key], readable: set[Key], verified: list[Told]) -> Ite
     """Whatever is lost is named and fails `verify`; whatever could be read is not lost."""
     dropped = [key for key in lost if key in readable]
     if dropped:
-        yield Violation("salvage-dropped", f"{len(dropped)} of {len(lost)} lost rows could be read: {_some(dropped)}", [])
+        yield Violation(
+            "salvage-dropped", f"{len(dropped)} of {len(lost)} lost rows could be read: {_some(dropped)}", []
+        )
     for told in verified:
         if lost and (told.status == 0 or "Nothing was lost or changed" in told.text):
-            text = f"{len(lost)} rows are lost ({_some(lost)}), `verify` exits {told.status} and says: {told.text[-300:]}"
+            text = (
+                f"{len(lost)} rows are lost ({_some(lost)}), `verify` exits {told.status} and says: {told.text[-300:]}"
+            )
             yield Violation("loss-hidden", text, [])
         elif unnamed := [key for key in lost if not is_named(key, told.text)]:
-            text = f"{len(unnamed)} of {len(lost)} lost rows are not named: {_some(unnamed)}; `verify`: {told.text[-300:]}"
+            text = (
+                f"{len(unnamed)} of {len(lost)} lost rows are not named: {_some(unnamed)}; `verify`: {told.text[-300:]}"
+            )
             yield Violation("loss-unnamed", text, [])
 
 

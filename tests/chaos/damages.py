@@ -39,7 +39,7 @@ def _flip_bits(episode: Episode, before: State, chance: random.Random) -> None:
     """Flip single bits anywhere behind the first page."""
     with episode.world.database.open("r+b") as file:
         size = file.seek(0, 2)
-        for _ in range(4):
+        for _ in range(12):
             place = chance.randrange(PAGE, size)
             file.seek(place)
             byte = file.read(1)[0] ^ (1 << chance.randrange(8))
@@ -67,7 +67,7 @@ def _flip_text(episode: Episode, before: State, chance: random.Random) -> None:
 def _overwrite_pages(episode: Episode, before: State, chance: random.Random) -> None:
     with episode.world.database.open("r+b") as file:
         pages = file.seek(0, 2) // PAGE
-        for _ in range(2):
+        for _ in range(4):
             page = chance.randrange(1, pages)
             file.seek(page * PAGE)
             file.write(chance.randbytes(PAGE) if chance.random() < 0.5 else bytes(PAGE))
@@ -76,7 +76,7 @@ def _overwrite_pages(episode: Episode, before: State, chance: random.Random) -> 
 
 def _cut_log(episode: Episode, before: State, chance: random.Random) -> None:
     log = Path(f"{episode.world.database}-wal")
-    frames = (log.stat().st_size - WAL_HEADER) // FRAME
+    frames = _valid_frames(log.read_bytes())
     assert frames > 0, "there is no write-ahead log to cut"
     if chance.random() < 0.3:
         log.unlink()
@@ -86,6 +86,13 @@ def _cut_log(episode: Episode, before: State, chance: random.Random) -> None:
     with log.open("r+b") as file:
         file.truncate(WAL_HEADER + left * FRAME)
     episode.history.note(f"{left} of {frames} frames of the write-ahead log are left")
+
+
+def _valid_frames(log: bytes) -> int:
+    """How many frames count; what follows them is left over from before the last checkpoint."""
+    salts = log[16:24]
+    places = range(WAL_HEADER, len(log) - FRAME + 1, FRAME)
+    return next((number for number, at in enumerate(places) if log[at + 8 : at + 16] != salts), len(places))
 
 
 def _empty_database(episode: Episode, before: State, chance: random.Random) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
+from psycopg.conninfo import conninfo_to_dict
 from tests.chaos.checker import Circumstances, check
 from tests.chaos.damage import Told, check_loss, check_tracebacks, lost_rows, readable_rows
 from tests.chaos.damages import DAMAGES, Damage, end_daemon
@@ -27,7 +26,6 @@ from tests.process.agent import Agent
 
 from holdfast.errors import HoldfastError
 
-
 PROGRESS = 30
 """How many operations are done between two strikes, at least."""
 
@@ -43,10 +41,7 @@ class Episode:
         (world.folder / "plan.json").write_text(json.dumps(plan.as_json()))
         self.history = History(world.folder / "history.jsonl")
         self.shared = Shared()
-        self.clients = [
-            Client(world, self.history, self.shared, role, plan.clients[role.name])
-            for role in ROLES
-        ]
+        self.clients = [Client(world, self.history, self.shared, role, plan.clients[role.name]) for role in ROLES]
         self.violations: list[Violation] = []
         self.flags: dict[str, Any] = {}
 
@@ -87,19 +82,24 @@ class Episode:
         """Let the clients work, with the strikes of the plan among it."""
         for client in self.clients:
             client.start()
-        self._progress(90)
-        for planned in self.plan.strikes:
-            time.sleep(planned.pause)
-            strike(random.Random(planned.chance))
-            self._progress(30)
+        if self._progress(60):
+            for planned in self.plan.strikes:
+                time.sleep(planned.pause)
+                strike(random.Random(planned.chance))
+                self._progress(30)
+        else:
+            self.violations.append(Violation("not-served", "the clients could not begin to work", []))
         time.sleep(self.plan.rest)
         self.shared.over.set()
 
-    def _progress(self, limit: float) -> None:
+    def _progress(self, limit: float) -> bool:
         """Wait until the clients get something done; where they cannot, the checks at the end say so."""
         enough = self.history.count(Outcome.OK) + PROGRESS
-        with contextlib.suppress(TimeoutError):
+        try:
             wait_until(lambda: self.history.count(Outcome.OK) >= enough, "the clients get on", limit)
+        except TimeoutError:
+            return False
+        return True
 
     def _clients_end(self) -> bool:
         for client in self.clients:
@@ -140,7 +140,9 @@ class Episode:
     def stopped(self) -> list[Violation]:
         """Stop the daemon; processes that are left are violations."""
         left = self.world.stop()
-        return [Violation("left-running", f"after `holdfast stop` there is still {'; '.join(left)}", [])] if left else []
+        return (
+            [Violation("left-running", f"after `holdfast stop` there is still {'; '.join(left)}", [])] if left else []
+        )
 
     def call(self, agent: Agent, client: str, kind: str, tool: str, mark: str, arguments: dict[str, Any]) -> None:
         """One call of a client that belongs to the nemesis."""
@@ -209,8 +211,8 @@ class Episode:
     def postgres_socket(self) -> tuple[str, Callable[[int], str]]:
         """Where the server listens, and the URL of this episode's database through a proxy on a port."""
         assert self._postgres is not None and self.world.database_url is not None
-        database = self.world.database_url.rpartition("/")[2].partition("?")[0]
-        return self._postgres.socket, lambda port: f"postgresql://postgres@127.0.0.1:{port}/{quote(database)}"
+        database = conninfo_to_dict(self.world.database_url)["dbname"]
+        return self._postgres.socket, lambda port: f"postgresql://postgres@127.0.0.1:{port}/{database}"
 
     def restart_postgres(self, pause: float) -> None:
         """Stop the server at once, and start it again after a pause."""

@@ -1,4 +1,4 @@
-"""The faults after which nothing may be missing: what the nemesis does while clients work, and what it leaves behind."""
+"""The faults after which nothing may be missing: what the nemesis does while clients work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ import psutil
 from tests.chaos.checker import Circumstances
 from tests.chaos.damage import Told, check_tracebacks
 from tests.chaos.proxy import Proxy
-from tests.chaos.violation import Violation
 from tests.installation import wait_until
 from tests.process.agent import Agent
 
@@ -34,6 +33,9 @@ SQLITE = ("sqlite",)
 POSTGRES = ("postgres",)
 MINUTE, HOUR = 60_000, 3_600_000
 BURST = 40
+
+
+NOTHING_SPECIAL = Circumstances()
 
 
 class Impossible(Exception):
@@ -54,7 +56,7 @@ class Fault:
     engines: tuple[str, ...]
     strike: Callable[[Episode, random.Random], None]
     strikes: int = 2
-    given: Circumstances = Circumstances()
+    given: Circumstances = NOTHING_SPECIAL
     around: Callable[[Episode], contextlib.AbstractContextManager[None]] = nothing_to_prepare
     """Entered before anything is started, left when the episode is over."""
     heal: Callable[[Episode], None] = lambda episode: None
@@ -128,13 +130,17 @@ def _burst(episode: Episode, chance: random.Random) -> None:
 
     def visit(number: int) -> None:
         name = f"visitor-{number}"
-        with Agent(world, world.project("beta"), era=("legacy", "modern")[number % 2], session=f"chaos-{name}") as agent:
+        with Agent(
+            world, world.project("beta"), era=("legacy", "modern")[number % 2], session=f"chaos-{name}"
+        ) as agent:
             for tool, kind, arguments in (
                 ("thought", "think", {"thought": "{} hello", "nextThoughtNeeded": True}),
                 ("send_message", "send", {"target": "desk-a", "message": "{} please", "priority": "normal"}),
             ):
                 mark = f"{name}#{kind}."
-                given = {key: value.format(mark) if isinstance(value, str) else value for key, value in arguments.items()}
+                given = {
+                    key: value.format(mark) if isinstance(value, str) else value for key, value in arguments.items()
+                }
                 episode.call(agent, name, kind, tool, mark, given)
 
     threads = [threading.Thread(target=visit, args=(number,), daemon=True) for number in range(BURST)]
@@ -197,24 +203,30 @@ def _limit_files(episode: Episode) -> None:
 
 
 def _make_read_only(episode: Episode, chance: random.Random) -> None:
-    """The daemon is killed, and the disk is read-only when the next one starts."""
-    world = episode.world
-    world.signal_daemon(signal.SIGKILL)
-    home = str(world.home)
-
-    def remounted(how: str) -> bool:
-        return _run("mount", "-o", f"remount,{how}", home)
-
-    try:
-        wait_until(lambda: remounted("ro"), "the disk is read-only", 10)  # not while anybody has a file open
-    except TimeoutError:
-        episode.history.note("the disk could not be made read-only")
-        return
-    episode.history.note("the disk is read-only")
-    said = {name: Told.by(world.command(*name.split())) for name in ("verify", "status")}
+    """Everything ends, and the disk is read-only when clients and daemon come back."""
+    world, home = episode.world, str(episode.world.home)
+    with _everything_dead(episode):  # not while anybody has a file open for writing
+        wait_until(lambda: _run("mount", "-o", "remount,ro", home), "the disk is read-only", 10)
+        episode.history.note("the disk is read-only")
+    said = {name: Told.by(world.command(name)) for name in ("verify", "status")}
     episode.violations += check_tracebacks(said)
-    remounted("rw")
+    wait_until(lambda: _run("mount", "-o", "remount,rw", home), "the disk can be written", 10)
     episode.history.note("the disk can be written again")
+
+
+@contextmanager
+def _everything_dead(episode: Episode) -> Iterator[None]:
+    """Kill every process of the episode, clients' relays included, and keep clients from starting new ones."""
+    episode.shared.power.clear()
+    try:
+        episode.world.signal_daemon(signal.SIGKILL)  # first, in the middle of whatever it does
+        while left := episode.world.processes():
+            for process in left:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.kill()
+        yield
+    finally:
+        episode.shared.power.set()
 
 
 def _run(*command: str) -> bool:
@@ -242,7 +254,7 @@ def _forgetful_disk(episode: Episode) -> Iterator[None]:
         "LD_PRELOAD": str(library),
         "CHAOS_DISK": str(world.home),
         "CHAOS_SYNCED": str(synced),
-        "CHAOS_SLOW_US": "15000",
+        "CHAOS_SLOW_US": "8000",
     }
     yield
 
@@ -250,19 +262,12 @@ def _forgetful_disk(episode: Episode) -> Iterator[None]:
 def _cut_power(episode: Episode, chance: random.Random) -> None:
     """Everything ends at once, and of the database only what was synced is left."""
     world, synced = episode.world, episode.world.folder / "synced"
-    episode.shared.power.clear()
-    try:
-        while left := world.processes():
-            for process in left:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+    with _everything_dead(episode):
         for ending in ("", "-wal", "-shm"):
             world.database.with_name(f"holdfast.db{ending}").unlink(missing_ok=True)
             if (kept := synced / f"holdfast.db{ending}").exists():
                 shutil.copyfile(kept, world.database.with_name(f"holdfast.db{ending}"))
         episode.history.note("the power is cut")
-    finally:
-        episode.shared.power.set()
 
 
 # -- PostgreSQL -----------------------------------------------------------------------------------------------------
@@ -330,5 +335,3 @@ FAULTS = {
     )
 }
 """Every fault that leaves the data alone."""
-
-__all__ = ["FAULTS", "Fault", "Impossible", "Violation"]

@@ -109,7 +109,13 @@ PLANTS = {
             "a repeated teams_ask is a second ask",
             "sqlite",
             ("kill",),
-            (Edit("teams/service.py", "stored = await self._store.write(once(key, write))", "stored = await self._store.write(write)"),),
+            (
+                Edit(
+                    "teams/service.py",
+                    "stored = await self._store.write(once(key, write))",
+                    "stored = await self._store.write(write)",
+                ),
+            ),
         ),
         Plant(
             "finish-without-lease",
@@ -149,14 +155,26 @@ PLANTS = {
             "the newest message is handed out first",
             "sqlite",
             ("none",),
-            (Edit("bridge/queries.py", "ORDER BY priority DESC, seq LIMIT 1)", "ORDER BY priority DESC, seq DESC LIMIT 1)"),),
+            (
+                Edit(
+                    "bridge/queries.py",
+                    "ORDER BY priority DESC, seq LIMIT 1)",
+                    "ORDER BY priority DESC, seq DESC LIMIT 1)",
+                ),
+            ),
         ),
         Plant(
             "salvage-drops-messages",
             "salvage leaves out the table of messages",
             "sqlite",
             ("overwrite-pages", "flip-bits"),
-            (Edit("store/salvage.py", "if table.name != LEDGER_TABLE:\n", 'if table.name not in (LEDGER_TABLE, "bridge_messages"):\n'),),
+            (
+                Edit(
+                    "store/salvage.py",
+                    "if table.name != LEDGER_TABLE:\n",
+                    'if table.name not in (LEDGER_TABLE, "bridge_messages"):\n',
+                ),
+            ),
         ),
         Plant(
             "events-without-lock",
@@ -172,7 +190,8 @@ PLANTS = {
                 ),
                 Edit(
                     "store/events.py",
-                    '" ((SELECT seq FROM event_head WHERE id = 1) + :place, :at, :kind, :subject, :data)",\n            place=place,',
+                    '" ((SELECT seq FROM event_head WHERE id = 1) + :place, :at, :kind, :subject, :data)",\n'
+                    "            place=place,",
                     '" (:place, :at, :kind, :subject, :data) ON CONFLICT (seq) DO NOTHING",\n'
                     "            place=(newest or {})['seq'] + place + len(pending),",
                 ),
@@ -203,7 +222,8 @@ PLANTS = {
                 Edit(
                     "relay/session.py",
                     "            if request is not opening:\n                self._to_daemon(request.line)",
-                    "            if request is not opening and not request.lives:\n                self._to_daemon(request.line)",
+                    "            if request is not opening and not request.lives:\n"
+                    "                self._to_daemon(request.line)",
                 ),
             ),
         ),
@@ -217,7 +237,7 @@ PLANTS = {
                     "relay/session.py",
                     "            if request is not opening:\n                self._to_daemon(request.line)",
                     "            if request is not opening:\n"
-                    '                changed = f\'{self.relay}:{self._life}.\'.encode()\n'
+                    "                changed = f'{self.relay}:{self._life}.'.encode()\n"
                     "                self._to_daemon(request.line.replace(f'{self.relay}:'.encode(), changed))",
                 ),
             ),
@@ -244,7 +264,8 @@ PLANTS = {
                 Edit(
                     "teams/agents/echo_process.py",
                     '        return {"text": answer, "tokens": len(text)}',
-                    '        return {"text": self._turns[-2]["answer"] if len(self._turns) % 5 == 2 else answer, "tokens": 1}',
+                    '        crossed = self._turns[-2]["answer"] if len(self._turns) % 5 == 2 else answer\n'
+                    '        return {"text": crossed, "tokens": len(text)}',
                 ),
             ),
         ),

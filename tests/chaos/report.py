@@ -78,5 +78,7 @@ def _excerpt(history: History, violation: Violation) -> Iterator[str]:
     begin = min(op.invoked for op in violation.ops)
     end = max(op.completed or op.invoked for op in violation.ops)
     lines = [(op.invoked, op.line(since)) for op in violation.ops]
-    lines += [(at, f"{at - since:7.3f}         nemesis   {text}") for at, text in history.notes if begin - 1 <= at <= end + 1]
+    lines += [
+        (at, f"{at - since:7.3f}         nemesis   {text}") for at, text in history.notes if begin - 1 <= at <= end + 1
+    ]
     yield from (text for _, text in sorted(lines)[:AROUND])

@@ -17,8 +17,10 @@ from tests.installation import HOLDFAST
 from tests.process.agent import Agent
 from tests.repository import Repository
 
-ANSWER_SECONDS = 40.0
+ANSWER_SECONDS = 30.0
 """How long a call may take while its relay lives; beyond that it counts as never answered."""
+GLANCE_SECONDS = 0.05
+"""How soon a client that was killed is gone."""
 IN_DOUBT = ("may or may not", "look whether it took effect", "may have taken effect")
 """Words with which an error leaves open whether the call had an effect."""
 PARENT = ("sh", "-c", '"$0" "$@"; exit $?', str(HOLDFAST), "mcp")
@@ -46,6 +48,7 @@ class Client:
         self._intents = intents
         self._serial = 0
         self.agent: Agent | None = None
+        self._killed: Agent | None = None
         self.failure: BaseException | None = None
         self._runs = Runs(self) if "run" in role.weights else None
         self._lock = threading.Lock()
@@ -74,11 +77,8 @@ class Client:
         if agent is None:
             return
         if whole_client:
-            agent.process.kill()  # the parent; its pipes close as the kernel would close them
-            for stream in (agent.process.stdin, agent.process.stdout):
-                with contextlib.suppress(OSError, ValueError):
-                    if stream is not None:
-                        stream.close()
+            agent.process.kill()  # the parent; its pipes are closed by the thread that waits at them
+            self._killed = agent
             return
         found = subprocess.run(["pgrep", "-P", str(agent.process.pid)], capture_output=True, text=True)
         for pid in found.stdout.split():
@@ -260,7 +260,7 @@ class Client:
         op = self.history.invoke(self.name, kind, mark, arguments)
         try:
             agent = self._connected()
-            answer = agent.answer(agent.ask("tools/call", {"name": tool, "arguments": arguments}), ANSWER_SECONDS)
+            answer = self._answer(agent, agent.ask("tools/call", {"name": tool, "arguments": arguments}))
         except TimeoutError:
             self.hang_up()
             return self.history.complete(op, Outcome.UNANSWERED, error=f"no answer within {ANSWER_SECONDS:g} s")
@@ -268,6 +268,17 @@ class Client:
             self.hang_up()
             return self.history.complete(op, Outcome.UNKNOWN, error=f"the relay is gone: {error}")
         return self.history.complete(op, *judge(answer))
+
+    def _answer(self, agent: Agent, request: int) -> dict[str, Any]:
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return agent.answer(request, GLANCE_SECONDS)
+            except TimeoutError:
+                if self._killed is agent:
+                    raise EOFError("this client was killed") from None
+                if time.monotonic() > deadline:
+                    raise
 
     def _connected(self) -> Agent:
         self.shared.power.wait(ANSWER_SECONDS)
