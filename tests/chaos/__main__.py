@@ -12,88 +12,14 @@ import argparse
 import shutil
 import sys
 import tempfile
-import threading
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.chaos.damages import DAMAGES
-from tests.chaos.episode import Episode
-from tests.chaos.faults import FAULTS, Impossible
-from tests.chaos.plan import make_plan
-from tests.chaos.plants import PLANTS, product
-from tests.chaos.report import HEAD, Result, excerpts, line
-from tests.chaos.server import Postgres, postgres
-from tests.chaos.world import World
-
-ENGINES = ("sqlite", "postgres")
-SECONDS = 4.0
-"""How long clients work in one episode."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a run is to do."""
-
-    seed: int
-    engines: tuple[str, ...]
-    faults: tuple[str, ...]
-    seconds: float
-    plant: str | None
-    keep: bool
-
-
-def episodes(wanted: Wanted, engine: str) -> list[str]:
-    """The faults of an engine that are wanted, in order."""
-    possible = {name: fault.engines for name, fault in FAULTS.items()}
-    possible |= {name: damage.engines for name, damage in DAMAGES.items()}
-    return [name for name in wanted.faults if engine in possible[name]]
-
-
-def run_one(wanted: Wanted, engine: str, fault: str, folder: Path, sources: Path, server: Postgres | None) -> Result:
-    """One episode."""
-    strikes = FAULTS[fault].strikes if fault in FAULTS else 1
-    plan = make_plan(wanted.seed, engine, fault, wanted.seconds, strikes)
-    place = folder / f"{engine}-{fault}"
-    began = time.monotonic()
-    episode = Episode(plan, World(place, database_url=server.database() if server else None, sources=sources), server)
-    result = Result(engine, fault, 0.0, episode.history, episode.violations, place)
-    try:
-        episode.run()
-    except Impossible as error:
-        result.impossible = str(error)
-    except Exception as error:  # noqa: BLE001 - it is reported as what it is: an episode that was not carried out
-        result.broken = f"{type(error).__name__}: {str(error)[:300]}"
-    result.seconds = time.monotonic() - began
-    return result
-
-
-def run(wanted: Wanted, folder: Path) -> list[Result]:
-    """Every wanted episode, the engines side by side."""
-    sources = product(folder, PLANTS[wanted.plant] if wanted.plant else None)
-    results: list[Result] = []
-    lock = threading.Lock()
-
-    def on_engine(engine: str) -> None:
-        faults = episodes(wanted, engine)
-        if not faults:
-            return
-        with ExitStack() as stack:
-            server = stack.enter_context(postgres()) if engine == "postgres" else None
-            for fault in faults:
-                result = run_one(wanted, engine, fault, folder, sources, server)
-                with lock:
-                    results.append(result)
-                    print(line(result), flush=True)
-
-    threads = [threading.Thread(target=on_engine, args=(engine,)) for engine in wanted.engines]
-    print(HEAD, flush=True)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+from tests.chaos.faults import FAULTS
+from tests.chaos.plants import PLANTS, SOURCES
+from tests.chaos.report import Result, excerpts
+from tests.chaos.runs import ENGINES, SECONDS, Wanted, run
 
 
 def repeat_with(wanted: Wanted, result: Result) -> str:
@@ -114,13 +40,13 @@ def carry_out(wanted: Wanted) -> list[Result]:
     return results
 
 
-def find_plants(names: list[str], seed: int, seconds: float) -> int:
+def find_plants(names: list[str], seed: int, seconds: float, sources: Path) -> int:
     """Run each planted defect under its faults; how many were not found."""
     found: dict[str, str] = {}
     for name in names:
         plant = PLANTS[name]
         print(f"\n{name}: {plant.breaks}", flush=True)
-        wanted = Wanted(seed, (plant.engine,), plant.faults, seconds, name, keep=False)
+        wanted = Wanted(seed, (plant.engine,), plant.faults, seconds, name, sources=sources)
         results = carry_out(wanted)
         by = [f"{result.fault}: {', '.join(sorted({one.check for one in result.violations}))}" for result in results]
         found[name] = "; ".join(text for result, text in zip(results, by, strict=True) if result.violations)
@@ -140,16 +66,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--faults", default=",".join(known), help=f"of: {', '.join(known)}")
     parser.add_argument("--plant", choices=sorted(PLANTS), help="plant this defect")
     parser.add_argument("--plants", action="store_true", help="plant every defect, one after the other")
+    parser.add_argument("--sources", type=Path, default=SOURCES, help="another src directory to run")
     parser.add_argument("--keep", action="store_true", help="keep histories and logs also of a clean run")
     given = parser.parse_args(arguments)
     faults = tuple(given.faults.split(","))
     if unknown := set(faults) - set(known):
         parser.error(f"--faults: there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if given.plants or (given.plant and given.faults == parser.get_default("faults")):
-        return int(find_plants([given.plant] if given.plant else list(PLANTS), given.seed, given.seconds) > 0)
+        names = [given.plant] if given.plant else list(PLANTS)
+        return int(find_plants(names, given.seed, given.seconds, given.sources.resolve()) > 0)
     engines = ENGINES if given.engine == "both" else (given.engine,)
     began = time.monotonic()
-    results = carry_out(Wanted(given.seed, engines, faults, given.seconds, given.plant, given.keep))
+    results = carry_out(
+        Wanted(given.seed, engines, faults, given.seconds, given.plant, given.keep, sources=given.sources.resolve())
+    )
     bad = [result for result in results if not result.clean]
     print(f"\nseed {given.seed}: {len(results)} episodes in {time.monotonic() - began:.0f} s, {len(bad)} not clean")
     return int(bool(bad))

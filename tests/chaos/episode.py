@@ -33,7 +33,9 @@ PROGRESS = 30
 class Episode:
     """One fault on one engine."""
 
-    def __init__(self, plan: Plan, world: World, postgres: Postgres | None) -> None:
+    def __init__(self, plan: Plan, world: World, postgres: Postgres | None, *, compiler: bool = True) -> None:
+        """`compiler`: whether a fault may use a C compiler where there is one."""
+        self.compiler = compiler
         self.plan, self.world = plan, world
         self._postgres = postgres
         self.fault = FAULTS.get(plan.fault, FAULTS["none"])

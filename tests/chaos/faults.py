@@ -239,23 +239,40 @@ def _run(*command: str) -> bool:
 # -- power ----------------------------------------------------------------------------------------------------------
 
 
+SLOW_COMMIT_SECONDS = 0.008
+
+
+def _preload(episode: Episode, **settings: str) -> None:
+    """Have every process of the episode use a disk that is slow to sync, and does more where it is told to."""
+    world, compiler = episode.world, shutil.which("gcc") or shutil.which("cc")
+    if not episode.compiler or compiler is None or sys.platform != "linux":
+        raise Impossible("needs a C compiler and Linux")
+    library = world.folder / "power.so"
+    source = Path(__file__).with_name("power.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    slow = str(round(SLOW_COMMIT_SECONDS * 1_000_000))
+    world.settings |= {"LD_PRELOAD": str(library), "CHAOS_SLOW_US": slow, **settings}
+
+
 @contextmanager
 def _forgetful_disk(episode: Episode) -> Iterator[None]:
     """Every process of the episode keeps, beside each synced file, what it was when it was synced."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        raise Impossible("needs a C compiler and Linux")
-    world = episode.world
-    library, synced = world.folder / "power.so", world.folder / "synced"
+    synced = episode.world.folder / "synced"
     synced.mkdir()
-    source = Path(__file__).with_name("power.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    world.settings |= {
-        "LD_PRELOAD": str(library),
-        "CHAOS_DISK": str(world.home),
-        "CHAOS_SYNCED": str(synced),
-        "CHAOS_SLOW_US": "8000",
-    }
+    _preload(episode, CHAOS_DISK=str(episode.world.home), CHAOS_SYNCED=str(synced))
+    yield
+
+
+@contextmanager
+def _slow_commits(episode: Episode) -> Iterator[None]:
+    """Commits that take a while, so that a kill often comes after a commit and before its answer."""
+    if episode.world.engine == "postgres":
+        with _behind_a_proxy(episode):
+            episode.flags["proxy"].commit_seconds = SLOW_COMMIT_SECONDS
+            yield
+        return
+    with contextlib.suppress(Impossible):  # kills find less then, and still enough
+        _preload(episode)
     yield
 
 
@@ -317,7 +334,7 @@ FAULTS = {
     fault.name: fault
     for fault in (
         Fault("none", BOTH, _no_fault, strikes=1),
-        Fault("kill", BOTH, _kill, strikes=3, given=ENDED),
+        Fault("kill", BOTH, _kill, strikes=3, given=ENDED, around=_slow_commits),
         Fault("term", BOTH, _terminate, strikes=2, given=ENDED),
         Fault("take-over", BOTH, _take_over, strikes=2, given=ENDED),
         Fault("pause", BOTH, _pause, strikes=2),

@@ -48,10 +48,10 @@ ECHO = Edit(
 """The daemon offers no echo agent, though a team may name it; without one no ask would ever be answered here."""
 
 
-def product(folder: Path, plant: Plant | None = None) -> Path:
+def product(folder: Path, sources: Path = SOURCES, plant: Plant | None = None) -> Path:
     """A copy of the product, with the echo agent and perhaps a defect in it: the directory to put on PYTHONPATH."""
     copy = folder / "src"
-    shutil.copytree(SOURCES, copy)
+    shutil.copytree(sources, copy)
     offered = "EchoAgent(" in (copy / "holdfast" / "app.py").read_text()
     for edit in (*(() if offered else (ECHO,)), *(plant.edits if plant else ())):
         file = copy / "holdfast" / edit.file

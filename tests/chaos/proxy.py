@@ -6,6 +6,7 @@ import contextlib
 import selectors
 import socket
 import threading
+import time
 
 
 class Proxy:
@@ -20,6 +21,8 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._closed = False
+        self.commit_seconds = 0.0
+        """How long the news of a commit takes, so that a kill is likely to come before it."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> int:
@@ -78,6 +81,8 @@ class Proxy:
                     data = source.recv(65_536)
                     if not data:
                         raise OSError("the other end closed")
+                    if source is server and self.commit_seconds and b"COMMIT\0" in data:
+                        time.sleep(self.commit_seconds)
                     if not (self._deaf.is_set() and source is server):
                         sink.sendall(data)
                 if client.fileno() < 0:
