@@ -67,6 +67,7 @@ class Episode:
     # -- faults that leave the data alone -----------------------------------------------------------------------------
 
     def _run_fault(self, fault: Fault) -> None:
+        fault.begin(self)
         self._work(lambda chance: fault.strike(self, chance))
         fault.heal(self)
         if self._clients_end() and self._serves_again():

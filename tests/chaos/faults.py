@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import psutil
 from tests.chaos.checker import Circumstances
 from tests.chaos.damage import Told, check_tracebacks
+from tests.chaos.lost_answers import LosingProxy
 from tests.chaos.proxy import Proxy
 from tests.installation import wait_until
 from tests.process.agent import Agent
@@ -33,6 +34,8 @@ SQLITE = ("sqlite",)
 POSTGRES = ("postgres",)
 MINUTE, HOUR = 60_000, 3_600_000
 BURST = 40
+LOST_ANSWERS = 0.3
+"""The share of answers that do not arrive: of what is left, ten in a row, after which a relay gives up, are rare."""
 
 
 NOTHING_SPECIAL = Circumstances()
@@ -59,6 +62,8 @@ class Fault:
     given: Circumstances = NOTHING_SPECIAL
     around: Callable[[Episode], contextlib.AbstractContextManager[None]] = nothing_to_prepare
     """Entered before anything is started, left when the episode is over."""
+    begin: Callable[[Episode], None] = lambda episode: None
+    """Done before the clients start, when everything else is there."""
     heal: Callable[[Episode], None] = lambda episode: None
     """Undo it, before clients are waited for."""
 
@@ -149,6 +154,32 @@ def _burst(episode: Episode, chance: random.Random) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
+
+
+@contextmanager
+def _losing_answers(episode: Episode) -> Iterator[None]:
+    proxy = LosingProxy(episode.world.folder / "front", episode.world.home / "daemon.sock")
+    episode.flags["losing"] = proxy
+    episode.shared.client_settings["HOLDFAST_HOME"] = str(proxy.home)
+    try:
+        yield
+    finally:
+        proxy.close()
+
+
+def _serve(episode: Episode) -> None:
+    episode.world.take_over()
+    episode.world.wait_for_daemon()
+    episode.flags["losing"].lose(LOST_ANSWERS, random.Random(episode.plan.strikes[0].chance))
+
+
+def _lose_answers(episode: Episode, chance: random.Random) -> None:
+    episode.history.note(f"{episode.flags['losing'].lost} answers were lost")
+
+
+def _lose_no_more(episode: Episode) -> None:
+    episode.flags["losing"].lose(0.0, random.Random())
+    episode.history.note(f"{episode.flags['losing'].lost} answers were lost")
 
 
 # -- the disk -------------------------------------------------------------------------------------------------------
@@ -340,6 +371,15 @@ FAULTS = {
         Fault("pause", BOTH, _pause, strikes=2),
         Fault("kill-relay", BOTH, _kill_relay, strikes=6),
         Fault("kill-client", BOTH, _kill_client, strikes=6),
+        Fault(
+            "lost-answer",
+            BOTH,
+            _lose_answers,
+            strikes=1,
+            around=_losing_answers,
+            begin=_serve,
+            heal=_lose_no_more,
+        ),
         Fault("burst", BOTH, _burst, strikes=1),
         Fault("clock", BOTH, _jump, strikes=3, given=Circumstances(leases_may_end=True)),
         Fault("delete-socket", BOTH, _delete_socket, strikes=1, given=ENDED),

@@ -22,7 +22,7 @@ SECONDS = 4.0
 """How long clients work in one episode, besides the time that a fault keeps them from it."""
 
 
-SHORT = {"sqlite": ("kill", "kill-relay"), "postgres": ("kill",)}
+SHORT = {"sqlite": ("lost-answer", "kill"), "postgres": ("lost-answer",)}
 """What `make test` tries, with a second of work each."""
 
 

@@ -33,6 +33,8 @@ class Shared:
     def __init__(self) -> None:
         self.sessions: list[str] = []
         self.messages: list[str] = []
+        self.client_settings: dict[str, str] = {}
+        """What relays have in their environment besides the world's own settings."""
         self.over = threading.Event()
         """No new operation is begun."""
         self.power = threading.Event()
@@ -289,6 +291,7 @@ class Client:
                     self.world.project(self.role.project),
                     era=self.role.era,
                     session=f"chaos-{self.name}",
+                    env=self.shared.client_settings,
                     command=PARENT,
                 )
             return self.agent
