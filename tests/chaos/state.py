@@ -113,11 +113,13 @@ def read_store(world: World) -> State:
 
 
 def _transcripts(world: World) -> dict[str, list[str]]:
-    return {
-        path.stem: [json.loads(line)["text"] for line in path.read_text().splitlines()]
-        for path in world.home.rglob("*.jsonl")
-        if "locks" not in path.parts
-    }
+    """What each session of the echo agent was told; other files of lines are none of its."""
+    found: dict[str, list[str]] = {}
+    for path in world.home.rglob("*.jsonl"):
+        turns = [json.loads(line) for line in path.read_text().splitlines()]
+        if turns and all(isinstance(turn, dict) and turn.keys() >= {"text", "answer"} for turn in turns):
+            found[path.stem] = [turn["text"] for turn in turns]
+    return found
 
 
 # -- the doors ------------------------------------------------------------------------------------------------------
