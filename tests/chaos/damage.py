@@ -35,6 +35,8 @@ WHOLE = (
     "was replaced",
 )
 """Words that name the loss of all there was."""
+NEWEST = "the newest changes"
+"""What names the end of the event log, and with it all that those events tell of."""
 WORDS = {
     "sessions": (),
     "thoughts": (),
@@ -127,7 +129,7 @@ def is_named(key: Key, text: str) -> bool:
     table, identity = key
     low = text.lower()
     named = any(str(part).lower() in low for part in identity if isinstance(part, str) and len(part) > 3)
-    words = (*((table, *WORDS[table]) if WORDS[table] else ()), *WHOLE)
+    words = (*((table, *WORDS[table], NEWEST) if WORDS[table] else ()), *WHOLE)
     return named or any(word in low for word in words)
 
 

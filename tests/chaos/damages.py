@@ -6,6 +6,7 @@ import contextlib
 import random
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.chaos.state import State
 
 PAGE = 4096
+MARK_SECONDS = 3.0
 WAL_HEADER, FRAME = 32, 24 + PAGE
 
 
@@ -151,5 +153,7 @@ def end_daemon(episode: Episode, damage: Damage) -> None:
     if not damage.killed:
         episode.violations += episode.stopped()
         return
+    # What was done in the last second may go unnoticed: the mark outside the database is written that often.
+    time.sleep(MARK_SECONDS)
     episode.world.signal_daemon(signal.SIGKILL)
     episode.world.stop()

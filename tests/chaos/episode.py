@@ -200,6 +200,8 @@ class Episode:
         again = Told.by(self.world.command("verify"))
         said = {"verify": first, "verify again": again, "status": Told.by(self.world.command("status"))}
         self.violations += check_tracebacks(said)
+        for name, told in said.items():
+            (self.world.logs / f"{name}.txt").write_text(f"exit {told.status}\n{told.text}")
         self.world.stop()
         if served:
             lost = lost_rows(before, read_store(self.world))

@@ -18,8 +18,10 @@ from tests.chaos.server import Postgres, postgres
 from tests.chaos.world import World
 
 ENGINES = ("sqlite", "postgres")
-SECONDS = 4.0
+SECONDS = 3.0
 """How long clients work in one episode, besides the time that a fault keeps them from it."""
+BEFORE_DAMAGE = 0.5
+"""The part of it after which there is enough to be damaged."""
 
 
 SHORT = {"sqlite": ("lost-answer", "kill"), "postgres": ("lost-answer",)}
@@ -52,8 +54,10 @@ def episodes(wanted: Wanted, engine: str) -> list[str]:
 
 def run_one(wanted: Wanted, engine: str, fault: str, folder: Path, sources: Path, server: Postgres | None) -> Result:
     """One episode."""
-    strikes = FAULTS[fault].strikes if fault in FAULTS else 1
-    plan = make_plan(wanted.seed, engine, fault, wanted.seconds, strikes)
+    if fault in FAULTS:
+        plan = make_plan(wanted.seed, engine, fault, wanted.seconds, FAULTS[fault].strikes)
+    else:
+        plan = make_plan(wanted.seed, engine, fault, wanted.seconds * BEFORE_DAMAGE, 1)
     place = folder / f"{engine}-{fault}"
     began = time.monotonic()
     world = World(place, database_url=server.database() if server else None, sources=sources)
