@@ -36,6 +36,7 @@ def check(history: History, state: State, given: Circumstances) -> list[Violatio
         _answered,
         _thoughts,
         _thought_numbers,
+        _places,
         _recalls,
         _sessions,
         _sends,
@@ -110,8 +111,6 @@ def _thoughts(history: History, state: State, given: Circumstances) -> Iterator[
             yield Violation("thought-moved", f"{op.mark} is not at {place}, where it was acknowledged", [op])
         elif row["content"] != op.arguments["thought"] or row["branch_id"] != op.arguments.get("branchId"):
             yield Violation("thought-changed", f"{op.mark} is not as it was sent", [op])
-        elif op.arguments.get("sessionId") not in (None, place[0]):
-            yield Violation("thought-elsewhere", f"{op.mark} was sent to another session", [op])
 
 
 def _thought_numbers(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
@@ -137,6 +136,22 @@ def _thought_numbers(history: History, state: State, given: Circumstances) -> It
             if latest is not None and latest.before(op):
                 yield Violation("thought-order", f"{latest.mark} came first and has the higher number", [op, latest])
             latest = op if latest is None or op.end < latest.end else latest
+
+
+def _places(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
+    """A client's thoughts go on in the session it is on, until it turns to another."""
+    if given.leases_may_end:
+        return  # after two hours a session is not continued by itself
+    on: dict[str, str | None] = {}
+    for op in history.of("think", "new_session", "recall"):
+        if op.in_doubt:
+            on[op.client] = None
+        elif op.ok:
+            told = op.reply.get("session", {}).get("id") or op.reply.get("sessionId")
+            expected = op.arguments.get("sessionId") or on.get(op.client)
+            if op.kind == "think" and expected is not None and told != expected:
+                yield Violation("thought-elsewhere", f"{op.mark} belongs to {expected} and went to {told}", [op])
+            on[op.client] = told
 
 
 def _recalls(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
@@ -355,6 +370,10 @@ def _runs(history: History, state: State, given: Circumstances) -> Iterator[Viol
     summaries = _times(row["summary"] for row in state["protocol_runs"] if row["summary"])
     yield from _counted("run-end", history.of("run_end"), summaries, given)
     yield from _steps_of_runs(history, given)
+    evidence = history.of("run_evidence")
+    kept, possible = len(state["protocol_evidence"]), sum(op.outcome is not Outcome.REFUSED for op in evidence)
+    if not sum(op.ok for op in evidence) <= kept <= possible and not given.excused:
+        yield Violation("evidence-count", f"{possible} pieces of evidence at most were given, {kept} are there", [])
     steps: dict[str, list[str]] = defaultdict(list)
     for row in sorted(state["events"], key=lambda row: int(row["seq"])):
         if row["kind"] == "protocol.phase":

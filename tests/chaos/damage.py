@@ -21,6 +21,12 @@ IDENTITIES: dict[str, tuple[tuple[str, ...], str]] = {
     "conversations": (("id",), "thread"),
     "notices": (("id",), "text"),
     "protocol_runs": (("id", "root"), "objective"),
+    "protocol_evidence": (("row_id",), "subject"),
+    "bridge_tasks": (("target",), "target"),
+    "branches": (("session_id", "branch_id"), "branch_id"),
+    "projects": (("root_uri",), "root_uri"),
+    "connections": (("id",), "id"),
+    "events": (("seq",), "seq"),
 }
 """What makes a row the same row, and which of its columns never changes."""
 
@@ -46,6 +52,12 @@ WORDS = {
     "conversations": ("conversation",),
     "notices": ("notice",),
     "protocol_runs": ("run",),
+    "protocol_evidence": ("evidence",),
+    "bridge_tasks": ("task",),
+    "branches": ("branch",),
+    "projects": ("project",),
+    "connections": ("connection",),
+    "events": ("event",),
 }
 """What people call the rows of a table; sessions are named by their id, and thoughts by their session's."""
 

@@ -112,7 +112,26 @@ def _delete_database(episode: Episode, before: State, chance: random.Random) -> 
 def _delete_session(episode: Episode, before: State, chance: random.Random) -> None:
     """Remove a session with its thoughts behind Holdfast's back."""
     session = chance.choice(sorted({row["session_id"] for row in before["thoughts"]}))
-    statements = [f"DELETE FROM {table} WHERE {column} = '{session}'" for table, column in _OF_A_SESSION]
+    _execute(episode, [f"DELETE FROM {table} WHERE {column} = '{session}'" for table, column in _OF_A_SESSION])
+    episode.history.note(f"session {session} is deleted by SQL")
+
+
+def _delete_thought(episode: Episode, before: State, chance: random.Random) -> None:
+    """Remove one thought behind Holdfast's back, be it the newest of its session."""
+    row = chance.choice(before["thoughts"])
+    _execute(episode, [f"DELETE FROM thoughts WHERE session_id = '{row['session_id']}' AND number = {row['number']}"])
+    episode.history.note(f"thought {row['number']} of {row['session_id']} is deleted by SQL")
+
+
+def _delete_event(episode: Episode, before: State, chance: random.Random) -> None:
+    """Remove one event behind Holdfast's back; the oldest may go."""
+    numbers = sorted(int(row["seq"]) for row in before["events"])
+    number = chance.choice(numbers[1:])
+    _execute(episode, [f"DELETE FROM events WHERE seq = {number}"])
+    episode.history.note(f"event {number} is deleted by SQL")
+
+
+def _execute(episode: Episode, statements: list[str]) -> None:
     if episode.world.database_url is not None:
         with psycopg.connect(episode.world.database_url, autocommit=True) as connection:
             for statement in statements:
@@ -124,7 +143,6 @@ def _delete_session(episode: Episode, before: State, chance: random.Random) -> N
             for statement in statements:
                 reader.execute(statement)
             reader.execute(_TRIGGER)
-    episode.history.note(f"session {session} is deleted by SQL")
 
 
 _OF_A_SESSION = (("thoughts", "session_id"), ("branches", "session_id"), ("sessions", "id"))
@@ -143,6 +161,8 @@ DAMAGES = {
         Damage("empty-database", SQLITE, _empty_database),
         Damage("delete-database", SQLITE, _delete_database, running=True),
         Damage("delete-session", BOTH, _delete_session),
+        Damage("delete-thought", BOTH, _delete_thought),
+        Damage("delete-event", BOTH, _delete_event),
     )
 }
 """Every fault that destroys data."""

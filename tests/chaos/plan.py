@@ -88,7 +88,7 @@ def _intent(role: Role, chance: random.Random) -> Intent:
 def _arguments(kind: str, chance: random.Random) -> dict[str, Any]:
     match kind:
         case "think" | "branch" | "join":
-            return {"size": chance.choice((40, 40, 40, 200, 6_000)), "pick": chance.random()}
+            return {"size": chance.choices((40, 200, 6_000, 50_000), (30, 10, 8, 1))[0], "pick": chance.random()}
         case "send" | "send_again" | "rest_send":
             priority = chance.choices(("normal", "urgent", "stop"), (8, 2, 1))[0]
             named = kind != "send" or chance.random() < 0.4

@@ -256,6 +256,34 @@ PLANTS = {
             ),
         ),
         Plant(
+            "verify-skips-events",
+            "verify does not look at the numbers of events",
+            "sqlite",
+            ("delete-event",),
+            (
+                Edit(
+                    "store/verify.py",
+                    'if span["n"] == span["last"] - span["first"] + 1:',
+                    'if span["n"] <= span["last"]:',
+                ),
+            ),
+        ),
+        Plant(
+            "thoughts-misplaced",
+            "whoever begins a session is not put on it",
+            "sqlite",
+            ("none",),
+            (
+                Edit(
+                    "reasoning/service.py",
+                    "            if connection is not None:\n"
+                    "                self._connections.attach_session(tx, connection, session.id)\n"
+                    '            return present(\n                success=True,\n                message=f"Started',
+                    '            return present(\n                success=True,\n                message=f"Started',
+                ),
+            ),
+        ),
+        Plant(
             "answers-crossed",
             "an ask is answered with the answer of the one before",
             "sqlite",

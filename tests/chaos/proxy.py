@@ -22,7 +22,7 @@ class Proxy:
         self.port = int(self._listener.getsockname()[1])
         self._closed = False
         self.commit_seconds = 0.0
-        """How long the news of a commit takes, so that a kill is likely to come before it."""
+        """How long a commit takes, on its way and back, so that a kill is likely to come before its answer."""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> int:
@@ -81,8 +81,8 @@ class Proxy:
                     data = source.recv(65_536)
                     if not data:
                         raise OSError("the other end closed")
-                    if source is server and self.commit_seconds and b"COMMIT\0" in data:
-                        time.sleep(self.commit_seconds)
+                    if self.commit_seconds and b"COMMIT\0" in data:
+                        time.sleep(self.commit_seconds / 2)
                     if not (self._deaf.is_set() and source is server):
                         sink.sendall(data)
                 if client.fileno() < 0:

@@ -40,6 +40,10 @@ TABLES: dict[str, tuple[str, ...]] = {
     "asks": ("id", "conversation_id", "text", "status", "attempts", "answer", "error"),
     "notices": ("id", "from_team", "to_team", "text"),
     "protocol_runs": ("id", "root", "objective", "phase", "status", "summary"),
+    "protocol_evidence": ("row_id", "kind", "subject"),
+    "branches": ("session_id", "branch_id"),
+    "projects": ("root_uri",),
+    "connections": ("id",),
     "events": ("seq", "kind", "subject", "data"),
     "event_head": ("id", "seq"),
 }

@@ -245,6 +245,17 @@ def _thought_order(world: World) -> None:
     first["content"], second["content"] = second["content"], first["content"]
 
 
+def _misplaced_thought(world: World) -> None:
+    world.op("a", "recall", "a#0.", {}, {"session": {"id": "other", "thoughtCount": 0}})
+    world.think("a", "a#1.")
+
+
+def _evidence_twice(world: World) -> None:
+    world.op("runner", "run_evidence", "runner#1.", {}, {})
+    for row in range(2):
+        world.state["protocol_evidence"].append({"row_id": row, "kind": "content_hash", "subject": "README.md"})
+
+
 def _stale_recall(world: World) -> None:
     world.think("a", "a#1.")
     world.op("a", "recall", "a#2.", {}, {"session": {"id": "s", "thoughtCount": 0}})
@@ -443,6 +454,8 @@ def _unanswered(world: World) -> None:
         (_moved_thought, "thought-moved"),
         (_thought_gap, "thought-numbers"),
         (_thought_order, "thought-order"),
+        (_misplaced_thought, "thought-elsewhere"),
+        (_evidence_twice, "evidence-count"),
         (_stale_recall, "recall-stale"),
         (_lost_session, "session-lost"),
         (_lost_message, "message-lost"),
