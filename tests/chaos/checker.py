@@ -139,19 +139,29 @@ def _thought_numbers(history: History, state: State, given: Circumstances) -> It
 
 
 def _places(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
-    """A client's thoughts go on in the session it is on, until it turns to another."""
+    """A client's thoughts go on in the session it is on, until it turns to another or another takes it up.
+
+    A client whose connection broke for a moment is not live, and then its session may be given to another one.
+    """
     if given.leases_may_end:
         return  # after two hours a session is not continued by itself
-    on: dict[str, str | None] = {}
-    for op in history.of("think", "new_session", "recall"):
+    users: dict[str, set[str]] = defaultdict(set)
+    ops = history.of("think", "new_session", "recall")
+    for op in ops:
+        users[_session_of(op)].add(op.client)
+    on: dict[str, str] = {}
+    for op in ops:
         if op.in_doubt:
-            on[op.client] = None
+            on[op.client] = ""
         elif op.ok:
-            told = op.reply.get("session", {}).get("id") or op.reply.get("sessionId")
-            expected = op.arguments.get("sessionId") or on.get(op.client)
-            if op.kind == "think" and expected is not None and told != expected:
+            told, expected = _session_of(op), op.arguments.get("sessionId") or on.get(op.client, "")
+            if op.kind == "think" and told != expected and users[expected] == {op.client}:
                 yield Violation("thought-elsewhere", f"{op.mark} belongs to {expected} and went to {told}", [op])
             on[op.client] = told
+
+
+def _session_of(op: Op) -> str:
+    return str(op.reply.get("session", {}).get("id") or op.reply.get("sessionId") or "")
 
 
 def _recalls(history: History, state: State, given: Circumstances) -> Iterator[Violation]:

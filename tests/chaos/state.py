@@ -18,6 +18,8 @@ from tests.chaos.world import World
 from tests.process.agent import Agent
 
 Rows = list[dict[str, Any]]
+ASK_SECONDS = 60
+"""How long an ask may take at the end: longer than the lease of a runner that was ended."""
 
 TABLES: dict[str, tuple[str, ...]] = {
     "sessions": ("id", "title", "status", "thought_count"),
@@ -133,7 +135,7 @@ def read_doors(world: World, state: State, asks: Sequence[str]) -> None:
     """Ask for all of it again as a user would; `asks` are waited for."""
     with Agent(world, world.project("alpha"), session="chaos-reader") as reader:
         state.door_asks = {
-            ask: reader.call("teams_session", operation="wait", askId=ask, timeout=30_000) for ask in asks
+            ask: reader.call("teams_session", operation="wait", askId=ask, timeout=ASK_SECONDS * 1000) for ask in asks
         }
         sessions = [row["id"] for row in state["sessions"]]
         state.door_thoughts = {session: _thoughts(reader, session) for session in sessions}
