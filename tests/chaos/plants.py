@@ -78,7 +78,7 @@ PLANTS = {
             "answer-before-commit",
             "callers are told before their transaction is committed",
             "sqlite",
-            ("power-cut", "kill"),
+            ("power-cut",),
             (
                 Edit(
                     "store/sqlite.py",
@@ -93,7 +93,7 @@ PLANTS = {
             "send-forgets-key",
             "a repeated send_message is a second message",
             "sqlite",
-            ("kill",),
+            ("lost-answer",),
             (
                 Edit(
                     "bridge/service.py",
@@ -108,7 +108,7 @@ PLANTS = {
             "ask-forgets-key",
             "a repeated teams_ask is a second ask",
             "sqlite",
-            ("kill",),
+            ("lost-answer",),
             (
                 Edit(
                     "teams/service.py",
@@ -167,7 +167,7 @@ PLANTS = {
             "salvage-drops-messages",
             "salvage leaves out the table of messages",
             "sqlite",
-            ("overwrite-pages", "flip-bits"),
+            ("overwrite-pages",),
             (
                 Edit(
                     "store/salvage.py",
@@ -180,7 +180,7 @@ PLANTS = {
             "events-without-lock",
             "event numbers are taken without a lock",
             "postgres",
-            ("none", "burst"),
+            ("none",),
             (
                 Edit(
                     "store/events.py",
@@ -231,7 +231,7 @@ PLANTS = {
             "relay-new-key",
             "a relay repeats a call under another key",
             "sqlite",
-            ("kill",),
+            ("lost-answer",),
             (
                 Edit(
                     "relay/session.py",
