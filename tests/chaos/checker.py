@@ -155,7 +155,7 @@ def _places(history: History, state: State, given: Circumstances) -> Iterator[Vi
             on[op.client] = ""
         elif op.ok:
             told, expected = _session_of(op), op.arguments.get("sessionId") or on.get(op.client, "")
-            if op.kind == "think" and told != expected and users[expected] == {op.client}:
+            if op.kind == "think" and expected not in ("", told) and users[expected] == {op.client}:
                 yield Violation("thought-elsewhere", f"{op.mark} belongs to {expected} and went to {told}", [op])
             on[op.client] = told
 

@@ -498,6 +498,12 @@ def test_each_violation_is_found(world: World, spoil: Callable[[World], None], n
     assert named in world.found()
 
 
+def test_a_thought_after_one_in_doubt_may_go_anywhere(world: World) -> None:
+    world.think("a", "a#1.", UNKNOWN, stored=False)
+    world.think("a", "a#2.")
+    assert world.found() == set()
+
+
 def test_what_a_fault_allows_is_no_violation(world: World) -> None:
     world.send("w#1.")
     world.take("a", "w#1.")
