@@ -77,7 +77,7 @@ def run(wanted: Wanted, folder: Path) -> list[Result]:
     """Every wanted episode, the engines side by side."""
     sources = product(folder, wanted.sources, PLANTS[wanted.plant] if wanted.plant else None)
     results: list[Result] = []
-    lock = threading.Lock()
+    lock, stopped = threading.Lock(), threading.Event()
 
     def on_engine(engine: str) -> None:
         faults = episodes(wanted, engine)
@@ -86,6 +86,8 @@ def run(wanted: Wanted, folder: Path) -> list[Result]:
         with ExitStack() as stack:
             server = stack.enter_context(postgres()) if engine == "postgres" else None
             for fault in faults:
+                if stopped.is_set():
+                    return
                 result = run_one(wanted, engine, fault, folder, sources, server)
                 with lock:
                     results.append(result)
@@ -95,6 +97,11 @@ def run(wanted: Wanted, folder: Path) -> list[Result]:
     print(HEAD, flush=True)
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        stopped.set()  # after Ctrl-C the episodes under way come to their end, and clean up after themselves
+        for thread in threads:
+            thread.join()
     return results
