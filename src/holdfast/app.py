@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,8 @@ from holdfast.connections.service import Connections
 from holdfast.connections.signing import FileShelf, SharedShelf, SigningRing
 from holdfast.errors import BadInput
 from holdfast.hooks import Capability, Hooks
-from holdfast.project import Root, RootSource, locate, path_of
+from holdfast.loss_hooks import LossHooks
+from holdfast.project import Root, RootSource, locate
 from holdfast.protocol.hooks.answers import ProtocolHooks
 from holdfast.protocol.service import Protocols
 from holdfast.reasoning.service import Reasoning
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast.bridge.dispatch import Dispatcher
     from holdfast.bridge.letters import Letters
     from holdfast.bridge.watch import Watch
+    from holdfast.forgetting.service import Forgetting
     from holdfast.history.service import History
     from holdfast.history.status_line import StatusLine
     from holdfast.protocol.memories import ImportedState
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from holdfast.protocol.runs import Scene, Verdict
     from holdfast.protocol.serena.client import Serena
     from holdfast.protocol.serena.mirror import Mirror
+    from holdfast.records import Records
     from holdfast.wire.links import Links
     from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
@@ -163,11 +166,26 @@ class App:
         return Archives(self.store, self.settings.home, self.daemon, self._roster)
 
     @cached_property
+    def records(self) -> Records:
+        """Verifies and backs up what is stored."""
+        from holdfast.records import Records
+
+        return Records(self.store, self.settings.home, clock_of(self.settings))
+
+    @cached_property
     def history(self) -> History:
         """Finds what was said in transcripts."""
         from holdfast.history.service import History
 
         return History(self.store, self.daemon)
+
+    @cached_property
+    def forgetting(self) -> Forgetting:
+        """Removes sessions and projects for good."""
+        from holdfast.forgetting.service import Forgetting
+
+        release = self.teams.runner.release
+        return Forgetting(self.store, self.settings.home, self.reasoning, self.teams.projects, release)
 
     @cached_property
     def status_line(self) -> StatusLine:
@@ -195,7 +213,7 @@ class App:
         import holdfast.protocol.project.from_document
         import holdfast.reasoning.analysis  # noqa: F401
 
-        _ = self.letters, self.dispatcher, self.watch, self.chats, self.mirror
+        _ = self.letters, self.dispatcher, self.watch, self.chats, self.mirror, self.records
         return self.commands()
 
     async def close(self) -> None:
@@ -211,6 +229,7 @@ class App:
         capabilities = [
             Capability(self.protocol_hooks.handle, always_covers=frozenset({"protocol"})),
             Capability(self.bridge_hooks.handle, covers=frozenset({"task", "messages"})),
+            Capability(LossHooks(self.settings.home).handle),
         ]
         return Hooks(links, self.connections, capabilities, self.briefing_hooks)
 
@@ -224,7 +243,7 @@ class App:
         return {
             "backup": self._backup,
             "verify": self._verify,
-            "forget": self._forget,
+            "forget": self.forgetting.command,
             "pause": self._pause,
             "unpause": self._unpause,
             "teams-stats": self._team_figures,
@@ -267,37 +286,11 @@ class App:
                 continue
 
     async def _backup(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        from holdfast.store.backup import backup
-
-        report = await backup(self.store, Path(args["file"]), progress, replace=bool(args.get("replace")))
-        return {"file": str(report.path), "bytes": report.size, "rows": sum(report.rows.values())}
+        file, replace, anyway = Path(args["file"]), bool(args.get("replace")), bool(args.get("anyway"))
+        return await self.records.backup(file, progress, replace=replace, anyway=anyway)
 
     async def _verify(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        from holdfast.reasoning.checks import chain_check
-        from holdfast.store.verify import verify
-
-        report = await verify(self.store, {"thoughts": chain_check}, progress)
-        return {
-            "ok": report.ok,
-            "checked": report.checked,
-            "complete": report.complete,
-            "problems": [asdict(problem) for problem in report.problems],
-        }
-
-    async def _forget(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        what = args.get("what")
-        if not isinstance(what, str) or not what:
-            raise BadInput("what", "must be a session id or a project's path or URI")
-        if "/" in what:
-            root = _project(what)
-            path = path_of(root.uri)
-            await self.teams.refresh()
-            found = {"agent_sessions": await self.briefings.forget(root), "messages": await self.bridge.forget(root)}
-            if path is not None:
-                await self.history.remove({"project": str(path)}, progress)
-                found["runs"] = await self.protocols.forget(path)
-            return {**found, **await self.reasoning.forget_project(root)}
-        return await self.reasoning.forget_session(what)
+        return await self.records.verify(progress)
 
     async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.teams.figures()

@@ -167,6 +167,10 @@ class Client:
         """Whether the daemon serves."""
         return _made(Health, self._ask("GET", "/healthz"))
 
+    def readyz(self) -> Health:
+        """Whether the daemon can work; a RestError with status 503 when its store does not answer."""
+        return _made(Health, self._ask("GET", "/readyz"))
+
     def openapi(self) -> dict[str, Any]:
         """The OpenAPI document of all routes."""
         return self._ask("GET", "/api/openapi.json")

@@ -41,6 +41,8 @@ class Settings:
     """HOLDFAST_ARCHIVE_DAYS: after how many untouched days a session archives itself."""
     keep_ms: int = 90 * DAY_MS
     """HOLDFAST_KEEP_DAYS: how long messages that were done, and the log of events, are kept; 0 for ever."""
+    daily_backup: bool = True
+    """HOLDFAST_DAILY_BACKUP: on, or off: the embedded store is not backed up by itself."""
     connection_life_ms: int = DAY_MS
     """HOLDFAST_CONNECTION_LIFE: how long a connection can be taken up again after it was last heard of (24h)."""
     session_secret: str | None = None
@@ -48,7 +50,9 @@ class Settings:
     reconnect_minutes: int = 15
     """MCP_RECONNECT_TOKEN_EXPIRY: how many minutes a reconnect token is good for."""
     test_clock: Path | None = None
-    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long."""
+    """HOLDFAST_TEST_CLOCK: a file that holds milliseconds to add to the time; for tests of what takes long.
+
+    A second number is a leap: it is added to the wall clock alone."""
     idle_exit_s: float = 600.0
     """HOLDFAST_IDLE_EXIT: after how long without client and work a daemon that a relay started ends (10m)."""
     telegram_token: str | None = field(default=None, repr=False)
@@ -102,6 +106,7 @@ def read_settings(
         auto_resume_ms=_duration("HOLDFAST_AUTO_RESUME", env, 2 * HOUR_MS),
         archive_after_ms=_days("HOLDFAST_ARCHIVE_DAYS", env, 90),
         keep_ms=_days("HOLDFAST_KEEP_DAYS", env, 90),
+        daily_backup=_switch("HOLDFAST_DAILY_BACKUP", env, default=True),
         connection_life_ms=_duration("HOLDFAST_CONNECTION_LIFE", env, DAY_MS),
         session_secret=_secret(env.get("MCP_SESSION_SECRET")),
         reconnect_minutes=_minutes(_number("MCP_RECONNECT_TOKEN_EXPIRY", env, 15)),

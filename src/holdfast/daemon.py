@@ -18,29 +18,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast import succession
-from holdfast.app_store import open_app_store
+from holdfast.app_store import clock_of, open_app_store, steady_clock_of
 from holdfast.caller import Hello
 from holdfast.config import Settings
 from holdfast.door import Door
-from holdfast.errors import BadInput, HoldfastError, StoreCorrupt
+from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreError, StoreRemoved, StoreUnreachable
+from holdfast.file_errors import explain
+from holdfast.leaps import LeapWatch
 from holdfast.lock import HomeLock
 from holdfast.processes import exists
+from holdfast.readiness import ANSWER_SECONDS, Readiness
 from holdfast.relay import place
 from holdfast.relay.answers import prune
 from holdfast.secrets_file import read_or_make
 from holdfast.store import events
-from holdfast.store.damage import quick_check
+from holdfast.store.damage import mark, quick_check
+from holdfast.store.loss_notices import LossNotices
+from holdfast.store.sqlite import SqliteStore
 from holdfast.supervise import Supervisor
 from holdfast.version import __version__
 from holdfast.wire.links import Link, Links
 
 if TYPE_CHECKING:
-    from holdfast.app import App, Command
+    from holdfast.app import App, Command, Progress
     from holdfast.web import Web
     from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
 
 VOUCH_SECONDS = 10.0
+LEAP_SECONDS = 1.0
 SWEEP_SECONDS = 3600.0
 INDEX_SECONDS = 10.0
 FLUSH_SECONDS = 1.0
@@ -50,13 +56,21 @@ BRIDGE_SECONDS = 2.0
 LEDGER_SECONDS = 30.0
 REST_SECONDS = 15.0
 WATCH_SECONDS = 2.0
+MARK_SECONDS = 1.0
+BACKUP_SECONDS = 60.0
+"""When a daemon first looks whether there is a backup of the day."""
 ANNOUNCE_SECONDS = 0.05
 """How long news are gathered, so that a busy writer does not pay for a read after each of its thoughts."""
 SETTLE_SECONDS = 15.0
 """How long the callers of an earlier life of this daemon have to come back."""
 STOP_SECONDS = 5.0
+PUT_BACK = "put-back"
+"""Where a daemon that put its database back says so to the next."""
 FIRST_HOOK_SECONDS = 0.5
 """How long a daemon that a hook started waits for that hook before it goes on with what agents' tools need."""
+
+SALVAGING = "HOLDFAST_SALVAGING"
+"""Tells the daemon that this process becomes that it was started again because of damage."""
 
 logger = logging.getLogger(__name__)
 
@@ -71,22 +85,35 @@ class Daemon:
         """
         self.settings = settings
         self.by_hand = by_hand
-        self.notices: list[str] = []
+        self._notices: list[str] = []
+        """What was found at the start and is no loss."""
         self.web: Web | None = None
         self._lock = lock
+        self._losses = LossNotices(settings.home)
         self._hook_waits = hook_waits
         self._hook_answered = asyncio.Event()
         self._links = Links()
         self._supervisor = Supervisor()
         self._stop = asyncio.Event()
         self._restart = False
+        self._removed: StoreRemoved | None = None
         self._why = "it was asked to"
+        self._newer_relay: str | None = None
+        self._salvaging = os.environ.pop(SALVAGING, "") == "1"
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Wire] = self._loop.create_future()
-        self._started = time.time()
+        self._started = time.monotonic()
+        self._leaps = LeapWatch(clock_of(settings), steady_clock_of(settings))
         self._busy_until = time.monotonic()
         self._app: App | None = None
+        self._door: Door | None = None
+        self._readiness: Readiness | None = None
         self._commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
+
+    @property
+    def notices(self) -> list[str]:
+        """What users must be told: of this start, and of losses that nobody acknowledged yet."""
+        return [*self._notices, *self._losses.lines()]
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
@@ -100,12 +127,22 @@ class Daemon:
                 self._why = "`holdfast stop` was called"
                 return False
             await self._serve(started)
+        except StoreCorrupt as error:
+            # It was noted, so the next start salvages it. If that one meets damage again, no further start will help.
+            if self._salvaging:
+                raise StoreCorrupt(
+                    f"A salvage did not mend it: {error.message}",
+                    recovery=f"Keep a copy of {home}, then put a backup in its place: `holdfast restore FILE`.",
+                ) from error
+            self._why, self._restart = str(error), True
         finally:
             if self._restart:
                 self._lock.hand_down()
             else:
                 self._lock.release()
         logger.info("stopped, because %s", self._why)
+        if self._restart:
+            os.environ[SALVAGING] = "1"
         return self._restart
 
     async def _serve(self, started: Any) -> None:
@@ -113,12 +150,22 @@ class Daemon:
         # Not while the store opens: threads that take turns need a third longer for both.
         from holdfast.app import build
 
-        store, notices = await open_app_store(self.settings, self._salvage_next)
-        self.notices += notices
+        store, notices = await open_app_store(self.settings, self._salvage_next, self._leaps.now)
+        if not self._losses.tell_of(notices):
+            self._notices += notices
+        self._notices += _told_by_the_last(home)
+        if isinstance(store, SqliteStore):
+            store.removed = self._file_removed
         self._app = app = build(store, self.settings, read_or_make(home / "machine"), self._is_alive)
-        door = Door(
+        self._readiness = readiness = Readiness(store)
+        self._door = door = Door(
             Path(place.socket_place(str(home))),
-            {"relay": self._relay, "hook": self._hook, "command": self._command},
+            {
+                "relay": self._relay,
+                "successor": self._successor,
+                "hook": self._hook,
+                "command": self._command,
+            },
         )
         try:
             await app.connections.start()
@@ -128,26 +175,33 @@ class Daemon:
             if self._hook_waits:  # the imports that follow would keep it waiting for twice as long
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._hook_answered.wait(), FIRST_HOOK_SECONDS)
-            await self._serve_mcp(app)
+            await self._serve_mcp(app, readiness)
             self._start_loops(app)
             _remove(place.last_error(str(home)))
-            succession.took_over(home)
             if started is not None:
                 started(self)
             await self._stop.wait()
             door.stop_listening()  # else the relays that are sent away would be back at once
-            await self._finish_work()
+            # Nothing comes to its end without the store; the relays repeat it with the next daemon.
+            await self._finish_work(STOP_SECONDS if await readiness.outage() is None else 0.0)
         finally:
             await self._supervisor.close()
             await app.close()
             if self.web is not None:
                 await self.web.stop()
             await door.close()
-            with contextlib.suppress(HoldfastError):
-                await app.connections.stop()
+            if store.outage is None:
+                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
+                    await asyncio.wait_for(self._last_words(app), STOP_SECONDS)
             await store.close()
 
-    async def _serve_mcp(self, app: App) -> None:
+    async def _last_words(self, app: App) -> None:
+        """Write down that this daemon's callers are gone, and what it last saw in the store."""
+        await app.connections.stop()
+        if self._lock.still_ours():
+            await app.records.mark.note()
+
+    async def _serve_mcp(self, app: App, readiness: Readiness) -> None:
         """Import the rest and the SDK off the loop, so that hooks are answered meanwhile."""
         from holdfast.app import build_rest, build_wire
 
@@ -160,7 +214,8 @@ class Daemon:
         try:
             self._commands.set_result(await loop.run_in_executor(None, app.complete))
             wire, rest, web = await loop.run_in_executor(None, imported)
-            self.web = web(self.settings, wire, app.keys, rest, self._detached, app.chats.webhook)
+            webhook, outage = app.chats.webhook, readiness.outage
+            self.web = web(self.settings, wire, app.keys, rest, self._detached, webhook, outage)
             await self.web.start(required=self.by_hand)
         except BaseException as error:
             self._commands.cancel()
@@ -185,6 +240,9 @@ class Daemon:
         async def check() -> None:
             await quick_check(app.store)
 
+        async def look_for_leap() -> None:
+            await self._leaps.carry_over(app.store)
+
         async def settle() -> None:
             await asyncio.sleep(SETTLE_SECONDS)
             await app.connections.settle(self._links.attached())
@@ -196,6 +254,7 @@ class Daemon:
         self._supervisor.start("settle", settle)
         self._supervisor.start("announce", announce)
         self._supervisor.start("check", check)
+        self._supervisor.every("clock", LEAP_SECONDS, look_for_leap)
         self._supervisor.every("vouch", VOUCH_SECONDS, app.connections.vouch, first=VOUCH_SECONDS)
         self._supervisor.every("flush", FLUSH_SECONDS, app.connections.flush, first=FLUSH_SECONDS)
         self._supervisor.every("connections", REST_SECONDS, app.connections.sweep, first=REST_SECONDS)
@@ -215,6 +274,10 @@ class Daemon:
             self._supervisor.start(name, loop)
         self._supervisor.every("index", INDEX_SECONDS, app.index, first=INDEX_SECONDS)
         self._supervisor.every("sweep", SWEEP_SECONDS, app.sweep, first=60.0)
+        self._supervisor.every("high-water mark", MARK_SECONDS, app.records.mark.note)
+        if self.settings.daily_backup and app.store.engine == "sqlite":
+            self._supervisor.every("daily backup", SWEEP_SECONDS, app.records.daily_backup, first=BACKUP_SECONDS)
+        self._supervisor.every("forgetting", SWEEP_SECONDS, app.forgetting.finish)
         self._supervisor.every("answers", SWEEP_SECONDS, self._prune_answers, first=120.0)
         self._supervisor.every("watch", WATCH_SECONDS, self._watch)
 
@@ -226,6 +289,8 @@ class Daemon:
         """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
         if not self._lock.still_ours():
             self.stop("its data directory was removed")
+            return
+        await self._look_after_files()
         wire = self._ready.result()
         now = time.monotonic()
         if (
@@ -238,13 +303,24 @@ class Daemon:
         elif not self.by_hand and now - self._busy_until > self.settings.idle_exit_s:
             self.stop("it had no client and no work")
 
-    async def _finish_work(self) -> None:
+    async def _look_after_files(self) -> None:
+        """Put back the socket and the database where somebody removed them."""
+        if self._door is not None and self._door.is_missing:
+            place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
+            await self._door.put_back()
+            logger.warning("the socket was removed; it was put back")
+        if self._app is not None and isinstance(self._app.store, SqliteStore):
+            await self._app.store.look_for_file()
+            if self._removed is not None:
+                await self._put_file_back(self._app.store, self._removed)
+
+    async def _finish_work(self, seconds: float) -> None:
         """Take no more calls, and let those that are under way come to their end, for a moment.
 
         Subscription streams are not ended: behind a relay they go on with the next daemon.
         """
         wire = self._ready.result()
-        ends = [wire.exchanges.finish(STOP_SECONDS), *([self.web.stop()] if self.web is not None else [])]
+        ends = [wire.exchanges.finish(seconds), *([self.web.stop()] if self.web is not None else [])]
         await asyncio.gather(*ends)
 
     def stop(self, why: str, *, restart: bool = False) -> None:
@@ -261,7 +337,24 @@ class Daemon:
 
     def _salvage_next(self, error: StoreCorrupt) -> None:
         """The database turned out to be damaged, which was noted: start again, because that salvages it."""
-        self._loop.call_soon_threadsafe(lambda: self.stop(str(error), restart=True))
+
+        def stop() -> None:
+            self.stop(str(error), restart=True)
+            if self._door is not None:  # at once: who is sent away while the rest is still starting would be back
+                self._door.stop_listening()
+
+        self._loop.call_soon_threadsafe(stop)
+
+    def _file_removed(self, error: StoreRemoved) -> None:
+        """The database file was removed or replaced: nothing more is acknowledged, and the watch puts it back."""
+        self._removed = error
+
+    async def _put_file_back(self, store: SqliteStore, removed: StoreRemoved) -> None:
+        aside = await store.put_back()
+        kept = f" What stood in its place is kept as {aside.name}." if aside is not None else ""
+        told = f"{removed.message} It was put back, with all that it held.{kept}"
+        mark(self.settings.home, PUT_BACK, told)
+        self.stop(told, restart=True)
 
     # -- visitors -----------------------------------------------------------------------------------------------------
 
@@ -270,23 +363,20 @@ class Daemon:
             hello = Hello.of(first)
         except BadInput as error:
             return await _say(writer, {"holdfast": "refused", "message": str(error)})
-        if succession.is_newer(hello.version, __version__):
-            await _say(
-                writer,
-                {
-                    "holdfast": "step-down",
-                    "version": __version__,
-                    "host": self.settings.host,
-                    "port": self.settings.port,
-                },
-            )
-            return self._step_down(hello.version)
+        # A managed agent's relay starts no daemon: it would end with the agent.
+        if succession.is_newer(hello.version, __version__) and "HOLDFAST_MANAGED" not in hello.env:
+            if self._newer_relay != hello.version:
+                self._newer_relay = hello.version
+                logger.info("a relay of holdfast %s was told to start a daemon of its version", hello.version)
+            address = {"host": self.settings.host, "port": self.settings.port}
+            return await _say(writer, {"holdfast": "step-down", "version": __version__, **address})
         welcome = {"holdfast": "welcome", "version": __version__, "pid": os.getpid(), "ready": self._ready.done()}
         await _say(writer, welcome)
         link = self._links.open_relay(hello)
         try:
             if self._app is not None and link.identity is not None:
-                await self._app.connections.attach(link.identity, hello.pid)
+                with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and tells of the outage
+                    await self._app.connections.attach(link.identity, hello.pid)
             wire = await asyncio.shield(self._ready)
             # Only now: two threads that import the SDK at once can deadlock in it.
             from holdfast.wire.relayed import serve_relay
@@ -296,17 +386,28 @@ class Daemon:
             await self._closed(link)
         return None
 
-    def _step_down(self, version: str) -> None:
-        """Make room for a newer version as soon as nothing is in flight."""
-
-        async def leave() -> None:
-            wire = await asyncio.shield(self._ready)
-            await wire.idle()
-            # The relays of this version are about to start it again, and may be faster than the newer one.
-            await asyncio.to_thread(succession.make_room, self.settings.home, version)
-            self.stop(f"holdfast {version} takes over")
-
-        self._supervisor.start("step down", leave)
+    async def _successor(
+        self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Make room for a newer daemon as soon as no call is under way, provided it still waits then."""
+        version = first.get("version")
+        if not isinstance(version, str) or not succession.is_newer(version[:64], __version__):
+            message = f"holdfast {__version__}, which serves here, is not older than {str(version)[:64]}."
+            return await _say(writer, {"holdfast": "refused", "message": message})
+        await _say(writer, {"holdfast": "making-room"})
+        wire = await asyncio.shield(self._ready)
+        idle, gone = asyncio.ensure_future(wire.idle()), asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({idle, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                logger.warning("holdfast %s asked for this daemon's place and went away", version[:64])
+            else:
+                self.stop(f"holdfast {version[:64]} takes over")
+                await gone  # hung up on now, it would ask again while the socket is still there
+        finally:
+            idle.cancel()
+            gone.cancel()
+        return None
 
     def _is_alive(self, session: str) -> bool:
         """Whether an agent of this session is connected now. One that was killed is not, before its relay notices."""
@@ -319,8 +420,15 @@ class Daemon:
 
     async def _detached(self, identity: str) -> None:
         """A caller's transport is gone, unless another one still speaks for it."""
-        if self._app is not None and identity not in self._links.attached():
-            await self._app.connections.detach(identity)
+
+        async def detach() -> None:
+            if self._app is not None and identity not in self._links.attached():
+                await self._app.connections.detach(identity)
+
+        try:
+            await detach()
+        except StoreUnreachable:
+            self._supervisor.start("detach", detach)  # until the store is back
 
     async def _hook(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from holdfast.hooks import MAX_PAYLOAD, Told
@@ -344,9 +452,7 @@ class Daemon:
             await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
             return self.stop(str(args.get("why") or "it was asked to"))
         commands = await asyncio.shield(self._commands)
-        if name == "status":
-            return await _say(writer, {"ok": True, "result": {**self.status(), **await self._health()}})
-        command = commands.get(str(name))
+        command = self._status if name == "status" else commands.get(str(name))
         if command is None:
             return await _say(writer, {"ok": False, "code": "E_NOT_FOUND", "message": f"There is no command {name!r}."})
         loop = asyncio.get_running_loop()
@@ -359,14 +465,30 @@ class Daemon:
             result = await command(args, progress)
         except HoldfastError as error:
             return await _say(writer, {"ok": False, "code": error.code, "message": str(error)})
+        except OSError as error:
+            trouble = explain(error)
+            return await _say(writer, {"ok": False, "code": trouble.code, "message": str(trouble)})
+        except Exception as error:
+            # Else the connection would close without a word, which says that the daemon ended.
+            logger.exception("the command %r failed", name)
+            text = f"The command failed unexpectedly ({type(error).__name__}); the daemon's log says more."
+            return await _say(writer, {"ok": False, "code": "E_INTERNAL", "message": text})
         return await _say(writer, {"ok": True, "result": result})
 
+    async def _status(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {**self.status(), **await self._health()}
+
     async def _health(self) -> dict[str, Any]:
-        """The worktrees whose memories are behind, or had to go to second best; and how the chats are doing."""
-        if self._app is None:
+        """The worktrees whose memories are behind, or had to go to second best; how the chats and the store are."""
+        if self._app is None or self._readiness is None:
             return {"mirrors": []}
-        mirrors = [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
-        return {"mirrors": mirrors, "chats": await self._app.chats.status()}
+        if await self._readiness.outage() is None:
+            with contextlib.suppress(StoreError, TimeoutError):  # it went away between the two
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    mirrors = [one for one in await self._app.mirror.health() if one["behind"] or one.get("failure")]
+                    return {"mirrors": mirrors, "chats": await self._app.chats.status()}
+        outage = await self._readiness.outage()
+        return {"mirrors": [], "outage": None if outage is None else asdict(outage)}
 
     def status(self) -> dict[str, Any]:
         """What `holdfast status` shows."""
@@ -378,15 +500,34 @@ class Daemon:
             "address": web.address if web else None,
             "http": "starting" if web is None else (web.off or "on"),
             "ready": self._ready.done(),
-            "uptime": round(time.time() - self._started, 1),
+            "uptime": round(time.monotonic() - self._started, 1),
             "clients": self._links.clients,
             "relays": self._links.relays,
             "engine": "postgres" if self.settings.database_url else "sqlite",
             "started_by": "hand" if self.by_hand else "relay",
             "python": sys.version.split()[0],
             "loops": [asdict(loop) for loop in self._supervisor.loops],
-            "notices": self.notices,
+            "notices": [*self.notices, *self._newer_notice()],
+            "losses": [asdict(notice) for notice in self._losses.open()],
         }
+
+    def _newer_notice(self) -> list[str]:
+        if self._newer_relay is None:
+            return []
+        return [
+            f"A relay of holdfast {self._newer_relay} asked for a newer daemon, but none took over from this one "
+            f"({__version__}), which goes on serving. {self.settings.home / 'daemon.log'} says why it did not start."
+        ]
+
+
+def _told_by_the_last(home: Path) -> list[str]:
+    """What the daemon before this one wants users to know."""
+    try:
+        told = (home / PUT_BACK).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return []
+    _remove(str(home / PUT_BACK))
+    return [told]
 
 
 def _has_parent(link: Link) -> bool:

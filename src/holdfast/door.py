@@ -30,11 +30,26 @@ class Door:
         self.path = path
         self._visits = visits
         self._server: asyncio.Server | None = None
+        self._identity: tuple[int, int] | None = None
         self._open: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
         """Listen; a socket file that a dead daemon left is replaced."""
         self.path.unlink(missing_ok=True)
+        await self._listen()
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the socket file of a door that is open was removed or replaced."""
+        return self._server is not None and _identity(self.path) != self._identity
+
+    async def put_back(self) -> None:
+        """Listen again under the same name; who is inside stays."""
+        if self._server is not None:
+            self._server.close()
+        await self.open()
+
+    async def _listen(self) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         mask = os.umask(0o177)
         try:
@@ -44,13 +59,17 @@ class Door:
         self._server = await asyncio.start_unix_server(
             self._accepted, sock=listener, limit=FIRST_LINE_LIMIT, backlog=BACKLOG
         )
+        self._identity = _identity(self.path)
 
     def stop_listening(self) -> None:
         """Let nobody in any more; who is inside stays."""
         if self._server is not None:
             self._server.close()
             self._server = None
-            self.path.unlink(missing_ok=True)
+            try:
+                self.path.unlink(missing_ok=True)
+            except OSError as error:  # the disk became read-only; the rest of the end must not wait for it
+                logger.warning("the socket could not be removed: %s", error)
 
     async def close(self) -> None:
         """Stop listening and hang up on everybody."""
@@ -87,6 +106,14 @@ class Door:
             logger.warning("a visitor did not say what it wants")
             return
         await visit(first, reader, writer)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def peer_uid(connection: socket.socket) -> int:

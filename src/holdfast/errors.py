@@ -48,15 +48,33 @@ class Busy(HoldfastError):
 
 
 class StoreError(HoldfastError):
-    """The store could not do what was asked; nothing of it took effect."""
+    """The store could not do what was asked; nothing of it took effect, unless it is an OutcomeUnknown."""
 
     code = "E_STORE"
+
+
+class StoreUnreachable(StoreError):
+    """The database server does not answer."""
+
+    code = "E_STORE_UNREACHABLE"
+
+
+class OutcomeUnknown(StoreError):
+    """Nobody can tell at present whether a change took effect."""
+
+    code = "E_OUTCOME_UNKNOWN"
 
 
 class StoreCorrupt(StoreError):
     """The database file is damaged."""
 
     code = "E_STORE_CORRUPT"
+
+
+class StoreRemoved(StoreError):
+    """The database file was removed or replaced while it was open."""
+
+    code = "E_STORE_REMOVED"
 
 
 class StoreTooNew(StoreError):

@@ -9,6 +9,9 @@ own pid and the agent's in one line on stderr and ends with the agent's exit cod
 
 An agent starts shells in sessions of their own, which a group kill does not reach. On Linux the guard is therefore the
 reaper of all of the agent's descendants and ends each one; elsewhere it ends the agent's process group.
+
+The guard itself may be killed. It is therefore two processes: the keeper, whose pid is the one that is told, and under
+it the guard. Each ends everything when the other is gone, and both hold the session's lock until then.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 LOCK_VARIABLE = "HOLDFAST_SESSION_LOCK"
@@ -71,29 +75,29 @@ def release_lock(path: Path, descriptor: int) -> None:
 class Guard:
     """One agent under guard, from its start to the end of all it started."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], keeper: int, tell_agent: int) -> None:
+        """`keeper`: the pid of the process above; `tell_agent`: the pipe on which it is told the agent's pid."""
         self._command = command
-        self._parent, self._own = os.getppid(), os.getpid()
+        self._keeper, self._own = keeper, os.getpid()
+        self._tell_agent = tell_agent
         self._agent = 0
         self._asked_to_end = False
-        self._woken, self._wake = os.pipe()
-        os.set_blocking(self._woken, False)
-        os.set_blocking(self._wake, False)
+        self._woken = -1
 
     def run(self) -> int:
         """Start the agent and stay until nothing of it is left; its exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._ask_to_end)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)  # so that it writes to the wakeup descriptor
-        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        self._woken = _catch_signals(self._ask_to_end)
         control = _process_control()
         if control:
             control(PR_SET_CHILD_SUBREAPER, 1)
+            control(PR_SET_PDEATHSIG, signal.SIGTERM)  # the keeper's end; elsewhere the watch notices it a moment later
         self._agent = os.fork()
         if self._agent == 0:
             self._become_agent(control)
+        with contextlib.suppress(OSError):  # the keeper is gone already: the watch ends the agent
+            os.write(self._tell_agent, str(self._agent).encode())
         with contextlib.suppress(OSError):  # nobody listens any more: the watch ends the agent
-            os.write(2, f"{REPORT} {self._own} {self._agent}\n".encode())
+            os.write(2, f"{REPORT} {self._keeper} {self._agent}\n".encode())
         return self._sweep(self._watch())
 
     def _ask_to_end(self, number: int, frame: object) -> None:
@@ -106,7 +110,7 @@ class Guard:
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             if control:
-                control(PR_SET_PDEATHSIG, signal.SIGTERM)
+                control(PR_SET_PDEATHSIG, signal.SIGKILL)  # it may ignore every other signal
                 if os.getppid() != self._own:
                     os._exit(LOCKED_OUT)
             os.execvp(self._command[0], self._command)  # noqa: S606 - the command is the guard's own argument
@@ -128,15 +132,14 @@ class Guard:
                 return status
             now = time.monotonic()
             overdue = hung_up_at is not None and now >= hung_up_at + HANGUP_SECONDS
-            if asked_at is None and (self._asked_to_end or overdue or os.getppid() != self._parent):
+            if asked_at is None and (self._asked_to_end or overdue or os.getppid() != self._keeper):
                 asked_at = now
                 _signal(self._agent, signal.SIGTERM)
             if asked_at is not None and now >= asked_at + GRACE_SECONDS:
                 return None
             for descriptor, event in poller.poll(TICK_MS if asked_at is None else 50):
                 if descriptor == self._woken:
-                    with contextlib.suppress(BlockingIOError):
-                        os.read(self._woken, 512)
+                    _drain(self._woken)
                 elif event:
                     hung_up_at = now
                     poller.unregister(0)
@@ -155,26 +158,106 @@ class Guard:
 
     def _sweep(self, status: int | None) -> int:
         """Kill what is left of the agent, and what it started; the exit code, 0 when its end was asked for."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._agent, signal.SIGKILL)
-        limit = time.monotonic() + SWEEP_SECONDS
-        while time.monotonic() < limit:
-            for pid in _children():
-                _signal(pid, signal.SIGKILL)
-            try:
-                pid, ended = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                break
-            if pid == 0:
-                time.sleep(0.01)
-            elif pid == self._agent:
-                status = ended
+        status = sweep(self._agent).get(self._agent, status)
         if self._asked_to_end:
             return 0
         if status is None:
             return 128 + signal.SIGKILL
         code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
+
+
+class Keeper:
+    """The process above the guard: it passes on what it is asked, and ends everything if the guard is killed."""
+
+    def __init__(self, command: list[str]) -> None:
+        self._command = command
+        self._parent, self._own = os.getppid(), os.getpid()
+        self._asked_to_end = False
+
+    def run(self) -> int:
+        """Start the guard and stay until nothing of its agent is left; the exit code."""
+        agent_told, tell_agent = os.pipe()
+        os.set_blocking(agent_told, False)
+        control = _process_control()
+        if control:
+            control(PR_SET_CHILD_SUBREAPER, 1)
+        guard = os.fork()
+        if guard == 0:
+            self._become_guard(tell_agent)
+        status = self._watch(guard)
+        if os.WIFEXITED(status):
+            return os.waitstatus_to_exitcode(status)
+        try:
+            agent = int(os.read(agent_told, 32))
+        except (BlockingIOError, ValueError):  # it was killed before it had started one
+            agent = None
+        sweep(agent)
+        return 0 if self._asked_to_end else 128 + signal.SIGKILL
+
+    def _become_guard(self, tell_agent: int) -> None:
+        code = 70
+        try:
+            os.setpgid(0, 0)  # what kills the keeper's group leaves the guard
+            code = Guard(self._command, self._own, tell_agent).run()
+        except OSError as error:
+            os.write(2, f"{REPORT}: {error}\n".encode())
+        finally:
+            os._exit(code)  # the lock is the keeper's to release
+
+    def _ask_to_end(self, number: int, frame: object) -> None:
+        self._asked_to_end = True
+
+    def _watch(self, guard: int) -> int:
+        """Wait for the guard's end, asking for it when it is due; its status."""
+        woken = _catch_signals(self._ask_to_end)
+        while True:
+            ended, status = os.waitpid(guard, os.WNOHANG)
+            if ended:
+                return status
+            due = self._asked_to_end or os.getppid() != self._parent
+            if due:  # again and again: it may not have listened yet
+                _signal(guard, signal.SIGTERM)
+            select.select([woken], [], [], 0.05 if due else TICK_MS / 1000)
+            _drain(woken)
+
+
+def sweep(agent: int | None) -> dict[int, int]:
+    """Kill the agent's process group and every child of this process, adopted ones included; their statuses."""
+    if agent is not None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(agent, signal.SIGKILL)
+    ended: dict[int, int] = {}
+    limit = time.monotonic() + SWEEP_SECONDS
+    while time.monotonic() < limit:
+        for pid in _children():
+            _signal(pid, signal.SIGKILL)
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == 0:
+            time.sleep(0.01)
+        else:
+            ended[pid] = status
+    return ended
+
+
+def _catch_signals(ask_to_end: Callable[[int, object], None]) -> int:
+    """Have `ask_to_end` called for every signal that asks for the end; a descriptor that any signal makes readable."""
+    woken, wake = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, ask_to_end)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # so that it writes to the wakeup descriptor
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    return woken
+
+
+def _drain(woken: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        os.read(woken, 512)
 
 
 class ProcessControl:
@@ -221,7 +304,7 @@ def main() -> int:
         sys.stderr.write(f"{REPORT}: another process has this session open\n")
         return LOCKED_OUT
     try:
-        return Guard(sys.argv[1:]).run()
+        return Keeper(sys.argv[1:]).run()
     finally:
         release_lock(path, held)
 

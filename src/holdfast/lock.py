@@ -95,6 +95,21 @@ def read_holder(home: Path) -> Holder | None:
         return None
 
 
+def current_holder(home: Path) -> Holder | None:
+    """Who holds the lock now, whether it answers or not; None when nobody does. Changes nothing."""
+    try:
+        descriptor = os.open(home / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return read_holder(home) or Holder(0, "of unknown version", by_hand=False, purpose="unknown")
+    finally:
+        os.close(descriptor)
+    return None
+
+
 def make_home(home: Path) -> None:
     """Create the data directory, for its owner alone."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.config import Settings, read_settings
+from holdfast.daemon_log import DaemonLog
 from holdfast.errors import DaemonRunning, HoldfastError
+from holdfast.file_errors import explain
 from holdfast.relay.spawn import FOR_HOOK, TURN
-from holdfast.succession import newer_is_coming
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 TAKE_OVER_SECONDS = 15.0
 STARTING_SWITCH_SECONDS = 0.0005
 """How long a thread that imports may keep a hook's answer waiting; Python's own 5 ms add up over an answer's steps."""
-LOG_LIMIT = 5 * 1024 * 1024
 
 
 def run_detached(arguments: Sequence[str]) -> int | None:
@@ -46,8 +46,8 @@ def run_detached(arguments: Sequence[str]) -> int | None:
         return serve_detached(
             read_settings(home=given.get("--home"), host=given.get("--host"), port=int(port) if port else None)
         )
-    except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
+    except (HoldfastError, OSError) as error:
+        print(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         return 1
 
 
@@ -82,23 +82,22 @@ def serve_detached(settings: Settings) -> int:
         os._exit(0)
     os.setsid()
     os.chdir("/")
-    _trim_log(settings.home / "daemon.log")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log = DaemonLog(settings.home / "daemon.log")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[log])
     from holdfast.relay import place
 
     give_turn_back, hook_waits = _turn(), os.environ.pop(FOR_HOOK, "") == "1"
-    if newer_is_coming(settings.home):
-        logging.info("not started, because a newer holdfast takes over")
-        return 0
     try:
         lock = _wait_for_lock(settings)
         if serve(settings, lock, lambda _: give_turn_back(), by_hand=False, hook_waits=hook_waits):
             start_again()
     except DaemonRunning:
         return 0  # another relay was faster; its daemon serves us all
-    except HoldfastError as error:
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        Path(place.last_error(str(settings.home))).write_text(str(error))
+    except (HoldfastError, OSError) as error:
+        with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
+            settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            told = explain(error) if isinstance(error, OSError) else error
+            Path(place.last_error(str(settings.home))).write_text(str(told))
         raise
     return 0
 
@@ -131,30 +130,34 @@ def _turn() -> Callable[[], None]:
 
 
 def _wait_for_lock(settings: Settings) -> HomeLock:
-    """The data directory's lock; waits for a holder that serves nobody, because it is about to end or to begin."""
+    """The data directory's lock; waits for a holder that is older than we are, or is about to end or to begin."""
     from holdfast.lock import HomeLock
     from holdfast.relay import place
+    from holdfast.succession import PlaceRequest
 
     if kept := HomeLock.handed_down(settings.home, by_hand=False):
         return kept
     deadline = time.monotonic() + TAKE_OVER_SECONDS
-    while True:
-        try:
-            return HomeLock.take(settings.home, by_hand=False)
-        except DaemonRunning:
-            served = Path(place.socket_path(str(settings.home))).exists()
-            if served or time.monotonic() > deadline:
-                raise
-        time.sleep(0.02)
+    request: PlaceRequest | None = None
+    try:
+        while True:
+            try:
+                return HomeLock.take(settings.home, by_hand=False)
+            except DaemonRunning:
+                if request is not None and not request.open:
+                    request, deadline = None, time.monotonic() + TAKE_OVER_SECONDS
+                if request is None and Path(place.socket_path(str(settings.home))).exists():
+                    request = PlaceRequest.send(settings.home)
+                    if request is None:
+                        raise
+                if request is None and time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+    finally:
+        if request is not None:
+            request.close()
 
 
 def start_again() -> None:
     """Become a new daemon, by the same command."""
     os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", *sys.argv[1:]])  # noqa: S606 - our own command
-
-
-def _trim_log(log: Path) -> None:
-    """Keep one older log, so that the log of a daemon nobody watches does not grow for ever."""
-    with contextlib.suppress(FileNotFoundError):
-        if log.stat().st_size > LOG_LIMIT:
-            log.replace(log.with_suffix(".log.1"))

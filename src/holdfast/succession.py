@@ -1,34 +1,62 @@
-"""A newer version takes over: the older daemon makes room, and older relays do not bring it back meanwhile."""
+"""A newer version takes over: the older daemon serves until a daemon of the newer one waits for its place.
+
+A relay that says it is newer only learns that it should start its own daemon. That daemon holds the turn to start one,
+so no older relay can bring the older daemon back meanwhile, and asks for the place on a connection that it keeps open:
+if it dies, the older daemon stays, or is started again at once.
+"""
 
 from __future__ import annotations
 
-import time
+import contextlib
+import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+from holdfast.relay import place
 from holdfast.version import __version__
 
-PATIENCE_SECONDS = 60.0
+ANSWER_SECONDS = 10.0
 
 
-def make_room(home: Path, version: str) -> None:
-    """Say which version is to come: the relays of this one start it again, and may be faster than the newer one."""
-    _marker(home).write_text(version)
+class PlaceRequest:
+    """A newer daemon's request for the place of the one that serves; it counts while its connection is open."""
 
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
 
-def newer_is_coming(home: Path) -> bool:
-    """Whether a daemon made room for a newer version a moment ago; it is not waited for long."""
-    marker = _marker(home)
-    try:
-        wanted, since = marker.read_text(), time.time() - marker.stat().st_mtime
-    except (OSError, ValueError):
-        return False
-    return is_newer(wanted, __version__) and since < PATIENCE_SECONDS
+    @staticmethod
+    def send(home: Path) -> PlaceRequest | None:
+        """Ask the daemon that serves `home` for its place; None when it keeps it, because it is not older."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(ANSWER_SECONDS)
+        try:
+            connection.connect(place.socket_path(str(home)))
+            connection.sendall(json.dumps({"holdfast": "successor", "version": __version__}).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                answer = json.loads(answers.readline())
+        except (OSError, ValueError):  # it ended, or is too old to know of successors
+            answer = None
+        if not isinstance(answer, dict) or answer.get("holdfast") != "making-room":
+            connection.close()
+            return None
+        connection.setblocking(False)
+        return PlaceRequest(connection)
 
+    @property
+    def open(self) -> bool:
+        """Whether the daemon that was asked still runs."""
+        try:
+            return bool(self._connection.recv(1))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
-def took_over(home: Path) -> None:
-    """A daemon serves: nobody waits for another any more."""
-    _marker(home).unlink(missing_ok=True)
+    def close(self) -> None:
+        """Withdraw the request."""
+        with contextlib.suppress(OSError):
+            self._connection.close()
 
 
 def is_newer(one: str, other: str) -> bool:
@@ -36,16 +64,12 @@ def is_newer(one: str, other: str) -> bool:
     return _numbers(one) > _numbers(other)
 
 
-def _marker(home: Path) -> Path:
-    return home / "newer"
-
-
 def _numbers(version: str) -> tuple[int, ...]:
     """The leading numbers of a version; a text without any counts as the oldest."""
 
     def numbers() -> Iterator[int]:
         for part in version.split("."):
-            digits = "".join(char for char in part if char.isdigit())
+            digits = "".join(char for char in part if char in "0123456789")
             if not digits:
                 return
             yield int(digits)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from holdfast.errors import StoreUnreachable
+
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
+AWAY_PAUSE_S = 5.0
+"""The longest pause while the database is away: when it is back, everything goes on soon."""
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +61,7 @@ class Supervisor:
     async def _keep(self, state: LoopState, loop: Callable[[], Awaitable[None]]) -> None:
         pause = FIRST_PAUSE_S
         while True:
+            began = time.monotonic()
             try:
                 await loop()
             except asyncio.CancelledError:
@@ -63,7 +69,12 @@ class Supervisor:
             except Exception as error:
                 state.failures += 1
                 state.last_error = f"{type(error).__name__}: {error}"
-                logger.exception("background loop %r failed; again in %.0f s", state.name, pause)
+                away = isinstance(error, StoreUnreachable)
+                if time.monotonic() - began > LONGEST_PAUSE_S:
+                    pause = FIRST_PAUSE_S  # it had worked well
+                pause = min(pause, AWAY_PAUSE_S) if away else pause
+                trace = None if away else error  # where the database was missed says nothing
+                logger.error("background loop %r failed; again in %.0f s: %s", state.name, pause, error, exc_info=trace)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_S)
             else:

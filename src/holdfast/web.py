@@ -14,7 +14,7 @@ import uvicorn
 from holdfast.config import Settings
 from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
-from holdfast.wire.http import Gate, Webhook, allowed_hosts, http_app
+from holdfast.wire.http import FindOutage, Gate, Webhook, allowed_hosts, http_app
 from holdfast.wire.rest import RestRoute
 from holdfast.wire.server import Wire
 
@@ -47,10 +47,11 @@ class Web:
         rest: Sequence[RestRoute],
         detached: Callable[[str], Awaitable[None]],
         webhook: Webhook | None = None,
+        outage: FindOutage | None = None,
     ) -> None:
         self._settings = settings
         gate = Gate(keys, allowed_hosts(settings.host, settings.allowed_hosts))
-        self._app = http_app(wire, gate, detached, rest, webhook)
+        self._app = http_app(wire, gate, detached, rest, webhook, outage)
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
+import pytest
 from tests.agents.agent_world import WAIT, eventually, gone
 
 from holdfast.guard import guarded, launcher
@@ -27,7 +28,6 @@ while True:
 """
 UNTIL_EOF = "import sys; print('ready', flush=True); sys.stdin.read()"
 
-UNTIL_KILLED = "import signal; print('ready', flush=True); signal.pause()"
 REPORTING = """\
 import json, os, sys
 print(json.dumps([*sys.argv[1:], os.environ.get("CLAUDE_CODE_SESSION_ID"), os.environ.get("HOLDFAST_SESSION_LOCK")]))
@@ -59,7 +59,7 @@ def test_an_agent_that_will_not_end_is_ended_with_what_it_started(tmp_path: Path
             guards.enter_context(guard(tmp_path / name, STUBBORN)) for name in ("asked", "hung up on", "unheard")
         )
         for _, members in (asked, hung_up_on, unheard):
-            assert len(members) == 2
+            assert len(members) == 3, "the guard under its keeper, the agent, what that started"
         asked[0].send_signal(signal.SIGTERM)
         hung_up_on[0].send_signal(signal.SIGHUP)
         assert unheard[0].stdin is not None
@@ -73,16 +73,31 @@ def test_an_agent_that_will_not_end_is_ended_with_what_it_started(tmp_path: Path
 
 def test_what_an_agent_left_behind_ends_with_it(tmp_path: Path) -> None:
     with guard(tmp_path / "lock", STUBBORN) as (process, members):
-        members[0].kill()
+        members[1].kill()
         assert process.wait(WAIT) == 128 + signal.SIGKILL
         assert gone(members)
 
 
-def test_an_agent_does_not_outlive_a_guard_that_was_killed(tmp_path: Path) -> None:
-    with guard(tmp_path / "lock", UNTIL_KILLED) as (process, members):
-        process.kill()
-        process.wait(WAIT)
-        assert eventually(lambda: gone(members))
+@pytest.mark.parametrize("killed", ["the guard", "its keeper", "both"])
+def test_an_agent_that_will_not_end_does_not_outlive_a_guard_that_was_killed(tmp_path: Path, killed: str) -> None:
+    """Nor does what the agent started, in whatever session of its own, unless both are killed at once."""
+    lock = tmp_path / "lock"
+    with guard(lock, STUBBORN) as (keeper, members):
+        inner, agent, started = members
+        if killed != "the guard":
+            keeper.kill()
+        if killed != "its keeper":
+            inner.kill()
+        keeper.wait(WAIT)
+        expected = members if killed != "both" else [inner, agent]
+        try:
+            assert eventually(lambda: gone(expected))
+            held = hold_lock(lock, WAIT)
+            assert held is not None, "the session is free again"
+            release_lock(lock, held)
+        finally:
+            with suppress(psutil.NoSuchProcess):
+                started.kill()
 
 
 def test_a_guard_that_nobody_listens_to_goes_on_until_its_parent_is_gone(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.agents.teams_world import World, ask, turns
 from tests.installation import wait_until
 
@@ -43,6 +45,33 @@ def test_conversations_of_a_lost_store_are_linked_again(own_world: World) -> Non
         )
         again = ask(caller, world.backend, "two", fromTeam=world.frontend)
         assert (turns(again), again["conversation"]["sessionId"]) == (2, first["conversation"]["sessionId"])
+
+
+def test_conversations_of_a_forgotten_project_are_gone_with_their_agents_and_are_not_linked_again(
+    own_world: World,
+) -> None:
+    world = own_world
+    with world.caller() as caller:
+        first = ask(caller, world.backend, "where is the xylophone", fromTeam=world.frontend)
+        kept = ask(caller, world.mobile, "stays")
+        done = world.holdfast.run("forget", str(world.project(world.backend)), "--yes")
+        assert done.returncode == 0 and "1 asks" in done.stdout, done.stdout + done.stderr
+        assert {process.cwd() for process in world.agents()} == {str(world.project(world.mobile))}
+        for file in world.holdfast.home.rglob("*"):
+            assert not file.is_file() or b"xylophone" not in file.read_bytes(), file.name
+    assert world.holdfast.run("stop").returncode == 0
+    with world.caller() as caller:
+        caller.call("teams_session", operation="list")
+        wait_until(lambda: _has_discovered(world), "the transcripts were looked at")
+        listed = caller.call("teams_session", operation="list")["conversations"]
+        assert [one["sessionId"] for one in listed] == [kept["conversation"]["sessionId"]]
+        again = ask(caller, world.backend, "afresh", fromTeam=world.frontend)
+        assert (turns(again), again["conversation"]["sessionId"]) != (2, first["conversation"]["sessionId"])
+
+
+def _has_discovered(world: World) -> bool:
+    status = json.loads(world.holdfast.run("status", "--json").stdout)
+    return any(loop["name"] == "teams: discovery" and not loop["running"] for loop in status["loops"])
 
 
 def test_a_session_on_disk_is_adopted(world: World) -> None:

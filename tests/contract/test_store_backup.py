@@ -65,7 +65,11 @@ async def contents(store: Store) -> dict[str, list[Row]]:
     def read(tx: Tx) -> dict[str, list[Row]]:
         found = {}
         for table in TABLES:
-            rows = [{k: v for k, v in row.items() if k != "search"} for row in tx.all(f"SELECT * FROM {table}")]
+            # A restored store has another epoch, and only PostgreSQL keeps the search in a column.
+            rows = [
+                {k: v for k, v in row.items() if k not in ("search", "epoch")}
+                for row in tx.all(f"SELECT * FROM {table}")
+            ]
             found[table] = sorted(rows, key=repr)
         return found
 

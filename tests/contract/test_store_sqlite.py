@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +209,28 @@ def test_a_closure_that_ends_the_transaction_itself_does_not_stop_the_writer(sql
         await store.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.anyio
+async def test_work_alone_stands_between_two_transactions_and_its_error_is_its_callers(sqlite_place: Place) -> None:
+    store = sqlite_place.open()
+    assert isinstance(store, SqliteStore)
+
+    def write(tx: Tx, number: int) -> int:
+        return tx.run("INSERT INTO leases (name, holder, until) VALUES (:name, 'x', 1)", name=str(number))
+
+    def count(connection: apsw.Connection) -> int:
+        connection.execute("VACUUM")  # which no transaction may be open for
+        return int(str(connection.execute("SELECT count(*) FROM leases").fetchall()[0][0]))
+
+    try:
+        before = [asyncio.create_task(store.write(partial(write, number=number))) for number in range(20)]
+        alone = asyncio.create_task(store.alone(count))
+        failing = asyncio.create_task(store.alone(lambda connection: connection.execute("no such thing").fetchall()))
+        after = [asyncio.create_task(store.write(partial(write, number=number))) for number in range(20, 40)]
+        assert await asyncio.gather(*before, *after) == [1] * 40
+        assert await alone == 20
+        with pytest.raises(StoreError, match="syntax error"):
+            await failing
+    finally:
+        await store.close()

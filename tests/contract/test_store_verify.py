@@ -115,7 +115,7 @@ def test_damage_in_an_index_is_found(sqlite_place: Place) -> None:
         report = await verify(store)
         assert not report.ok
         assert report.problems[0].subject == "database"
-        assert len(reported) == 1
+        assert reported == [], "looking changes nothing: the next start salvages"
         await store.close()
 
     asyncio.run(scenario())

@@ -321,32 +321,6 @@ def test_a_deep_home_works_through_a_private_runtime_directory(tmp_path: Path, p
         deep.close()
 
 
-def _newer_copy(folder: Path) -> Path:
-    """The same program, but of a later version."""
-    import holdfast
-
-    package = Path(str(holdfast.__file__)).parent
-    shutil.copytree(package, folder / "holdfast")  # with what is compiled: its sources have the same times here
-    (folder / "holdfast" / "version.py").write_text('__version__ = "99.1.0"\n')
-    return folder
-
-
-def test_a_newer_relay_takes_over_from_an_older_daemon(embedded: Installation, project: Path, tmp_path: Path) -> None:
-    newer = _newer_copy(tmp_path / "newer")
-    with Agent(embedded, project, session="old") as old:
-        old.think("on the old daemon")
-        before = _status(embedded)
-        command = [sys.executable, "-P", "-m", "holdfast", "mcp"]
-        with Agent(embedded, project, session="new", command=command, env={"PYTHONPATH": str(newer)}) as new:
-            new.think("on the new daemon")
-            after = _status(embedded)
-            assert (before["version"] != "99.1.0", after["version"]) == (True, "99.1.0")
-            assert old.think("the old relay goes on")["thoughtNumber"] == 2
-        assert old.process.stderr is not None
-        old.process.send_signal(signal.SIGTERM)
-        assert b"talks to a daemon of version 99.1.0" in old.process.stderr.read()
-
-
 def test_a_broken_store_setting_is_told_to_the_agent(embedded: Installation, project: Path) -> None:
     embedded.settings["HOLDFAST_DATABASE_URL"] = "postgresql://nobody:hidden@127.0.0.1:1/none"
     embedded.settings["HOLDFAST_DAEMON_WAIT"] = "1"

@@ -78,6 +78,9 @@ def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, 
         assert len(found["thoughts"]) > 0
         assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61
     verified = embedded.run("verify")
+    assert verified.returncode == 1 and f"LOST    session {session}" in verified.stdout
+    assert embedded.run("acknowledge-loss").returncode == 0
+    verified = embedded.run("verify")
     assert verified.returncode == 0, verified.stdout
     assert "known" in verified.stdout and session in verified.stdout
 
@@ -103,3 +106,60 @@ def test_damage_met_while_running_restarts_the_daemon_into_a_salvage(embedded: I
         assert embedded.daemon() == served
         log = embedded.home / "daemon.log"
         assert not log.exists() or "takes over" not in log.read_text(), "a relay's daemon came in between"
+
+
+def _one_schema_older(database: Path) -> None:
+    """Take the last migration back, so that the next start has to repeat it."""
+    connection = apsw.Connection(str(database))
+    connection.execute("DROP TABLE history_fts; DROP TABLE history_lines; DROP TABLE history_files")
+    connection.execute("DELETE FROM schema_migrations WHERE number = (SELECT max(number) FROM schema_migrations)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "migrating", "started_by"),
+    [
+        ("connections", False, "hand"),
+        ("connections", False, "relay"),
+        ("asks", False, "hand"),
+        ("daemons", False, "hand"),
+        ("thoughts", True, "hand"),
+        ("thoughts", True, "relay"),
+    ],
+)
+def test_damage_met_while_starting_is_salvaged_by_the_same_start(
+    embedded: Installation, work: Work, table: str, migrating: bool, started_by: str
+) -> None:
+    """Header and schema read well; what the services read first, or a migration, does not."""
+    work.copied_to(embedded)
+    if migrating:
+        _one_schema_older(embedded.home / "holdfast.db")
+    _spoil(embedded.home / "holdfast.db", table)
+    if started_by == "hand":
+        embedded.serve()
+    with Agent(embedded, work.project, session="filler") as agent:
+        assert agent.init("list_sessions")["sessions"]
+        assert "damaged" in _notices(embedded)
+    assert list(embedded.home.glob("holdfast.db.corrupt-*"))
+
+
+def test_a_start_that_meets_damage_after_a_salvage_says_so_instead_of_starting_for_ever(
+    embedded: Installation, work: Work
+) -> None:
+    work.copied_to(embedded)
+    _spoil(embedded.home / "holdfast.db", "daemons")
+    refused = embedded.run("serve", env={"HOLDFAST_SALVAGING": "1"})  # as a daemon tells the one that it becomes
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert "A salvage did not mend it" in line and "holdfast restore" in line
+
+
+def test_a_command_that_meets_damage_says_that_the_next_start_salvages_it(embedded: Installation, work: Work) -> None:
+    work.copied_to(embedded)
+    _one_schema_older(embedded.home / "holdfast.db")
+    _spoil(embedded.home / "holdfast.db", "thoughts")
+    refused = embedded.run("resume")
+    assert refused.returncode == 1
+    assert "holdfast serve" in refused.stderr and "salvages" in refused.stderr
+    embedded.serve()
+    assert "damaged" in _notices(embedded)

@@ -42,13 +42,14 @@ def test_no_route_answers_without_the_key(http: httpx2.Client, path: str, method
         assert "holdfast key" in response.text
 
 
-def test_healthz_needs_no_key_and_tells_no_secret(http: httpx2.Client, shared_embedded: Guest) -> None:
-    response = http.get("/healthz", headers={"Authorization": ""})
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_health_needs_no_key_and_tells_no_secret(http: httpx2.Client, shared_embedded: Guest, path: str) -> None:
+    response = http.get(path, headers={"Authorization": ""})
     assert response.status_code == 200
     assert str(shared_embedded.home) not in response.text
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nothing"])
+@pytest.mark.parametrize("path", ["/mcp", "/healthz", "/readyz", "/nothing"])
 def test_a_foreign_host_or_origin_is_refused_everywhere(http: httpx2.Client, path: str) -> None:
     assert http.post(path, headers={"Host": "evil.example"}, json=INITIALIZE).status_code == 421
     assert http.post(path, headers={"Host": "127.0.0.1.evil.example:80"}, json=INITIALIZE).status_code == 421

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from tests.installation import Installation
 from tests.postgres import fresh_database
 from tests.process.agent import Agent
-from tests.process.hooks import left_behind, starts
 from tests.shared_daemon import Guest
-
-SECRET = "xylophone-quarterdeck"  # noqa: S105 - only a word nobody else uses
 
 
 def _record(holdfast: Installation, project: Path, *texts: str) -> str:
@@ -50,39 +45,6 @@ def test_a_backup_taken_while_serving_restores_into_the_other_engine(
             assert refused.returncode == 1 and "holdfast stop" in refused.stderr, "not under a daemon that serves"
     finally:
         other.close()
-
-
-def test_what_is_forgotten_is_really_gone_and_no_capability_keeps_anything(
-    embedded: Installation, project: Path, tmp_path: Path
-) -> None:
-    subprocess.run(["git", "init", "-q", str(project)], check=True)
-    embedded.home.mkdir(mode=0o700)
-    (embedded.home / "teams.json").write_text(json.dumps({"teams": {"fence": {"project": str(project)}}}))
-    session = _record(embedded, project, f"the word is {SECRET}", "harmless")
-    with Agent(embedded, project) as agent:
-        agent.call("session_start", objective=f"Find {SECRET}")
-        agent.call("save_task", current_task=f"Look for {SECRET}")
-    assert embedded.run("send", "fence", f"Hide {SECRET}").returncode == 0
-    transcript = left_behind(tmp_path / "transcripts", project, f"Mend the {SECRET}")
-    starts(embedded, project, transcript)
-    assert SECRET in embedded.run("resume", str(project)).stdout
-
-    asked = embedded.run("forget", str(project))
-    assert asked.returncode == 1 and "--yes" in asked.stderr
-    gone = embedded.run("forget", str(project), "--yes")
-    assert gone.returncode == 0, gone.stderr
-    for what in ("1 sessions, 2 thoughts", "1 protocol runs", "1 messages", "1 agents' sessions"):
-        assert what in gone.stdout
-    assert "Nothing is known" in embedded.run("resume", str(project)).stdout
-    with Agent(embedded, project, session="recorder") as agent:
-        assert agent.init("load_context")["success"] is False
-        assert agent.init("load_context", sessionId=session)["message"] == f"Session {session} not found"
-    assert embedded.run("forget", "no-such-session", "--yes").returncode == 1
-    assert embedded.run("stop").returncode == 0
-    for file in embedded.home.iterdir():
-        if file.is_file():
-            assert SECRET.encode() not in file.read_bytes(), file.name
-    assert embedded.run("verify").returncode == 0
 
 
 def test_a_paused_project_records_nothing(shared_embedded: Guest, project: Path) -> None:

@@ -67,6 +67,7 @@ def test_every_setting_is_documented() -> None:
         "HOLDFAST_STARTING",
         "HOLDFAST_STARTED_FOR_HOOK",
         "HOLDFAST_LOCK",
+        "HOLDFAST_SALVAGING",
     }
     for name in read - internal:
         assert f"`{name}`" in text, name
@@ -148,3 +149,24 @@ def test_the_map_of_the_tests_names_every_helper() -> None:
         and not (worlds and helper.name.endswith("_world.py"))
     ]
     assert unnamed == []
+
+
+def _promises() -> list[tuple[str, str, list[str]]]:
+    rows = [
+        line.split(" | ") for line in _text("reliability.md").splitlines() if line.startswith("| ") and "tests/" in line
+    ]
+    return [
+        (where.removeprefix("| "), sentence, re.findall(r"`(tests/[^`]+)`", tests)) for where, sentence, tests in rows
+    ]
+
+
+@pytest.mark.parametrize(("where", "sentence", "tests"), _promises(), ids=lambda value: str(value)[:60])
+def test_every_promise_about_loss_and_repetition_names_the_test_that_holds_it(
+    where: str, sentence: str, tests: list[str]
+) -> None:
+    top = DOCS.parent
+    assert " ".join(sentence.split()) in " ".join((top / where).read_text().split()), f"not said in {where}"
+    assert tests
+    for test in tests:
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (top / file).read_text() if name else (top / file).exists(), test

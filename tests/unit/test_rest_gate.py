@@ -58,9 +58,9 @@ async def test_a_path_that_is_not_served_is_a_404_like_every_other_error(path: s
     assert "/api/openapi.json" in response.json()["detail"]
 
 
-async def test_only_healthz_is_open() -> None:
+async def test_only_healthz_and_readyz_are_open() -> None:
     table = rest_table(routes(cast("Any", None)))
-    assert {route.path for route in table if route.scope is None} == OPEN_ROUTES - {WEBHOOK} == {"/healthz"}
+    assert {route.path for route in table if route.scope is None} == OPEN_ROUTES - {WEBHOOK} == {"/healthz", "/readyz"}
 
 
 async def test_everything_but_mcp_is_in_the_document() -> None:

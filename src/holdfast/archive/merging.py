@@ -26,7 +26,7 @@ from holdfast.briefing.ledger import forgotten
 from holdfast.protocol.model import run_id
 from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning import projects
-from holdfast.store import Row, Tx
+from holdfast.store import Row, Tx, register
 
 # ruff: noqa: S608 - table and column names are this program's own
 
@@ -79,12 +79,14 @@ def _reasoning(tx: Tx, rows: Rows, place: ProjectPlace, taken: Taken) -> None:
         here = tx.one("SELECT thought_count, head_hash, root_uri FROM sessions WHERE id = :id", id=session["id"])
         if here is None:
             _insert(tx, "sessions", {**session, "root_uri": place.root.uri, "project_key": place.root.key})
+            register.enter(tx, session["id"], session["head_hash"])
             taken.added["sessions"] += 1
         elif here["head_hash"] == session["head_hash"]:
             continue
         elif any(row["prev_hash"] == here["head_hash"] for row in theirs):
             theirs = [row for row in theirs if row["number"] > here["thought_count"]]
             _update(tx, "sessions", session, "id")
+            register.move(tx, here["head_hash"], session["head_hash"])
             taken.changed["sessions"] += 1
         else:
             if not _holds(tx, session):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import agent_queries, queries, update_queries, upkeep
+from holdfast.bridge import agent_queries, queries, update_queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
@@ -28,7 +28,7 @@ from holdfast.caller import Caller
 from holdfast.errors import BadInput
 from holdfast.project import Root, path_of
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, once
+from holdfast.store.calls import CallKey, had_no_effect, locked_answer, once, store_answer
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.team import Team, team_at
 from holdfast.times import iso, milliseconds
@@ -79,8 +79,6 @@ class Bridge:
         key: CallKey | None = None,
     ) -> dict[str, Any]:
         """Queue a message; `queued` false with the reason where it is not."""
-        if target not in self._targets():
-            return {"queued": False, "reason": f"unknown target: {target[:64]}"}
         if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
             raise BadInput("message", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
         for name, value in (("id", message_id), ("reply_to", reply_to)):
@@ -90,6 +88,8 @@ class Bridge:
             raise BadInput("ttl_seconds", "must be 1 to 31,536,000")
 
         def write(tx: Tx) -> dict[str, Any]:
+            if target not in self._targets():
+                return {"queued": False, "reason": f"unknown target: {target[:64]}"}
             made = queries.enqueue(
                 tx,
                 target,
@@ -151,38 +151,58 @@ class Bridge:
         self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None
     ) -> dict[str, Any]:
         """Lease the next message for the caller; waits for one as long as it is asked to."""
-        name = self._target(caller, target)
         if not 0 <= wait_s <= LONGEST_WAIT_S:
             raise BadInput("wait_seconds", f"must be 0 to {LONGEST_WAIT_S}")
-        by = taker(caller)
+        by, here = taker(caller), target or self.at(caller.root)
         deadline = time.monotonic() + wait_s
 
-        def write(tx: Tx) -> tuple[Message, int] | None:
+        def write(tx: Tx) -> tuple[str, Message | None, int]:
+            known = locked_answer(tx, key)
+            name = known["target"] if known else self._target(here)
             queue = queries.front(tx, name)
+            if known is not None:
+                still = [message for message in queue.out if message.row_id == known["row"] and message.lease_by == by]
+                if still:
+                    return name, still[0], queue.waiting
+            message, waiting = self._take(tx, queue, by)
+            if message is not None:
+                store_answer(tx, key, {"target": name, "row": message.row_id})
+            return name, message, waiting
+
+        name, taken, waiting = await self._store.write(write)
+        if taken is None and wait_s:
+            with Wakeups(self._store) as news:
+                while True:
+                    name, taken, waiting = await self._store.write(write)
+                    if taken is not None or (left := deadline - time.monotonic()) <= 0:
+                        break
+                    await news.wait(min(left, POLL_S))
+                    news.clear()
+        if taken is None:
+            had_no_effect(key)
+            return {"target": name, "message": f"Nothing waits for {name}."}
+        return {"target": name, **message_view(taken, waiting=waiting)}
+
+    @staticmethod
+    def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
+        """The message that the caller is to work on, and how many wait after it."""
+        # Whoever asks again still has what they had, and while something is out only a STOP is handed out. Of a STOP
+        # that is out the answer may have been lost: it comes again, before the next STOP and the work that it stops.
+        mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
+        if mine is None or mine.priority < Priority.STOP:
             taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)
             if taken is not None:
                 return taken, queue.waiting - 1
-            # While something is out only a STOP is handed out; else whoever asks again still has what they had. If
-            # that is work and the STOP of it, the answer with the STOP may have been lost.
-            mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
-            return None if mine is None else (mine, queue.waiting)
+        return mine, queue.waiting
 
-        found = await self._store.write(write)
-        if found is None and wait_s:
-            with Wakeups(self._store) as news:
-                while not (found := await self._store.write(write)) and (left := deadline - time.monotonic()) > 0:
-                    await news.wait(min(left, POLL_S))
-                    news.clear()
-        if found is None:
-            return {"target": name, "message": f"Nothing waits for {name}."}
-        taken, waiting = found
-        return {"target": name, **message_view(taken, waiting=waiting)}
-
-    async def finish(self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
+    async def finish(
+        self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None, key: CallKey | None = None
+    ) -> dict[str, Any]:
         """End a message that the caller took; ending it again in the same way changes nothing."""
         if reply is not None and (len(reply) > MAX_TEXT or "\0" in reply):
             raise BadInput("reply", f"must be at most {MAX_TEXT} characters without NUL bytes")
-        return await self._store.write(lambda tx: self._finish(tx, taker(caller), message_id, outcome, reply))
+        by = taker(caller)
+        return await self._store.write(once(key, lambda tx: self._finish(tx, by, message_id, outcome, reply)))
 
     def _finish(self, tx: Tx, by: str, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
         found = queries.find(tx, message_id, by)
@@ -212,26 +232,30 @@ class Bridge:
         current_task_id: str | None,
         last_completed_step: str | None,
         pending_messages: list[str],
+        key: CallKey | None = None,
     ) -> dict[str, Any]:
         """Keep what the caller is working on, for whoever comes after it."""
-        name = self._target(caller, target)
         for field, value in (("current_task", current_task), ("last_completed_step", last_completed_step or "-")):
             if not 0 < len(value) <= MAX_FIELD:
                 raise BadInput(field, f"must be 1 to {MAX_FIELD} characters")
         if len(pending_messages) > MAX_LISTED or any(len(one) > MAX_ID for one in pending_messages):
             raise BadInput("pending_messages", f"must be at most {MAX_LISTED} ids")
-        saved = Task(
-            target=name,
-            session_id=caller.agent_session,
-            current_task=current_task,
-            current_task_id=current_task_id,
-            last_completed_step=last_completed_step,
-            pending_messages=tuple(pending_messages),
-            updated_at=0,
-            decision=None,
-        )
-        changed = await self._store.write(lambda tx: agent_queries.save_task(tx, saved))
-        return {"target": name, "saved": True, "changed": changed}
+        here = target or self.at(caller.root)
+
+        def write(tx: Tx) -> dict[str, Any]:
+            saved = Task(
+                target=self._target(here),
+                session_id=caller.agent_session,
+                current_task=current_task,
+                current_task_id=current_task_id,
+                last_completed_step=last_completed_step,
+                pending_messages=tuple(pending_messages),
+                updated_at=0,
+                decision=None,
+            )
+            return {"target": saved.target, "saved": True, "changed": agent_queries.save_task(tx, saved)}
+
+        return await self._store.write(once(key, write))
 
     # -- who is at work -----------------------------------------------------------------------------------------------
 
@@ -246,11 +270,6 @@ class Bridge:
 
         return await self._store.write(write)
 
-    async def forget(self, root: Root) -> int:
-        """Remove the queue of a project's target; how many messages there were."""
-        target = self.at(root)
-        return 0 if target is None else await self._store.write(lambda tx: upkeep.forget(tx, target))
-
     async def sweep(self) -> None:
         """Messages that nobody took in time end."""
         while await self._store.write(queries.expire_old):
@@ -264,14 +283,11 @@ class Bridge:
         """Whether a project is a target's."""
         return self.at(root) is not None
 
-    def _target(self, caller: Caller, target: str | None) -> str:
-        if target is not None:
-            self._known(target)
-            return target
-        found = self.at(caller.root)
-        if found is None:
+    def _target(self, target: str | None) -> str:
+        if target is None:
             raise BadInput("target", "is needed: you are in no target's project", recovery="queue_status lists them.")
-        return found
+        self._known(target)
+        return target
 
     def _known(self, target: str) -> None:
         if target not in self._targets():

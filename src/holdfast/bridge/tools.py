@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from holdfast.bridge.model import TTL_MS, Outcome, Priority
 from holdfast.bridge.service import Bridge
-from holdfast.wire.tools import Call, Offer, Params, Tool
+from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
 TEXT = {"type": "string"}
 YES_NO = {"type": "boolean"}
@@ -91,6 +91,7 @@ def _send(bridge: Bridge) -> Tool:
         params=SendParams,
         output={"queued": YES_NO, "id": TEXT, "target": TEXT, "reason": TEXT},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="bridge",
     )
 
@@ -110,6 +111,7 @@ def _pull(bridge: Bridge) -> Tool:
         params=PullParams,
         output={"updates": {"type": "array"}, "session_restart": {"type": "object"}, "cursor": TEXT},
         handler=handle,
+        repetition=Repetition.IDEMPOTENT,
         toolset="bridge",
         read_only=True,
     )
@@ -129,6 +131,7 @@ def _status(bridge: Bridge) -> Tool:
         params=StatusParams,
         output={"targets": {"type": "object"}},
         handler=handle,
+        repetition=Repetition.IDEMPOTENT,
         toolset="bridge",
         read_only=True,
     )
@@ -136,7 +139,7 @@ def _status(bridge: Bridge) -> Tool:
 
 def _take(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: TakeParams) -> dict[str, Any]:
-        return await bridge.take(call.caller, params.target, params.wait_seconds or 0)
+        return await bridge.take(call.caller, params.target, params.wait_seconds or 0, call.key)
 
     return Tool(
         name="take_message",
@@ -149,13 +152,14 @@ def _take(bridge: Bridge) -> Tool:
         params=TakeParams,
         output={"target": TEXT, "id": TEXT, "priority": TEXT, "from": TEXT, "text": TEXT, "waiting": NUMBER},
         handler=handle,
+        repetition=Repetition.HANDLE,
         toolset="bridge",
     )
 
 
 def _finish(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: FinishParams) -> dict[str, Any]:
-        return await bridge.finish(call.caller, params.id, Outcome(params.outcome), params.reply)
+        return await bridge.finish(call.caller, params.id, Outcome(params.outcome), params.reply, call.key)
 
     return Tool(
         name="finish_message",
@@ -165,6 +169,7 @@ def _finish(bridge: Bridge) -> Tool:
         params=FinishParams,
         output={"id": TEXT, "status": TEXT, "waiting": NUMBER},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="bridge",
     )
 
@@ -179,6 +184,7 @@ def _save(bridge: Bridge) -> Tool:
             current_task_id=params.current_task_id,
             last_completed_step=None if step is None else str(step),
             pending_messages=params.pending_messages or [],
+            key=call.key,
         )
 
     return Tool(
@@ -188,5 +194,6 @@ def _save(bridge: Bridge) -> Tool:
         params=TaskParams,
         output={"target": TEXT, "saved": YES_NO},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="bridge",
     )

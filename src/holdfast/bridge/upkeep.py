@@ -66,5 +66,5 @@ def forget(tx: Tx, target: str) -> int:
     # How far a chat was told goes as well: the numbers of what happens next begin anew.
     for table in ("bridge_updates", "bridge_tasks", "bridge_chats", "bridge_targets", "bridge_incarnations"):
         tx.run(f"DELETE FROM {table} WHERE target = :target", target=target)
-    tx.emit("bridge.forgotten", target, {"messages": removed})
+    tx.emit("bridge.forgotten", "target", {"messages": removed})
     return removed

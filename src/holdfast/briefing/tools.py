@@ -10,7 +10,7 @@ from holdfast.briefing.model import LONGEST
 from holdfast.briefing.service import Briefings
 from holdfast.briefing.sources import Place
 from holdfast.caller import Caller
-from holdfast.wire.tools import Call, Offer, Page, Params, Prompt, Resource, Tool
+from holdfast.wire.tools import Call, Offer, Page, Params, Prompt, Repetition, Resource, Tool
 
 URI = "holdfast://briefing"
 NOTHING = "Nothing is known of earlier work in this project."
@@ -54,6 +54,7 @@ def offer(briefings: Briefings) -> Offer:
                 params=ResumeParams,
                 output={"briefing": {"type": "string"}},
                 handler=resume,
+                repetition=Repetition.IDEMPOTENT,
                 read_only=True,
                 idempotent=True,
                 always_load=True,

@@ -35,7 +35,7 @@ ROOMS = {
     "demo": ("demo",),
     "keys": ("key",),
     "audit": ("audit",),
-    "records": ("backup", "restore", "verify", "forget", "pause", "resume-recording"),
+    "records": ("backup", "restore", "verify", "acknowledge-loss", "forget", "pause", "resume-recording"),
     "teams": ("teams",),
     "permissions": ("approve", "deny"),
     "protocol": ("protocol",),
@@ -65,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 141
+    except OSError as error:
+        from holdfast.file_errors import explain
+
+        print(f"holdfast: {explain(error)}", file=sys.stderr)
+        return 1
     return status
 
 

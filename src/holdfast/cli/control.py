@@ -90,13 +90,17 @@ async def _do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
     from holdfast.app import build
     from holdfast.app_store import open_app_store
     from holdfast.secrets_file import read_or_make
+    from holdfast.store.loss_notices import LossNotices
 
     store, notices = await open_app_store(settings)
-    for notice in notices:
+    losses = LossNotices(settings.home)
+    for notice in [*([] if losses.tell_of(notices) else notices), *losses.lines()]:
         print(notice, file=sys.stderr)
     try:
         app = build(store, settings, read_or_make(settings.home / "machine"))
         await app.connections.reconnects.start()
-        return await app.commands()[name](args, progress)
+        result = await app.commands()[name](args, progress)
+        await app.records.mark.note()
+        return result
     finally:
         await store.close()

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -14,19 +15,27 @@ from holdfast.cli.common import add_home, settings_of
 from holdfast.cli.control import ask_daemon
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
-from holdfast.lock import Holder, HomeLock, make_home, read_holder
+from holdfast.file_errors import FileTrouble, explain
+from holdfast.lock import Holder, HomeLock, current_holder, make_home, read_holder
 from holdfast.relay import place
+from holdfast.times import iso
 
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.02
 STOP = "stop"
 NOT_RUNNING = 3
 """Exit status of `status` when no daemon is running, as init scripts have it."""
+STORE_AWAY = 1
+"""Exit status of `status` when the daemon runs and its store does not answer."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    status = commands.add_parser("status", help="show the running daemon (exit status 3 when there is none)")
+    status = commands.add_parser(
+        "status",
+        help="show the running daemon (exit status 3 when there is none)",
+        description="Show the running daemon. Exit status 3: there is none; 1: its store does not answer.",
+    )
     status.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(status)
     status.set_defaults(run=show_status)
@@ -48,9 +57,10 @@ def show_status(options: argparse.Namespace) -> int:
     except NoDaemon as error:
         print(json.dumps({"running": False, "home": str(settings.home)}) if options.json else str(error))
         return NOT_RUNNING
+    outage = status.get("outage")
     if options.json:
         print(json.dumps({"running": True, **status}))
-        return 0
+        return STORE_AWAY if outage else 0
     rows = {
         "version": status["version"],
         "process": f"{status['pid']} (started by {status['started_by']})",
@@ -62,14 +72,18 @@ def show_status(options: argparse.Namespace) -> int:
     }
     for name, value in rows.items():
         print(f"{name:9} {value}")
+    if outage:
+        repair = f" {outage['repair']}" if outage.get("repair") else ""
+        print(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
     for loop in status["loops"]:
-        if loop["last_error"]:
+        missed = outage and (loop["last_error"] or "").startswith("StoreUnreachable")  # the line above says it for all
+        if loop["last_error"] and not missed:
             print(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
     for mirror in status["mirrors"]:
         print(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
     for notice in status["notices"]:
         print(f"notice    {notice}")
-    return 0
+    return STORE_AWAY if outage else 0
 
 
 def stop_daemon(options: argparse.Namespace) -> int:
@@ -78,7 +92,11 @@ def stop_daemon(options: argparse.Namespace) -> int:
     make_home(settings.home)
     told: int | None = None
     deadline = time.monotonic() + STOP_SECONDS
-    while not _is_free(settings):
+    while True:
+        # First: a relay that notices the daemon's end must find the marker and not start another.
+        unmarked = _mark_stopped(settings)
+        if _is_free(settings):
+            break
         holder = _daemon_in(settings)
         if holder is not None and holder.pid != told:  # also one that took over from the one that was told
             told, deadline = holder.pid, time.monotonic() + STOP_SECONDS
@@ -91,9 +109,13 @@ def stop_daemon(options: argparse.Namespace) -> int:
         time.sleep(POLL_SECONDS)
     if told is None:
         print(f"No daemon was running for {settings.home}.")
-    else:
+    elif unmarked is None:
         print("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
-    return 0
+    else:
+        print("Stopped.")
+    if unmarked is not None:
+        print(f"holdfast: It may be started again by an agent that runs: {unmarked}", file=sys.stderr)
+    return 0 if unmarked is None else 1
 
 
 def _tell_to_stop(settings: Settings, pid: int) -> None:
@@ -108,13 +130,24 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
+def _mark_stopped(settings: Settings) -> FileTrouble | None:
+    """Keep running relays from starting a daemon; why they could not be, where the marker cannot be written."""
+    marker = Path(place.stopped_marker(str(settings.home)))
+    try:
+        if not marker.exists():
+            marker.touch(mode=0o600)
+    except OSError as error:
+        return explain(error)
+    return None
+
+
 def _is_free(settings: Settings) -> bool:
-    # First: a relay that notices the daemon's end must find the marker and not start another.
-    Path(place.stopped_marker(str(settings.home))).touch(mode=0o600)
     try:
         HomeLock.take(settings.home, by_hand=True, purpose=STOP).release()
     except DaemonRunning:
         return False
+    except OSError:  # nothing can be written there, but it can be looked at
+        return current_holder(settings.home) is None
     return True
 
 

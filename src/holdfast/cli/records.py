@@ -1,15 +1,18 @@
-"""`holdfast backup`, `restore`, `verify`, `forget`, `pause` and `resume-recording`: looking after what is stored."""
+"""`holdfast backup`, `restore`, `verify`, `acknowledge-loss`, `forget`, `pause`, `resume-recording`: what is stored."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from holdfast.cli.common import add_home, settings_of, show_progress
-from holdfast.cli.control import ask_or_do
-from holdfast.errors import HoldfastError
+from holdfast.cli.control import ask_daemon, ask_or_do
+from holdfast.config import Settings
+from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.lock import HomeLock
 
 
@@ -18,6 +21,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     backup = commands.add_parser("backup", help="write everything into one file, while work goes on")
     backup.add_argument("file", metavar="FILE", help="where to; it restores into either engine")
     backup.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
+    backup.add_argument("--anyway", action="store_true", help="also when what is stored does not verify")
     add_home(backup)
     backup.set_defaults(run=run_backup)
 
@@ -31,18 +35,36 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_home(restore)
     restore.set_defaults(run=run_restore)
 
-    verify = commands.add_parser("verify", help="prove that nothing was lost or changed (exit status 1 if it was)")
+    verify = commands.add_parser(
+        "verify",
+        help="prove that nothing was lost or changed (exit status 1 if it was)",
+        description="Check the database, the log of events, the register of sessions and every hash chain, and name"
+        " what is lost or changed. Nothing of the store is changed by it. Exit status 1 where anything is lost that was"
+        " not acknowledged with `holdfast acknowledge-loss`.",
+    )
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_home(verify)
     verify.set_defaults(run=run_verify)
 
+    acknowledge = commands.add_parser(
+        "acknowledge-loss",
+        help="end the notices of a loss, once you have seen what was lost",
+        description="Show the losses that were noticed, and end their notices in status, serve, doctor and briefings."
+        " Nothing of the store is changed by it.",
+    )
+    add_home(acknowledge)
+    acknowledge.set_defaults(run=run_acknowledge)
+
     forget = commands.add_parser(
         "forget",
         help="really remove a session, or everything of a project",
-        description="Really remove a session, or everything of a project. Backups made earlier still hold it.",
+        description="Really remove a session, or everything of a project: from the database, its log and its index,"
+        " from the daemon's log, and with every copy of the store that Holdfast made by itself. Backups that you made"
+        " still hold it.",
     )
     forget.add_argument("what", metavar="PROJECT|SESSION", help="a project's directory or URI, or a session id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
+    forget.add_argument("--json", action="store_true", help="print what was removed as JSON (with --yes)")
     add_home(forget)
     forget.set_defaults(run=run_forget)
 
@@ -59,9 +81,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run_backup(options: argparse.Namespace) -> int:
     """Write a backup."""
     file = str(Path(options.file).expanduser().absolute())
-    args = {"file": file, "replace": options.replace}
+    args = {"file": file, "replace": options.replace, "anyway": options.anyway}
     report = ask_or_do(settings_of(options), "backup", args, show_progress)
-    print(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, verified.")
+    for problem in report["problems"]:
+        print(f"PROBLEM {problem}")
+    for line in report["losses"]:
+        print(f"LOSS    {line}")
+    verdict = "which does not verify" if report["problems"] else "verified"
+    print(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, {verdict}.")
     return 0
 
 
@@ -86,37 +113,121 @@ def run_restore(options: argparse.Namespace) -> int:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Check the store and every hash chain."""
-    report = ask_or_do(settings_of(options), "verify", {}, show_progress)
+    """Check the store and every hash chain, and say what is lost."""
+    report = _verified(settings_of(options))
     if options.json:
         print(json.dumps(report))
         return 0 if report["ok"] else 1
+    known = 0
     for problem in report["problems"]:
+        known += problem["known"]
         print(f"{'known' if problem['known'] else 'PROBLEM':8}{problem['subject']}: {problem['text']}")
+    for line in report["losses"]:
+        print(f"LOST    {line}")
     if not report["complete"]:
         print("There are more problems than these.")
-    verdict = "Nothing was lost or changed" if report["ok"] else "Damage was found"
-    print(f"{verdict} (checked: {', '.join(report['checked'])}).")
-    return 0 if report["ok"] else 1
+    if report.get("salvage"):
+        print("The next start of the daemon moves the damaged database aside and keeps all that can still be read.")
+    checked = ", ".join(report["checked"]) or "nothing: there is no store yet"
+    if not report["ok"]:
+        print(f"Something was lost or changed (checked: {checked}).")
+        return 1
+    said = f"Nothing was lost or changed beyond the {known} known" if known else "Nothing was lost or changed"
+    print(f"{said} (checked: {checked}).")
+    return 0
+
+
+def _verified(settings: Settings) -> dict[str, Any]:
+    """What the daemon finds in its open store; without one, what is found here in a copy of the embedded store."""
+    if settings.database_url is not None:
+        return ask_or_do(settings, "verify", {}, show_progress)
+    try:
+        return ask_daemon(settings, "verify", {}, progress=show_progress, timeout=None)
+    except NoDaemon:
+        try:
+            lock = HomeLock.take(settings.home, by_hand=True, purpose="verify") if _writable(settings.home) else None
+        except DaemonRunning:
+            return ask_daemon(settings, "verify", {}, progress=show_progress, timeout=None)
+    import asyncio
+
+    from holdfast.app_store import clock_of
+    from holdfast.records import verify_unopened
+
+    try:
+        return asyncio.run(verify_unopened(settings.home, clock_of(settings), show_progress))
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+def _writable(home: Path) -> bool:
+    """Whether a daemon could begin here meanwhile; nobody can on a disk that is read-only."""
+    return not home.exists() or os.access(home, os.W_OK)
+
+
+def run_acknowledge(options: argparse.Namespace) -> int:
+    """Show what was lost and end the notices of it."""
+    from holdfast.store.loss_notices import LossNotices
+    from holdfast.store.sqlite import system_clock
+
+    notices = LossNotices(settings_of(options).home).acknowledge(system_clock())
+    if not notices:
+        print("No loss is waiting to be acknowledged.")
+        return 0
+    for notice in notices:
+        print("\n".join(notice.lines()))
+    print("Acknowledged. `holdfast verify` still names what is missing, as known.")
+    return 0
 
 
 def run_forget(options: argparse.Namespace) -> int:
     """Remove for good."""
-    what = options.what
+    what, settings = options.what, settings_of(options)
     if "/" in what or Path(what).is_dir():
         what = what if "://" in what else str(Path(what).expanduser().resolve())
     if not options.yes:
-        if not sys.stdin.isatty():
-            raise HoldfastError(f"This removes {what} for good.", recovery="Say so with --yes.")
-        if input(f"Remove {what} for good? Type yes: ").strip().lower() != "yes":
+        _show_what_would_go(ask_or_do(settings, "forget", {"what": what, "look": True}, show_progress))
+        if options.json or not sys.stdin.isatty():
+            raise HoldfastError("Nothing was removed.", recovery="Say with --yes that all of this is to go for good.")
+        if input("Remove all of this for good? Type yes: ").strip().lower() != "yes":
             print("Nothing was removed.")
             return 1
-    report = ask_or_do(settings_of(options), "forget", {"what": what}, show_progress)
-    named = {"runs": "protocol runs", "messages": "messages", "agent_sessions": "agents' sessions"}
-    found = [f"{report['sessions']} sessions", f"{report['thoughts']} thoughts"]
-    found += [f"{report[name]} {what}" for name, what in named.items() if report.get(name)]
-    print(f"Forgotten: {', '.join(found)}. Older backups still hold them.")
-    return 0
+    report = ask_or_do(settings, "forget", {"what": what}, show_progress)
+    if options.json:
+        print(json.dumps(report))
+        return 0 if report["success"] else 1
+    print(f"Forgotten: {_counted(report)}.")
+    for file in report["files"]:
+        print(f"Removed: {file}, a copy of the store.")
+    for file in report["named_in"]:
+        print(f"Still named in {file}, which is yours to change.")
+    for trouble in report["left"]:
+        print(f"NOT ERASED YET: {trouble} The daemon tries again every hour and when it starts; so does this command.")
+    print("Backups that you made yourself still hold it.")
+    return 0 if report["success"] else 1
+
+
+def _show_what_would_go(found: dict[str, Any]) -> None:
+    places = [place for place in found["roots"] if place != found["what"]]
+    also = f" (also {', '.join(places)})" if places else ""
+    print(f"Of {found['what']}{also}: {_counted(found)}.", file=sys.stderr)
+    for team in found["teams"]:
+        print(f"With all conversations and messages of the team {team}.", file=sys.stderr)
+    for file in found["files"]:
+        print(f"With {file}, a copy of the whole store.", file=sys.stderr)
+
+
+def _counted(report: dict[str, Any]) -> str:
+    """The numbers of what was found, in words."""
+    named = {
+        "runs": "protocol runs",
+        "messages": "messages",
+        "asks": "asks",
+        "agent_sessions": "agents' sessions",
+        "history_files": "imported conversations",
+    }
+    counts = [f"{report.get('sessions', 0)} sessions", f"{report.get('thoughts', 0)} thoughts"]
+    return ", ".join(counts + [f"{report[name]} {words}" for name, words in named.items() if report.get(name)])
 
 
 def run_recording(options: argparse.Namespace) -> int:

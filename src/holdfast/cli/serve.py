@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.common import add_home
 from holdfast.config import DEFAULT_HOST, DEFAULT_PORT, Settings, read_settings
+from holdfast.daemon_log import DaemonLog
 from holdfast.errors import DaemonRunning, HoldfastError
 from holdfast.serving import TAKE_OVER_SECONDS, serve, serve_detached, start_again
 
@@ -41,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     settings = read_settings(home=options.home, host=options.host, port=options.port)
     if options.detach:
         return serve_detached(settings)
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", handlers=[DaemonLog()])
     if serve(settings, _take_over(settings), _banner, by_hand=True):
         start_again()
     return 0

@@ -25,6 +25,7 @@ from holdfast.connections.model import (
 from holdfast.connections.signing import SigningRing
 from holdfast.errors import Conflict, NotFound
 from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, had_no_effect, locked_answer, store_answer
 
 MINUTE_MS = 60_000
 SLOWED_S = 0.5
@@ -94,14 +95,23 @@ class Reconnects:
         return found
 
     async def reconnect(
-        self, session_id: str, text: str, attempt: Attempt, caller: Caller | None = None
+        self,
+        session_id: str,
+        text: str,
+        attempt: Attempt,
+        caller: Caller | None = None,
+        key: CallKey | None = None,
     ) -> Reconnected | Refused:
         """Take up a connection; the token is used up and a new one is returned. `caller` is who it belongs to now."""
+        had_no_effect(key)  # unless it is found or stored below
         wait = self._limits.wait(session_id, attempt)
         if wait is not None:
             return await self._limited(session_id, attempt, wait)
 
         def write(tx: Tx) -> Reconnected | Reason:
+            known = locked_answer(tx, key)
+            if known is not None:
+                return self._again(tx, known["token"])
             claims = tokens.read(text, session_id, self._ring, tx.now())
             if isinstance(claims, Reason):
                 return claims
@@ -124,12 +134,22 @@ class Reconnects:
             if caller is not None and caller.identity is not None:
                 _hand_over(tx, connection, caller)
             audit.write(tx, Entry("reconnect", "ok", session_id, attempt))
+            store_answer(tx, key, {"token": fresh.jti})
             return Reconnected(self._issued(tx, fresh), count, _restored(connection))
 
         done = await self._store.write(write)
         if isinstance(done, Reason):
             return await self._refuse("reconnect", session_id, attempt, done)
         return done
+
+    def _again(self, tx: Tx, jti: str) -> Reconnected | Reason:
+        """Answer a repeated call with the token that the first one made: its stored id gives its text again."""
+        token = token_queries.by_jti(tx, jti)
+        connection = queries.by_id(tx, token.connection_id) if token else None
+        reason = judge(connection, token, tx.now())
+        if reason is not None or connection is None or token is None:
+            return reason or Reason.TOKEN_MISMATCH
+        return Reconnected(self._issued(tx, token), connection.reconnect_count, _restored(connection))
 
     async def revoke(self, connection_id: str, attempt: Attempt) -> bool:
         """End a connection by hand; says whether there was one."""

@@ -59,7 +59,12 @@ class Connections:
 
     async def sweep(self) -> None:
         """Let connections rest and expire."""
-        await self._store.write(queries.rest)
+
+        def rest(tx: Tx) -> None:
+            queries.renew_lease(tx, self._daemon)  # else a leap of the clock would detach this daemon's own callers
+            queries.rest(tx)
+
+        await self._store.write(rest)
         while len(await self._store.write(self._expire)) == AT_ONCE:
             continue
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.connections.model import Refused
 from holdfast.connections.service import Connections
-from holdfast.wire.tools import Call, Offer, Params, Tool
+from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
 
 class ReconnectParams(Params):
@@ -21,7 +21,7 @@ def offer(connections: Connections) -> Offer:
 
     async def handle(call: Call, params: ReconnectParams) -> dict[str, Any]:
         done = await connections.reconnects.reconnect(
-            params.session_id, params.reconnect_token, call.attempt, call.caller
+            params.session_id, params.reconnect_token, call.attempt, call.caller, call.key
         )
         if isinstance(done, Refused):
             reply: dict[str, Any] = {
@@ -56,6 +56,7 @@ def offer(connections: Connections) -> Offer:
             "reconnect_token": {"type": "string"},
         },
         handler=handle,
+        repetition=Repetition.HANDLE,
         meets=False,
         rebinds=True,
         for_anonymous=True,

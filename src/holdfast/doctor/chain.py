@@ -25,6 +25,7 @@ STAGES: tuple[tuple[Link, ...], ...] = (
     # By itself: what is measured here is what an agent waits for.
     (Link("relay", registration.check_relay),),
     (
+        Link("losses", store.check_losses),
         Link("http", daemon.check_http),
         Link("loops", work.check_background),
         Link("mcp server", registration.check_registration),

@@ -171,7 +171,7 @@ def _crash(log: Path, logged: int) -> str | None:
     """The last line of the traceback with which a daemon ended, behind what was in the log before."""
     try:
         with log.open("rb") as file:
-            file.seek(logged)
+            file.seek(logged if log.stat().st_size >= logged else 0)  # it may have been begun anew
             told = file.read(LOG_TAIL).decode(errors="replace")
     except OSError:
         return None

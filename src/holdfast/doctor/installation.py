@@ -11,6 +11,7 @@ from pathlib import Path
 
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
+from holdfast.file_errors import READ_ONLY, is_read_only
 from holdfast.version import __version__
 
 TIGHT_BYTES = 1_000_000_000
@@ -54,10 +55,13 @@ def check_home(around: Surroundings) -> Iterator[Finding]:
     mode = stat.S_IMODE(found.st_mode)
     if mode & OTHERS:
         yield fault(f"{home} is open to others (mode {mode:04o}).", f"chmod 700 {home}", closed(home, 0o700))
+    if is_read_only(home):  # asked first: a program that runs as root may be told that it can write there
+        yield fault(f"{home} cannot be written: {READ_ONLY.text}.", READ_ONLY.recovery)
+        return
     if not allowed(home, os.W_OK | os.X_OK):
         yield fault(
-            f"{home} cannot be written (mode {mode:04o}).",
-            f"chmod 700 {home}, or mount its file system for writing.",
+            f"{home} cannot be written: permission denied (mode {mode:04o}).",
+            f"chmod 700 {home}",
             None if mode & 0o300 == 0o300 else closed(home, 0o700),
         )
         return
@@ -105,7 +109,9 @@ def closed(path: Path, mode: int) -> Fix:
 
 def _not_there_yet(home: Path) -> Iterator[Finding]:
     parent = next(folder for folder in home.parents if folder.exists())
-    if allowed(parent, os.W_OK | os.X_OK):
+    if is_read_only(parent):
+        yield fault(f"{home} is not there and cannot be made: {READ_ONLY.text}.", READ_ONLY.recovery)
+    elif allowed(parent, os.W_OK | os.X_OK):
         yield ok(f"{home} (not there yet; the first start makes it)")
     else:
         yield fault(

@@ -14,6 +14,7 @@ from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import StoreError
 from holdfast.store.damage import CORRUPT, CREATED, check_at_start, look_into
 from holdfast.store.integrity import problem_lines
+from holdfast.store.loss_notices import LossNotices
 from holdfast.store.migrations import load, pending
 from holdfast.store.sqlite import applied_migrations, in_our_words
 
@@ -33,6 +34,20 @@ def check_store(around: Surroundings) -> Iterator[Finding]:
     return _postgres(url) if url else _embedded(around)
 
 
+def check_losses(around: Surroundings) -> Iterator[Finding]:
+    """Losses that nobody has acknowledged yet."""
+    waiting = LossNotices(around.home).open()
+    for notice in waiting:
+        more = f" and {len(notice.lost) - 1} more" if len(notice.lost) > 1 else ""
+        offered = f" `holdfast restore {notice.backup}` puts the newest backup back." if notice.backup else ""
+        yield fault(
+            f"{notice.at}: {notice.reason} Lost: {notice.lost[0]}{more}.",
+            f"`holdfast status` shows all of it; `holdfast acknowledge-loss` ends this notice.{offered}",
+        )
+    if not waiting:
+        yield ok("none that is not acknowledged")
+
+
 def _embedded(around: Surroundings) -> Iterator[Finding]:
     path = around.settings.database
     if around.home.exists() and around.home.stat().st_uid != os.geteuid():
@@ -41,15 +56,15 @@ def _embedded(around: Surroundings) -> Iterator[Finding]:
     if not path.exists() and not (around.home / CREATED).exists():
         yield ok("none yet; the first start makes it")
         return
-    # A daemon that writes meanwhile would look like a damaged log; it has checked for itself, and checks on.
-    damage = check_at_start(path) if around.daemon is None and around.holder() is None else None
-    if damage is not None:
-        yield fault(damage.message, SALVAGE)
-        return
-    if (around.home / CORRUPT).exists():
-        yield fault(f"The daemon met damage in {path.name}; the next start looks at every page.", SALVAGE)
-        return
     try:
+        # A daemon that writes meanwhile would look like a damaged log; it has checked for itself, and checks on.
+        damage = check_at_start(path) if around.daemon is None and around.holder() is None else None
+        if damage is not None:
+            yield fault(damage.message, SALVAGE)
+            return
+        if (around.home / CORRUPT).exists():
+            yield fault(f"The daemon met damage in {path.name}; the next start looks at every page.", SALVAGE)
+            return
         yield _whole(path)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         yield fault(f"The database {path.name} is damaged: {error}.", SALVAGE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 
 from holdfast.config import Settings
 from holdfast.errors import NoDaemon
-from holdfast.lock import Holder, read_holder
+from holdfast.lock import Holder, current_holder
 from holdfast.relay.main import DAEMON_WAIT
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
@@ -70,14 +68,4 @@ class Surroundings:
 
     def holder(self) -> Holder | None:
         """Which process holds the data directory now, whether it answers or not. Changes nothing."""
-        try:
-            descriptor = os.open(self.home / "lock", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return read_holder(self.home) or Holder(0, "of unknown version", by_hand=False, purpose="unknown")
-        finally:
-            os.close(descriptor)
-        return None
+        return current_holder(self.home)

@@ -51,6 +51,11 @@ def forget(tx: Tx, machine: str, root: str | None) -> int:
     )
 
 
+def forget_project(tx: Tx, root: str) -> int:
+    """Drop what was imported of one project, on whichever machine; how many files that were."""
+    return tx.run("DELETE FROM history_files WHERE root = :root", root=root)
+
+
 def keep(
     tx: Tx,
     machine: str,

@@ -177,13 +177,22 @@ def orphan(tx: Tx, root: str | None = None) -> list[str]:
     return [row["id"] for row in rows]
 
 
-def forget(tx: Tx, root: str, project: str) -> int:
+def forget(tx: Tx, root: str, project: str | None) -> int:
     """Remove every run of a worktree and of its project, with all that belongs to them; how many there were."""
-    tx.lock(f"protocol:{project}")
-    removed = tx.run("DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project)
+    tx.lock(f"protocol:{project or root}")
+    removed = tx.run(
+        "DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project or root
+    )
+    untrust(tx, root)
+    forget_mirror(tx, root)
     if removed:
         tx.emit("protocol.forgotten", "project", {"runs": removed})
     return removed
+
+
+def forget_mirror(tx: Tx, root: str) -> None:
+    """Remove how far the memories of a worktree are."""
+    tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:

@@ -20,10 +20,10 @@ from holdfast.protocol.project.settings import ProjectProtocol, configured_proje
 from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
 from holdfast.protocol.situation import Situation, Situations
-from holdfast.protocol.steps import Steps, Verifier
+from holdfast.protocol.steps import Steps, Verifier, record
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, once
+from holdfast.store.calls import CallKey, once, require_unanswered
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
@@ -57,6 +57,7 @@ class Protocols:
         key: CallKey | None = None,
     ) -> dict[str, Any]:
         """Begin a run; refused while one is active."""
+        await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
         worktree = await self._find.worktree(root)
         text = objective.strip()
         if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
@@ -104,18 +105,20 @@ class Protocols:
 
         return await self._store.write(once(key, write))
 
-    async def validate(self, root: Root | None, phase: str) -> dict[str, Any]:
+    async def validate(self, root: Root | None, phase: str, key: CallKey | None = None) -> dict[str, Any]:
         """Check a gate, or all of them, and write down what was found."""
-        situation = await self._find.of(root)
+        situation = await self._find.of(root, key)
         if phase == ALL:
             return await self._steps.validate_all(situation)
         gate = situation.gate(phase)
-        verdict, situation = await self._steps.verify(situation, gate)
-        return gate_view(gate, verdict, situation.standing)
+        verdict = await self._steps.check(situation, gate)
+        return await self._store.write(
+            once(key, lambda tx: gate_view(gate, verdict, record(tx, situation, gate, verdict)))
+        )
 
-    async def advance(self, root: Root | None, to: str | None) -> dict[str, Any]:
+    async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> dict[str, Any]:
         """Go on to the next phase, or up to `to`; each gate on the way is verified."""
-        situation = await self._find.of(root)
+        situation = await self._find.of(root, key)
         order = situation.protocol.phases
         if to is not None and to not in order:
             raise UnknownGate(f"There is no phase {to[:64]!r}.", recovery=f"Phases: {', '.join(order)}.")
@@ -126,38 +129,50 @@ class Protocols:
             raise BadInput("to", f"must lie ahead of {situation.standing.at}")
         passed: list[dict[str, Any]] = []
         while situation.standing.phase != target:
+            if passed:
+                await self._steps.keep(situation)
             situation, verdict, gate = await self._steps.step(situation)
             passed.append(gate_view(gate, verdict, situation.standing))
+        run, standing = situation.run, situation.standing
         step = situation.protocol.next_step(target)
-        return {
-            "session_id": situation.run.id,
-            "phase": situation.standing.phase,
+        reply = {
+            "session_id": run.id,
+            "phase": standing.phase,
             "gates": passed,
-            "blocked_until": model.blocked_until(situation.protocol, situation.standing),
+            "blocked_until": model.blocked_until(situation.protocol, standing),
             "message": f"In {target}." + (f" Next gate: {step.gate.name}." if step else ""),
         }
 
-    async def record(self, root: Root | None, phase: str, kind: str, evidence: str) -> dict[str, Any]:
+        def write(tx: Tx) -> dict[str, Any]:
+            queries.stand(tx, run, standing)
+            return reply
+
+        return await self._store.write(once(key, write))
+
+    async def record(
+        self, root: Root | None, phase: str, kind: str, evidence: str, key: CallKey | None = None
+    ) -> dict[str, Any]:
         """Keep what the agent says; what can be compared with the world is."""
-        situation = await self._find.of(root)
+        situation = await self._find.of(root, key)
         gate = situation.gate(phase)
         if not 0 < len(kind) <= 64:
             raise BadInput("evidence_type", "must be 1 to 64 characters")
         if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
             raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
         claim = await judge(Claim(gate, kind, evidence), situation.worktree)
-        await self._store.write(
-            lambda tx: queries.add_evidence(
-                tx, situation.run, gate.name, claim.kind, claim.subject, claim.detail, claim.source
-            )
-        )
-        return {
-            "session_id": situation.run.id,
-            "phase": gate.name,
-            "recorded": True,
-            "source": claim.source.value,
-            "message": claim.message,
-        }
+
+        def write(tx: Tx) -> dict[str, Any]:
+            run = situation.run
+            queries.add_evidence(tx, run, gate.name, claim.kind, claim.subject, claim.detail, claim.source)
+            return {
+                "session_id": run.id,
+                "phase": gate.name,
+                "recorded": True,
+                "source": claim.source.value,
+                "message": claim.message,
+            }
+
+        return await self._store.write(once(key, write))
 
     async def end(
         self,
@@ -167,6 +182,7 @@ class Protocols:
         key_decisions: Sequence[str] = (),
         next_session_notes: str | None = None,
         skip_qa: bool = False,
+        key: CallKey | None = None,
     ) -> dict[str, Any]:
         """End the run: every gate that is left is verified, in order; the first unmet blocking one holds it up."""
         if not summary.strip() or len(summary) > MAX_TEXT:
@@ -175,31 +191,33 @@ class Protocols:
             raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
         if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
             raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
-        situation = await self._find.of(root)
+        situation = await self._find.of(root, key)
         if situation.standing.phase in (BLOCKED, VIOLATION):
             situation = await self._steps.release(situation, skip_qa=skip_qa)
         situation = await self._steps.renew(situation, skip_qa=skip_qa)
         passed: list[dict[str, Any]] = []
         while situation.standing.phase != COMPLETE:
+            if passed:
+                await self._steps.keep(situation)
             situation, verdict, gate = await self._steps.step(situation, ending=True, skip_qa=skip_qa)
             passed.append(gate_view(gate, verdict, situation.standing))
         run, standing = situation.run, situation.standing
         commit = (await Git(situation.worktree).state()).head
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> dict[str, Any]:
             queries.stand(tx, run, standing)
             queries.end(tx, run, commit, summary.strip(), decisions, next_session_notes or None)
+            return {
+                "status": COMPLETE,
+                "session_id": run.id,
+                "phase": COMPLETE,
+                "commit_sha": commit,
+                "gates": passed,
+                "message": f"{run.id} is complete.",
+            }
 
-        await self._store.write(write)
-        return {
-            "status": COMPLETE,
-            "session_id": run.id,
-            "phase": COMPLETE,
-            "commit_sha": commit,
-            "gates": passed,
-            "message": f"{run.id} is complete.",
-        }
+        return await self._store.write(once(key, write))
 
     async def blocked(self, root: Root | None) -> dict[str, Any]:
         """What is missing, how to get it, in order."""
@@ -245,13 +263,6 @@ class Protocols:
             return None, None
         active = await self._find.active(worktree)
         return active, None if active else await asyncio.to_thread(configured_project, worktree.path)
-
-    async def forget(self, path: Path) -> int:
-        """Remove every run of a project; how many there were."""
-        worktree = await asyncio.to_thread(worktree_of, path)
-        if worktree is None:
-            return 0
-        return await self._store.write(lambda tx: queries.forget(tx, worktree.root, worktree.project))
 
     async def start_run(self, cwd: str, objective: str) -> Run:
         """Begin a run for an agent whose project has its hook do it."""

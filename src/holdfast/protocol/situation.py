@@ -15,6 +15,7 @@ from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.runs import Run
 from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, require_unanswered
 
 LONGEST_PATH = 4096
 
@@ -28,6 +29,8 @@ class Situation:
     standing: Standing
     project: ProjectProtocol
     worktree: Path
+    key: CallKey | None = None
+    """Of the call that looks at it; each write of that call makes sure that it was not answered before."""
 
     @property
     def at_work(self) -> bool:
@@ -71,18 +74,19 @@ class Situations:
             return None
         return await asyncio.to_thread(worktree_of, Path(cwd))
 
-    async def of(self, root: Root | None) -> Situation:
-        """The active run of a caller's project; raises NoRun."""
+    async def of(self, root: Root | None, key: CallKey | None = None) -> Situation:
+        """The active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
         worktree = await self.worktree(root)
-        found = await self.active(worktree)
+        found = await self.active(worktree, key)
         if found is None:
             raise NoRun("There is no active session in this project.", recovery="session_start begins one.")
         return found
 
-    async def active(self, worktree: Worktree) -> Situation | None:
-        """The active run of a worktree."""
+    async def active(self, worktree: Worktree, key: CallKey | None = None) -> Situation | None:
+        """The active run of a worktree, looked at for this call; raises AlreadyAnswered if it is repeated."""
 
         def read(tx: Tx) -> tuple[Run, Standing] | None:
+            require_unanswered(tx, key, reads_only=True)
             run = queries.active(tx, worktree.root)
             if run is None or tx.now() - run.touched_at > queries.ORPHANED_AFTER_MS:
                 return None
@@ -93,4 +97,4 @@ class Situations:
             return None
         run, standing = found
         project = await asyncio.to_thread(read_project, worktree.path)
-        return Situation(run, definition.loads(run.definition), standing, project, worktree.path)
+        return Situation(run, definition.loads(run.definition), standing, project, worktree.path, key)

@@ -9,12 +9,13 @@ from typing import Protocol as Interface
 from holdfast.protocol import model, queries
 from holdfast.protocol.errors import GateUnmet
 from holdfast.protocol.git.state import Git
-from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, WORKING, CheckKind, Gate, Standing
+from holdfast.protocol.model import ALL, BLOCKED, WORKING, CheckKind, Gate, Standing
 from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.protocol.replies import gate_view
 from holdfast.protocol.runs import Scene, Verdict
 from holdfast.protocol.situation import Situation
 from holdfast.store import Store, Tx
+from holdfast.store.calls import once, require_unanswered
 from holdfast.times import iso
 
 MAX_REQUIREMENT = 1_000
@@ -38,7 +39,7 @@ class Steps:
     async def step(
         self, situation: Situation, *, ending: bool = False, skip_qa: bool = False
     ) -> tuple[Situation, Verdict, Gate]:
-        """One phase on: the gate is verified, and the run goes on or is held up."""
+        """One phase on: the gate is verified, and the run is held up, or may go on to where it then stands."""
         protocol = situation.protocol
         step = protocol.next_step(situation.standing.phase)
         if step is None:
@@ -54,10 +55,16 @@ class Steps:
             requirement = f"{step.gate.level} {step.gate.name}: {verdict.missing or verdict.evidence}"
             await self.hold(situation, step.gate, BLOCKED, requirement if ending else None)
             raise _unmet(step.gate, verdict)
-        standing = model.advance(protocol, situation.standing)
-        if standing.phase != COMPLETE:  # which is written together with the end of the run
-            await self._store.write(lambda tx: queries.stand(tx, situation.run, standing))
-        return situation.moved(standing), verdict, step.gate
+        return situation.moved(model.advance(protocol, situation.standing)), verdict, step.gate
+
+    async def keep(self, situation: Situation) -> None:
+        """Store where the run stands on its way; its last step is stored together with the answer."""
+
+        def write(tx: Tx) -> None:
+            require_unanswered(tx, situation.key)
+            queries.stand(tx, situation.run, situation.standing)
+
+        await self._store.write(write)
 
     async def release(self, situation: Situation, *, skip_qa: bool = False) -> Situation:
         """Check the gate that holds a run up; met, the run is where it was before."""
@@ -86,22 +93,11 @@ class Steps:
 
     async def verify(self, situation: Situation, gate: Gate, *, skip_qa: bool = False) -> tuple[Verdict, Situation]:
         """Check a gate against the world and keep the result."""
-        verdict = await self._check(situation, gate, skip_qa=skip_qa)
+        verdict = await self.check(situation, gate, skip_qa=skip_qa)
 
         def write(tx: Tx) -> Standing:
-            run = situation.run
-            before = queries.standing(tx, queries.find(tx, run.row_id) or run)
-            queries.record_gate(
-                tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint
-            )
-            after = model.verified(situation.protocol, before, gate.name, verdict.status)
-            if verdict.status.met:
-                queries.recover(tx, run, gate.name, f"{gate.name} met at {iso(tx.now())}")
-            if after.phase != before.phase:
-                queries.stand(tx, run, after)
-            else:
-                queries.touch(tx, run)
-            return after
+            require_unanswered(tx, situation.key)
+            return record(tx, situation, gate, verdict)
 
         return verdict, situation.moved(await self._store.write(write))
 
@@ -113,27 +109,32 @@ class Steps:
             if last is None:
                 return Verdict(model.Status.FAIL, "", "its command was not run yet")
             return Verdict(model.Status(last.status), last.evidence, last.evidence, last.fingerprint)
-        return await self._check(situation, gate)
+        return await self.check(situation, gate)
 
     async def validate_all(self, situation: Situation, *, before_work: bool = False) -> dict[str, Any]:
-        """Check every gate, or those that lie before work."""
-        protocol, gates = situation.protocol, []
-        for gate in protocol.before(WORKING) if before_work else protocol.gates:
-            verdict, situation = await self.verify(situation, gate)
-            gates.append(gate_view(gate, verdict, situation.standing))
-        failed = [gate["phase"] for gate in gates if gate["status"] == "FAIL" and gate["blocking"]]
-        return {
-            "phase": ALL,
-            "status": "FAIL" if failed else "PASS",
-            "gates": gates,
-            "blocking": bool(failed),
-            "message": f"Not met: {', '.join(failed)}." if failed else "Every blocking gate is met.",
-        }
+        """Check every gate, or those that lie before work, and keep what was found."""
+        protocol = situation.protocol
+        gates = protocol.before(WORKING) if before_work else protocol.gates
+        verdicts = [(gate, await self.check(situation, gate)) for gate in gates]
+
+        def write(tx: Tx) -> dict[str, Any]:
+            views = [gate_view(gate, verdict, record(tx, situation, gate, verdict)) for gate, verdict in verdicts]
+            failed = [view["phase"] for view in views if view["status"] == "FAIL" and view["blocking"]]
+            return {
+                "phase": ALL,
+                "status": "FAIL" if failed else "PASS",
+                "gates": views,
+                "blocking": bool(failed),
+                "message": f"Not met: {', '.join(failed)}." if failed else "Every blocking gate is met.",
+            }
+
+        return await self._store.write(once(situation.key, write))
 
     async def hold(self, situation: Situation, gate: Gate, phase: str, requirement: str | None) -> None:
         run, standing = situation.run, model.held(situation.standing, gate, phase)
 
         def write(tx: Tx) -> None:
+            require_unanswered(tx, situation.key)
             if requirement is not None:
                 severity = "CRITICAL" if gate.level.binding else "WARNING"
                 queries.add_violation(
@@ -143,7 +144,8 @@ class Steps:
 
         await self._store.write(write)
 
-    async def _check(self, situation: Situation, gate: Gate, *, skip_qa: bool = False) -> Verdict:
+    async def check(self, situation: Situation, gate: Gate, *, skip_qa: bool = False) -> Verdict:
+        """What a gate says now; nothing is kept."""
         run, project = situation.run, situation.project
         gate = with_present_commands(gate, project)
 
@@ -155,6 +157,21 @@ class Steps:
             return Scene(situation.worktree, run, evidence, trusted and known, skip_qa=skip_qa)
 
         return await self._checks.verify(gate, await self._store.read(read))
+
+
+def record(tx: Tx, situation: Situation, gate: Gate, verdict: Verdict) -> Standing:
+    """Keep what a gate said; where the run stands then."""
+    run = situation.run
+    before = queries.standing(tx, queries.find(tx, run.row_id) or run)
+    queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
+    after = model.verified(situation.protocol, before, gate.name, verdict.status)
+    if verdict.status.met:
+        queries.recover(tx, run, gate.name, f"{gate.name} met at {iso(tx.now())}")
+    if after.phase != before.phase:
+        queries.stand(tx, run, after)
+    else:
+        queries.touch(tx, run)
+    return after
 
 
 def with_present_commands(gate: Gate, project: ProjectProtocol) -> Gate:

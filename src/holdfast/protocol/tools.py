@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.protocol.resources import resources
 from holdfast.protocol.service import Protocols
-from holdfast.wire.tools import Call, Offer, Params, Tool
+from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
 TEXT = {"type": "string"}
 LIST = {"type": "array"}
@@ -87,13 +87,14 @@ def _start(protocols: Protocols) -> Tool:
         params=StartParams,
         output={"session_id": TEXT, "phase": TEXT, "blocked_until": LIST, "checklist": LIST},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="protocol",
     )
 
 
 def _validate(protocols: Protocols) -> Tool:
     async def handle(call: Call, params: GateParams) -> dict[str, Any]:
-        return await protocols.validate(call.caller.root, params.phase)
+        return await protocols.validate(call.caller.root, params.phase, call.key)
 
     return Tool(
         name="validate_gate",
@@ -109,13 +110,14 @@ def _validate(protocols: Protocols) -> Tool:
             "message": TEXT,
         },
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="protocol",
     )
 
 
 def _advance(protocols: Protocols) -> Tool:
     async def handle(call: Call, params: AdvanceParams) -> dict[str, Any]:
-        return await protocols.advance(call.caller.root, params.to)
+        return await protocols.advance(call.caller.root, params.to, call.key)
 
     return Tool(
         name="advance_phase",
@@ -124,13 +126,14 @@ def _advance(protocols: Protocols) -> Tool:
         params=AdvanceParams,
         output={"session_id": TEXT, "phase": TEXT, "gates": LIST, "blocked_until": LIST, "message": TEXT},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="protocol",
     )
 
 
 def _record(protocols: Protocols) -> Tool:
     async def handle(call: Call, params: EvidenceParams) -> dict[str, Any]:
-        return await protocols.record(call.caller.root, params.phase, params.evidence_type, params.evidence)
+        return await protocols.record(call.caller.root, params.phase, params.evidence_type, params.evidence, call.key)
 
     return Tool(
         name="record_evidence",
@@ -142,6 +145,7 @@ def _record(protocols: Protocols) -> Tool:
         params=EvidenceParams,
         output={"session_id": TEXT, "phase": TEXT, "recorded": YES_NO, "source": TEXT, "message": TEXT},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="protocol",
     )
 
@@ -154,6 +158,7 @@ def _end(protocols: Protocols) -> Tool:
             key_decisions=params.key_decisions or (),
             next_session_notes=params.next_session_notes,
             skip_qa=bool(params.skip_qa),
+            key=call.key,
         )
 
     return Tool(
@@ -166,6 +171,7 @@ def _end(protocols: Protocols) -> Tool:
         params=EndParams,
         output={"status": TEXT, "session_id": TEXT, "phase": TEXT, "commit_sha": TEXT, "message": TEXT},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="protocol",
     )
 
@@ -181,6 +187,7 @@ def _blocked(protocols: Protocols) -> Tool:
         params=NoParams,
         output={"session_id": TEXT, "phase": TEXT, "blocked": YES_NO, "missing": LIST, "message": TEXT},
         handler=handle,
+        repetition=Repetition.IDEMPOTENT,
         toolset="protocol",
         read_only=True,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from holdfast.reasoning import chain, queries
 from holdfast.reasoning.model import Session
-from holdfast.store import Row, Tx
+from holdfast.store import Row, Tx, register
 from holdfast.store.verify import Problem
 
 SESSIONS_AT_ONCE = 500
@@ -25,6 +25,44 @@ def chain_check(tx: Tx) -> Iterator[Problem]:
                 for text in _session_problems(tx, session):
                     yield Problem(f"session {session.id}", text)
         after = ids[-1]
+
+
+def register_check(tx: Tx) -> Iterator[Problem]:
+    """Name sessions that are missing as a whole, by the register, the count and the sum of heads."""
+    head = tx.one("SELECT sessions, heads_sum FROM event_head WHERE id = 1")
+    if head is None:
+        return  # the check of events says that the row is missing
+    named = 0
+    for row in tx.all(
+        "SELECT r.id, r.gone FROM session_register r LEFT JOIN sessions s ON s.id = r.id"
+        " WHERE s.id IS NULL AND (r.gone IS NULL OR r.gone = :lost) ORDER BY r.id",
+        lost=register.LOST,
+    ):
+        if row["gone"]:
+            yield Problem(f"session {row['id']}", "was lost as a whole in a salvage", known=True)
+        else:
+            named += 1
+            yield Problem(f"session {row['id']}", "is missing with all its thoughts")
+    for row in tx.all(
+        "SELECT s.id FROM sessions s LEFT JOIN session_register r ON r.id = s.id"
+        " WHERE r.id IS NULL OR r.gone IS NOT NULL ORDER BY s.id"
+    ):
+        named += 1
+        yield Problem(f"session {row['id']}", "is not in the register of sessions")
+    registered = tx.one("SELECT count(*) AS n FROM session_register")
+    missing = head["sessions"] - (registered["n"] if registered else 0)
+    if missing:
+        yield Problem("register", f"{missing} sessions are missing in it; their ids are not known")
+    elif not named and _heads_total(tx) != head["heads_sum"]:
+        yield Problem("register", "the sum of the sessions' heads is not the one that was counted")
+
+
+def _heads_total(tx: Tx) -> int:
+    rows = tx.all(
+        "SELECT head_hash AS head FROM sessions"
+        " UNION ALL SELECT hash AS head FROM session_register WHERE gone IS NOT NULL"
+    )
+    return register.total(row["head"] for row in rows)
 
 
 def _session_problems(tx: Tx, session: Session) -> Iterator[str]:

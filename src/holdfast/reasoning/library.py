@@ -20,6 +20,7 @@ from holdfast.reasoning.queries import Position, Scope
 from holdfast.reasoning.search import index_some, search
 from holdfast.reasoning.views import REPLY_BYTES, present, session_view
 from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, once
 
 LIST_DEFAULT, LIST_LIMIT = 20, 100
 SEARCH_DEFAULT, SEARCH_LIMIT = 10, 50
@@ -174,7 +175,9 @@ class Library:
 
     # -- arranging -----------------------------------------------------------------------------------------------
 
-    async def rename(self, caller: Caller, session_id: str | None, title: str) -> dict[str, Any]:
+    async def rename(
+        self, caller: Caller, session_id: str | None, title: str, key: CallKey | None = None
+    ) -> dict[str, Any]:
         """Give a session another title."""
         limits.title(title)
 
@@ -182,9 +185,11 @@ class Library:
             queries.set_title(tx, session.id, title)
             tx.emit("reasoning.session_updated", session.id, {"changed": "title"})
 
-        return await self._change(caller, session_id, change)
+        return await self._change(caller, session_id, change, key)
 
-    async def tag(self, caller: Caller, session_id: str | None, tags: Sequence[str]) -> dict[str, Any]:
+    async def tag(
+        self, caller: Caller, session_id: str | None, tags: Sequence[str], key: CallKey | None = None
+    ) -> dict[str, Any]:
         """Replace a session's tags."""
         checked = limits.tags(tags)
 
@@ -192,9 +197,9 @@ class Library:
             queries.set_tags(tx, session.id, checked)
             tx.emit("reasoning.session_updated", session.id, {"changed": "tags"})
 
-        return await self._change(caller, session_id, change)
+        return await self._change(caller, session_id, change, key)
 
-    async def pin(self, caller: Caller, session_id: str | None) -> dict[str, Any]:
+    async def pin(self, caller: Caller, session_id: str | None, key: CallKey | None = None) -> dict[str, Any]:
         """Make a session the one its root recovers; another one that was pinned there no longer is."""
 
         def change(tx: Tx, session: Session) -> None:
@@ -211,9 +216,9 @@ class Library:
                 queries.set_pinned(tx, session.id, True)
                 tx.emit("reasoning.session_pinned", session.id)
 
-        return await self._change(caller, session_id, change)
+        return await self._change(caller, session_id, change, key)
 
-    async def unpin(self, caller: Caller, session_id: str | None) -> dict[str, Any]:
+    async def unpin(self, caller: Caller, session_id: str | None, key: CallKey | None = None) -> dict[str, Any]:
         """Let recovery go by the most recent session again."""
 
         def change(tx: Tx, session: Session) -> None:
@@ -221,9 +226,9 @@ class Library:
                 queries.set_pinned(tx, session.id, False)
                 tx.emit("reasoning.session_unpinned", session.id)
 
-        return await self._change(caller, session_id, change)
+        return await self._change(caller, session_id, change, key)
 
-    async def archive(self, caller: Caller, session_id: str | None) -> dict[str, Any]:
+    async def archive(self, caller: Caller, session_id: str | None, key: CallKey | None = None) -> dict[str, Any]:
         """Keep a session out of automatic recovery."""
 
         def change(tx: Tx, session: Session) -> None:
@@ -231,9 +236,9 @@ class Library:
                 queries.set_status(tx, session.id, Status.ARCHIVED)
                 tx.emit("reasoning.session_archived", session.id)
 
-        return await self._change(caller, session_id, change)
+        return await self._change(caller, session_id, change, key)
 
-    async def restore(self, session_id: str) -> dict[str, Any]:
+    async def restore(self, session_id: str, key: CallKey | None = None) -> dict[str, Any]:
         """Bring back an archived or deleted session."""
         limits.session_id(session_id)
 
@@ -248,9 +253,11 @@ class Library:
                 recording.reopen(tx, session)
             return _changed(tx, session_id)
 
-        return await self._store.write(write)
+        return await self._store.write(once(key, write))
 
-    async def link(self, caller: Caller, session_id: str | None, linked_id: str) -> dict[str, Any]:
+    async def link(
+        self, caller: Caller, session_id: str | None, linked_id: str, key: CallKey | None = None
+    ) -> dict[str, Any]:
         """Link two sessions, in whichever projects they are."""
         limits.session_id(linked_id, "linkTo")
 
@@ -262,10 +269,9 @@ class Library:
                 tx.emit("reasoning.session_linked", session.id, {"with": other.id})
                 tx.emit("reasoning.session_linked", other.id, {"with": session.id})
 
-        reply = await self._change(caller, session_id, change)
-        return reply | {"linkedTo": linked_id}
+        return await self._change(caller, session_id, change, key, linkedTo=linked_id)
 
-    async def delete(self, session_id: str | None, confirm: str | None) -> dict[str, Any]:
+    async def delete(self, session_id: str | None, confirm: str | None, key: CallKey | None = None) -> dict[str, Any]:
         """Delete a session; `confirm` repeats its exact id."""
         if session_id is None:
             raise BadInput("sessionId", "is missing; delete never guesses", recovery="Name the session to delete.")
@@ -280,14 +286,14 @@ class Library:
             days = KEEP_DELETED_MS // 86_400_000
             return _changed(tx, session.id) | {"message": f"Deleted; operation restore brings it back for {days} days."}
 
-        return await self._store.write(write)
+        return await self._store.write(once(key, write))
 
     # -- which session -------------------------------------------------------------------------------------------
 
-    async def _which(self, caller: Caller, session_id: str | None) -> str:
+    def _which(self, tx: Tx, caller: Caller, session_id: str | None) -> str:
         if session_id is not None:
-            return limits.session_id(session_id)
-        connection = await self._connections.find(caller.identity) if caller.identity else None
+            return session_id
+        connection = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
         if connection is None or connection.reasoning_session is None:
             raise BadInput(
                 "sessionId",
@@ -299,19 +305,31 @@ class Library:
     async def _read(
         self, caller: Caller, session_id: str | None, look: Callable[[Tx, Session], dict[str, Any]]
     ) -> dict[str, Any]:
-        which = await self._which(caller, session_id)
-        return {"success": True} | await self._store.read(lambda tx: look(tx, _existing(tx, which)))
+        if session_id is not None:
+            limits.session_id(session_id)
+
+        def read(tx: Tx) -> dict[str, Any]:
+            return {"success": True} | look(tx, _existing(tx, self._which(tx, caller, session_id)))
+
+        return await self._store.read(read)
 
     async def _change(
-        self, caller: Caller, session_id: str | None, change: Callable[[Tx, Session], None]
+        self,
+        caller: Caller,
+        session_id: str | None,
+        change: Callable[[Tx, Session], None],
+        key: CallKey | None,
+        **more: Any,
     ) -> dict[str, Any]:
-        which = await self._which(caller, session_id)
+        if session_id is not None:
+            limits.session_id(session_id)
 
         def write(tx: Tx) -> dict[str, Any]:
-            change(tx, require(tx, which))
-            return _changed(tx, which)
+            session = require(tx, self._which(tx, caller, session_id))
+            change(tx, session)
+            return _changed(tx, session.id) | more
 
-        return await self._store.write(write)
+        return await self._store.write(once(key, write))
 
 
 def _existing(tx: Tx, session_id: str) -> Session:

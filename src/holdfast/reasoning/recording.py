@@ -16,7 +16,7 @@ from holdfast.reasoning.model import (
     expected_total,
     next_number,
 )
-from holdfast.store import Tx
+from holdfast.store import Tx, register
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ def create_session(
         updated_at=used,
     )
     queries.add_session(tx, session)
+    register.enter(tx, session.id, session.head_hash)
     tx.emit("reasoning.session_created", session.id)
     return session
 
@@ -90,6 +91,7 @@ def record(tx: Tx, session: Session, draft: Draft, connection_id: str | None) ->
     queries.add_thought(tx, thought, session.head_hash, own_hash)
     if draft.branch_id is not None and start is not None:
         queries.extend_branch(tx, session.id, draft.branch_id, start)
+    register.move(tx, session.head_hash, own_hash)
     queries.advance(tx, session.id, own_hash, new_branches=int(draft.branch_id is not None and known is None))
     tx.emit(
         "reasoning.thought_added",

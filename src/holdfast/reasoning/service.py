@@ -29,7 +29,7 @@ from holdfast.reasoning.retention import Retention
 from holdfast.reasoning.views import present, session_view, summary
 from holdfast.reasoning.wording import first_line
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, once
+from holdfast.store.calls import CallKey, had_no_effect, once
 from holdfast.times import iso
 
 TITLE_FROM_THOUGHT = 80
@@ -76,7 +76,7 @@ class Reasoning:
             limits.session_id(session_id)
         reply = await self._store.write(once(key, lambda tx: self._think(tx, caller, draft, session_id)))
         if session_id is not None and reply.get("crossRoot"):
-            _log_cross_root(session_id, caller.root)
+            _log_cross_root(session_id)
         return reply
 
     def _think(self, tx: Tx, caller: Caller, draft: Draft, session_id: str | None) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class Reasoning:
                 raise
             return _refused(error)
         if session_id is not None and reply.get("crossRoot"):
-            _log_cross_root(session_id, caller.root)
+            _log_cross_root(session_id)
         if session_id is None and caller.root is None:
             _log.warning(
                 "load_context without a root from %s: bind one with init bind_root, so that sessions are found again",
@@ -248,17 +248,18 @@ class Reasoning:
             boundRoot=connection.bound_root if connection else None,
         )
 
-    async def bind_root(self, caller: Caller) -> dict[str, Any]:
+    async def bind_root(self, caller: Caller, key: CallKey | None = None) -> dict[str, Any]:
         """Bind the caller to the root it names, or to the only one its client has."""
         if caller.identity is None:
+            had_no_effect(key)
             return {
                 "success": False,
                 "message": "This caller is not recognised across calls, so nothing can be bound to it."
                 " Pass mcpRootUri with each call.",
             }
-        root = _root_to_bind(caller)
 
         def write(tx: Tx) -> dict[str, Any]:
+            root = _root_to_bind(caller)
             connection = self._connections.current(tx, caller)
             if connection is None:
                 raise Conflict("A caller without an identity cannot be bound to a root.")
@@ -271,7 +272,7 @@ class Reasoning:
                 session = None
             return present(success=True, boundRoot=root.uri, session=session_view(session) if session else None)
 
-        return await self._store.write(write)
+        return await self._store.write(once(key, write))
 
 
 def _root_to_bind(caller: Caller) -> Root:
@@ -322,5 +323,6 @@ def _refused(error: HoldfastError) -> dict[str, Any]:
     return present(success=False, message=error.message, recovery=error.recovery)
 
 
-def _log_cross_root(session_id: str, root: Root | None) -> None:
-    _log.info("session %s used from another root: %s", session_id, root.uri if root else "none")
+def _log_cross_root(session_id: str) -> None:
+    # Not which: no log is to name a project, and the event says whose connection it was.
+    _log.info("session %s used from another root", session_id)

@@ -10,7 +10,7 @@ from holdfast.reasoning.model import Draft
 from holdfast.reasoning.params import InitParams, SessionParams, ThoughtParams
 from holdfast.reasoning.resources import continue_prompt, session_resource, thought_resource
 from holdfast.reasoning.service import Reasoning
-from holdfast.wire.tools import Call, Offer, Tool
+from holdfast.wire.tools import Call, Offer, Repetition, Tool
 
 T = TypeVar("T")
 
@@ -55,6 +55,7 @@ def _thought(reasoning: Reasoning) -> Tool:
         params=ThoughtParams,
         output={"sessionId": TEXT, "thoughtNumber": NUMBER, "thoughtCount": NUMBER, "status": TEXT},
         handler=handle,
+        repetition=Repetition.STORED,
         always_load=True,
     )
 
@@ -68,7 +69,7 @@ def _init(reasoning: Reasoning) -> Tool:
             case "list_roots":
                 return await reasoning.list_roots(caller)
             case "bind_root":
-                return await reasoning.bind_root(caller)
+                return await reasoning.bind_root(caller, call.key)
             case "start_new":
                 return await reasoning.start_new(caller, params.title, params.tags or (), params.domain, call.key)
             case "load_context":
@@ -88,6 +89,14 @@ def _init(reasoning: Reasoning) -> Tool:
         params=InitParams,
         output={"success": FLAG, "message": TEXT, "session": OBJECT, "thoughts": LIST, "nextThoughtNumber": NUMBER},
         handler=handle,
+        repetition={
+            "get_state": Repetition.IDEMPOTENT,
+            "list_roots": Repetition.IDEMPOTENT,
+            "bind_root": Repetition.STORED,
+            "start_new": Repetition.STORED,
+            "load_context": Repetition.IDEMPOTENT,
+            "list_sessions": Repetition.IDEMPOTENT,
+        },
         always_load=True,
         root_argument="mcpRootUri",
         meets_strangers=True,
@@ -99,7 +108,7 @@ def _session(reasoning: Reasoning) -> Tool:
     library = reasoning.library
 
     async def handle(call: Call, params: SessionParams) -> dict[str, Any]:
-        caller, chosen = call.caller, params.sessionId
+        caller, chosen, key = call.caller, params.sessionId, call.key
         match params.operation:
             case "list":
                 return await library.list(caller.root, params.status, params.tags or (), params.limit, params.cursor)
@@ -119,21 +128,21 @@ def _session(reasoning: Reasoning) -> Tool:
             case "export":
                 return await library.export(caller, chosen, Format(params.format or "markdown"), params.cursor)
             case "rename":
-                return await library.rename(caller, chosen, _given("title", params.title))
+                return await library.rename(caller, chosen, _given("title", params.title), key)
             case "tag":
-                return await library.tag(caller, chosen, _given("tags", params.tags))
+                return await library.tag(caller, chosen, _given("tags", params.tags), key)
             case "pin":
-                return await library.pin(caller, chosen)
+                return await library.pin(caller, chosen, key)
             case "unpin":
-                return await library.unpin(caller, chosen)
+                return await library.unpin(caller, chosen, key)
             case "archive":
-                return await library.archive(caller, chosen)
+                return await library.archive(caller, chosen, key)
             case "restore":
-                return await library.restore(_given("sessionId", chosen))
+                return await library.restore(_given("sessionId", chosen), key)
             case "link":
-                return await library.link(caller, chosen, _given("linkTo", params.linkTo))
+                return await library.link(caller, chosen, _given("linkTo", params.linkTo), key)
             case "delete":
-                return await library.delete(chosen, params.confirm)
+                return await library.delete(chosen, params.confirm, key)
             case "analyze":
                 return await library.analyze(caller, chosen)
 
@@ -155,6 +164,21 @@ def _session(reasoning: Reasoning) -> Tool:
             "nextCursor": TEXT,
         },
         handler=handle,
+        repetition={
+            "list": Repetition.IDEMPOTENT,
+            "get": Repetition.IDEMPOTENT,
+            "search": Repetition.IDEMPOTENT,
+            "export": Repetition.IDEMPOTENT,
+            "rename": Repetition.STORED,
+            "tag": Repetition.STORED,
+            "pin": Repetition.STORED,
+            "unpin": Repetition.STORED,
+            "archive": Repetition.STORED,
+            "restore": Repetition.STORED,
+            "link": Repetition.STORED,
+            "delete": Repetition.STORED,
+            "analyze": Repetition.IDEMPOTENT,
+        },
         destructive=True,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.project import Root
 from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS
-from holdfast.store import Tx
+from holdfast.store import Tx, register
 
 AT_ONCE = 200
 ROWS_AT_ONCE = 2000
@@ -93,6 +93,9 @@ def remove_some(tx: Tx, session_id: str) -> bool:
     tx.run("DELETE FROM calls WHERE replace(result, :id, '') <> result", id=session_id)
     tx.run("DELETE FROM session_links WHERE session_id = :id OR linked_id = :id", id=session_id)
     tx.run("DELETE FROM branches WHERE session_id = :id", id=session_id)
+    row = tx.one("SELECT head_hash FROM sessions WHERE id = :id", id=session_id)
+    if row is not None:
+        register.leave(tx, session_id, row["head_hash"])
     tx.run("DELETE FROM sessions WHERE id = :id", id=session_id)
     return True
 

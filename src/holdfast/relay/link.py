@@ -232,8 +232,13 @@ class Link:
             self._welcomed(answer)
         elif kind == "step-down":
             self._successor = (answer.get("host"), answer.get("port"))
+            self._trouble = (
+                f"A daemon of holdfast {answer.get('version')} serves, and one of {self._version} did not take over"
+                f" yet; {os.path.join(self._home, 'daemon.log')} says why it does not start"
+            )
             self._hang_up()
             self._session.alone()
+            self._start_daemon(now)  # the older one serves until this one waits for its place
             self._try_at = now + STEP_DOWN_RETRY
         else:
             self._refusal = str(answer.get("message"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from holdfast.store.outage import Outage
+
 T = TypeVar("T")
 
 Row = dict[str, Any]
@@ -58,12 +60,21 @@ class Tx(Protocol):
         """Add an event to the one ordered log; written last, in this transaction."""
         ...
 
+    def tally(self, heads: int, sessions: int = 0) -> None:
+        """Add to the sum of the sessions' heads, and to their count; written with the events (see `register`)."""
+        ...
+
 
 class Store(Protocol):
     """One open database, whichever engine is behind it."""
 
     engine: str
     ids: Ids
+
+    @property
+    def outage(self) -> Outage | None:
+        """Since when the database is known not to answer; always None for an embedded one."""
+        ...
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in a transaction; when this returns, its effect is on disk."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,17 @@ from holdfast.store.copying import (
     sqlite_counts,
 )
 from holdfast.store.files import beside, publish, remove_database, utc_stamp
-from holdfast.store.integrity import integrity_problems
 from holdfast.store.migrations import Migration, load
-from holdfast.store.sqlite import SqliteStore, applied_migrations, connect, in_our_words, system_clock
+from holdfast.store.sqlite import (
+    SqliteStore,
+    SqliteTx,
+    applied_migrations,
+    connect,
+    in_our_words,
+    random_id,
+    system_clock,
+)
+from holdfast.store.verify import DATABASE, ENGINE_CHECKS, Check, VerifyReport, check_engine, run_checks
 
 if TYPE_CHECKING:
     from holdfast.store.postgres_server import Connection, Server
@@ -45,6 +54,20 @@ class BackupReport:
     rows: dict[str, int]
     size: int
     """Bytes."""
+    verified: VerifyReport
+    """What the checks found in the finished file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How a finished copy is verified, and who decides whether it is kept."""
+
+    checks: Mapping[str, Check] = field(default_factory=lambda: {DATABASE: check_engine})
+    acknowledged: Collection[str] = ()
+    accept: Callable[[VerifyReport], None] = lambda report: None
+
+
+UNJUDGED = Judgement()
 
 
 async def backup(
@@ -54,23 +77,33 @@ async def backup(
     *,
     replace: bool = False,
     known: list[Migration] | None = None,
+    checks: Mapping[str, Check] | None = None,
+    acknowledged: Collection[str] = (),
+    accept: Callable[[VerifyReport], None] = lambda report: None,
 ) -> BackupReport:
-    """Copy the whole store into one file, while it goes on working; `progress` is called from another thread."""
+    """Copy the whole store into one file, while it goes on working; `progress` is called from another thread.
+
+    The copy is verified with `checks` before it gets its name; `accept` raises where it is not to be kept.
+    """
     watch = progress or quiet
+    judged = Judgement({**ENGINE_CHECKS, **checks} if checks else UNJUDGED.checks, acknowledged, accept)
     if isinstance(store, SqliteStore):
-        return await asyncio.to_thread(backup_sqlite, store.path, target, watch, replace=replace)
+        return await asyncio.to_thread(backup_sqlite, store.path, target, watch, judged, replace=replace)
     from holdfast.store.postgres import PostgresStore
 
     if isinstance(store, PostgresStore):
-        return await asyncio.to_thread(backup_postgres, store.server, target, watch, replace=replace, known=known)
+        work = partial(backup_postgres, store.server, target, watch, judged, replace=replace, known=known)
+        return await asyncio.to_thread(work)
     raise StoreError(f"No backup is known for the engine {store.engine}.")
 
 
-def backup_sqlite(source: Path, target: Path, progress: Progress = quiet, *, replace: bool = False) -> BackupReport:
+def backup_sqlite(
+    source: Path, target: Path, progress: Progress = quiet, judged: Judgement = UNJUDGED, *, replace: bool = False
+) -> BackupReport:
     """Copy a SQLite database that may be in use."""
     connection = connect(source, readonly=True)
     try:
-        return _from_sqlite(connection, target, progress, replace=replace)
+        return _from_sqlite(connection, target, progress, judged, replace=replace)
     except apsw.Error as error:
         raise in_our_words(error, source) from error
     finally:
@@ -81,6 +114,7 @@ def backup_postgres(
     server: Server,
     target: Path,
     progress: Progress = quiet,
+    judged: Judgement = UNJUDGED,
     *,
     replace: bool = False,
     known: list[Migration] | None = None,
@@ -93,7 +127,7 @@ def backup_postgres(
     with server.connect() as connection:
         schema = schema_of(connection, server)
         try:
-            return _from_postgres(connection, schema, target, known, progress, replace=replace)
+            return _from_postgres(connection, schema, target, known, progress, judged, replace=replace)
         except psycopg.Error as error:
             raise server.refused(error) from error
 
@@ -135,7 +169,9 @@ def _forget_old(folder: Path) -> None:
         path.unlink()
 
 
-def _from_sqlite(source: apsw.Connection, target: Path, progress: Progress, *, replace: bool = False) -> BackupReport:
+def _from_sqlite(
+    source: apsw.Connection, target: Path, progress: Progress, judged: Judgement = UNJUDGED, *, replace: bool = False
+) -> BackupReport:
     with _draft(target, replace=replace) as draft:
         # The open read keeps one snapshot for all steps; without it every write elsewhere would restart the copy.
         source.execute("BEGIN")
@@ -144,7 +180,7 @@ def _from_sqlite(source: apsw.Connection, target: Path, progress: Progress, *, r
             copy_pages(source, draft, progress)
         finally:
             source.execute("ROLLBACK")
-        return _finish(draft, target, "sqlite", rows)
+        return _finish(draft, target, "sqlite", rows, judged)
 
 
 def _from_postgres(
@@ -153,6 +189,7 @@ def _from_postgres(
     target: Path,
     known: list[Migration] | None,
     progress: Progress,
+    judged: Judgement = UNJUDGED,
     *,
     replace: bool = False,
 ) -> BackupReport:
@@ -170,7 +207,7 @@ def _from_postgres(
             rows = postgres_into_sqlite(source, schema, connection, progress)
         finally:
             connection.close()
-        return _finish(draft, target, "postgres", rows)
+        return _finish(draft, target, "postgres", rows, judged)
 
 
 def copy_pages(source: apsw.Connection, target: Path, progress: Progress = quiet) -> None:
@@ -201,21 +238,23 @@ def _draft(target: Path, *, replace: bool) -> Iterator[Path]:
         remove_database(draft)
 
 
-def _finish(draft: Path, target: Path, engine: str, rows: dict[str, int]) -> BackupReport:
+def _finish(draft: Path, target: Path, engine: str, rows: dict[str, int], judged: Judgement) -> BackupReport:
     """Check the copy and give it its name."""
     connection = apsw.Connection(str(draft))
     try:
         # One file, with no log beside it, that can also be read from a place where nothing can be written.
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()
-        problems = integrity_problems(connection)
-        if problems:
-            raise StoreCorrupt(f"The backup would be damaged: {problems[0]}")
         copied = sqlite_counts(connection)
         if copied != rows:
             wrong = sorted(name for name in rows if copied.get(name) != rows[name])
             raise StoreError(f"The backup is incomplete: {', '.join(wrong)}. Nothing was kept of it.")
         schema = max((number for number, _, _ in applied_migrations(connection)), default=0)
+        verified = run_checks(SqliteTx(connection, system_clock, random_id), judged.checks, quiet, judged.acknowledged)
     finally:
         connection.close()
+    damaged = next((problem for problem in verified.problems if problem.subject == DATABASE), None)
+    if damaged is not None:
+        raise StoreCorrupt(f"The backup would be damaged: {damaged.text}")
+    judged.accept(verified)
     publish(draft, target)
-    return BackupReport(target, engine, schema, rows, target.stat().st_size)
+    return BackupReport(target, engine, schema, rows, target.stat().st_size, verified)

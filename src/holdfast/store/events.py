@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 from typing import Any
 
 from holdfast.store import Row, Store, Tx
+from holdfast.store.register import MODULUS
 from holdfast.store.wakeups import Wakeups
 
 READ_AT_ONCE = 500
@@ -32,9 +33,34 @@ class Event:
     data: dict[str, Any]
 
 
-def append(tx: Tx, pending: list[tuple[str, str, dict[str, Any]]]) -> None:
-    """Write the buffered events; the last statement of a transaction, because it locks the counter."""
-    if not tx.run("UPDATE event_head SET seq = seq + :n WHERE id = 1", n=len(pending)):
+@dataclass(slots=True)
+class Outbox:
+    """What a transaction writes last: its events, and how it changes the sum of the sessions' heads."""
+
+    pending: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    heads: int = 0
+    sessions: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.pending or self.heads or self.sessions)
+
+    def tally(self, heads: int, sessions: int) -> None:
+        """Add to the sum and the count."""
+        self.heads = (self.heads + heads) % MODULUS
+        self.sessions += sessions
+
+
+def append(tx: Tx, outbox: Outbox) -> None:
+    """Write what was buffered; the last statements of a transaction, because they lock the counter."""
+    pending = outbox.pending
+    if not tx.run(
+        "UPDATE event_head SET seq = seq + :n, sessions = sessions + :sessions,"
+        " heads_sum = (heads_sum + :heads) % :modulus WHERE id = 1",
+        n=len(pending),
+        sessions=outbox.sessions,
+        heads=outbox.heads,
+        modulus=MODULUS,
+    ):
         raise RuntimeError("the event counter is missing; the schema was not created")
     at = tx.now()
     for place, (kind, subject, data) in enumerate(pending, start=1 - len(pending)):

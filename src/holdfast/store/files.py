@@ -36,6 +36,12 @@ def remove_database(path: Path) -> None:
         beside(path, suffix).unlink(missing_ok=True)
 
 
+def remove_companions(path: Path) -> None:
+    """Delete what SQLite keeps beside a database."""
+    for suffix in COMPANIONS:
+        beside(path, suffix).unlink(missing_ok=True)
+
+
 def publish(finished: Path, target: Path) -> None:
     """Give a finished file its name, durably and in one step."""
     sync(finished)
@@ -56,8 +62,7 @@ def replace_database(path: Path, finished: Path, aside: Path) -> None:
         _also_name(log, beside(aside, "-wal"))
     sync(path.parent)
     # A log left over from the old database would be applied to the new one.
-    for suffix in COMPANIONS:
-        beside(path, suffix).unlink(missing_ok=True)
+    remove_companions(path)
     publish(finished, path)
 
 
@@ -67,3 +72,10 @@ def _also_name(path: Path, other: Path) -> None:
     except OSError:  # a file system without hard links
         shutil.copy2(path, other)
         sync(other)
+
+
+def newest_backup(home: Path) -> str | None:
+    """The newest backup that was made by itself; a daily one before others, because it was verified."""
+    folder = home / "backups"
+    found = sorted(folder.glob("daily-*.db")) or sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns)
+    return str(found[-1]) if found else None

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import apsw
 
 from holdfast.errors import BadInput, StoreCorrupt, StoreError
 from holdfast.store import Clock, Ids, Store
 from holdfast.store.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
+from holdfast.store.files import newest_backup
 from holdfast.store.migrations import Migration
-from holdfast.store.sqlite import SqliteStore, in_our_words, random_id, system_clock
+from holdfast.store.sqlite import SALVAGED_NEXT, SqliteStore, in_our_words, random_id, system_clock
+
+if TYPE_CHECKING:
+    from holdfast.store.salvage import SalvageReport
 
 DATABASE = "holdfast.db"
+VERIFYING = ".verifying-"
+"""How the names of folders begin in which `verify` looks at copies."""
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -31,14 +39,64 @@ async def open_store(
 ) -> tuple[Store, list[str]]:
     """Open the store of the data directory `home`, or the PostgreSQL at `url`; returns it and what users must be told.
 
-    `clock` is SQLite's, `clock_offset` is added to the PostgreSQL server's own. `on_corrupt` is called, from the thread
-    that noticed, after damage was met at run time and noted for the next start.
+    What was lost is recorded in the data directory's `LossNotices` as well. `clock` is SQLite's, `clock_offset` is
+    added to the PostgreSQL server's own. `on_corrupt` is called, from the thread that noticed, after damage was met at
+    run time and noted for the next start.
     """
+    store, salvaged = await _open(home, url, clock, clock_offset, ids, known, on_corrupt)
+    try:
+        if known is None:  # a test's own schema has no sessions
+            await _look_for_losses(home, store, clock)
+    except BaseException:
+        await store.close()
+        raise
+    return store, [*salvaged.lines(), f"This report is kept as {salvaged.saved_as}."] if salvaged is not None else []
+
+
+async def _look_for_losses(home: Path, store: Store, clock: Clock) -> None:
+    """Record what was there when a daemon last looked and is not any more, beside what a salvage has told."""
+    from holdfast.store.high_water import HighWater
+
+    mark = HighWater(home, store)
+    gone = await mark.lost()
+    if not gone:
+        return
+    from holdfast.store.loss_notices import LossNotices
+
+    notices = LossNotices(home)
+    told = [line for notice in notices.open() for line in notice.lost]
+    news = [line for line in gone if not any(_same_session(line, one) for one in told)]
+    reason = "The store does not hold all that it held before."
+    notices.record(clock(), reason, news, backup=newest_backup(home))
+    # Only now: until the loss is on record, the mark is what tells it.
+    await mark.begin_anew()
+
+
+def _same_session(line: str, other: str) -> bool:
+    """Whether two lines tell of one session."""
+    return line.startswith("session ") and line.split(":")[0].split()[1] in other
+
+
+async def _open(
+    home: Path,
+    url: str | None,
+    clock: Clock,
+    clock_offset: Callable[[], int] | None,
+    ids: Ids,
+    known: list[Migration] | None,
+    on_corrupt: Callable[[StoreCorrupt], None] | None,
+) -> tuple[Store, SalvageReport | None]:
     if url is None:
         try:
             return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
-        except apsw.Error as error:
-            raise in_our_words(error, home / DATABASE) from error
+        except (apsw.Error, StoreCorrupt) as error:
+            named = in_our_words(error, home / DATABASE) if isinstance(error, apsw.Error) else error
+            if isinstance(named, StoreCorrupt):
+                mark(home, CORRUPT, named.message)  # else the next start would meet it in the same place
+                named.recovery = named.recovery or SALVAGED_NEXT
+            if named is error:
+                raise
+            raise named from error
         except OSError as error:
             raise StoreError(
                 f"The store in {home} cannot be opened: {error}.", recovery="Check its permissions and the disk."
@@ -49,7 +107,7 @@ async def open_store(
             "must start with postgresql://",
             recovery="Leave it out to keep everything in one file of the data directory.",
         )
-    return await asyncio.to_thread(_open_postgres, home, url, clock, clock_offset, ids, known)
+    return await asyncio.to_thread(_open_postgres, home, url, clock, clock_offset, ids, known), None
 
 
 def _open_sqlite(
@@ -58,10 +116,12 @@ def _open_sqlite(
     ids: Ids,
     known: list[Migration] | None,
     on_corrupt: Callable[[StoreCorrupt], None] | None,
-) -> tuple[Store, list[str]]:
+) -> tuple[Store, SalvageReport | None]:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / DATABASE
-    notices: list[str] = []
+    for left in home.glob(VERIFYING + "*"):  # by a verification that was killed; it holds all that the store holds
+        shutil.rmtree(left, ignore_errors=True)
+    report: SalvageReport | None = None
     damage = check_at_start(path)
     if damage is None and (home / CORRUPT).exists() and path.exists():
         damage = check_every_page(path)
@@ -69,7 +129,6 @@ def _open_sqlite(
         from holdfast.store.salvage import salvage
 
         report = salvage(path, damage, clock=clock, known=known)
-        notices += [*report.lines(), f"This report is kept as {report.saved_as}."]
     (home / CORRUPT).unlink(missing_ok=True)
 
     def backup(connection: apsw.Connection, step: Migration) -> None:
@@ -88,7 +147,7 @@ def _open_sqlite(
             on_corrupt(error)
 
     store.corrupt = note_damage
-    return store, notices
+    return store, report
 
 
 def _open_postgres(
@@ -98,7 +157,7 @@ def _open_postgres(
     clock_offset: Callable[[], int] | None,
     ids: Ids,
     known: list[Migration] | None,
-) -> tuple[Store, list[str]]:
+) -> Store:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         from holdfast.store.backup import postgres_backup_before_migration
@@ -109,7 +168,4 @@ def _open_postgres(
             recovery="Install them: pip install 'holdfast[postgres]'",
         ) from error
     taken = postgres_backup_before_migration(home, clock, known)
-    store = PostgresStore.open(
-        url, clock_offset=clock_offset or no_offset, ids=ids, known=known, before_migration=taken
-    )
-    return store, []
+    return PostgresStore.open(url, clock_offset=clock_offset or no_offset, ids=ids, known=known, before_migration=taken)

@@ -12,15 +12,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import psycopg
-import psycopg_pool
 from psycopg import errors as refusals
 
-from holdfast.errors import StoreError
+from holdfast.errors import OutcomeUnknown, StoreError
 from holdfast.store import Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
 from holdfast.store.listeners import Listeners
 from holdfast.store.migrations import Migration
+from holdfast.store.outage import Outage
 from holdfast.store.placeholders import for_psycopg
+from holdfast.store.postgres_connection import WatchedConnection
+from holdfast.store.postgres_pool import CALL_SECONDS, Pool
 from holdfast.store.postgres_server import Server, advisory_key, schema_of
 from holdfast.store.postgres_server import migrate as migrate_server
 from holdfast.store.sqlite import random_id
@@ -32,7 +34,9 @@ Connection = psycopg.Connection[Row]
 CONNECTIONS = 8
 ATTEMPTS = 12
 """How often a closure is run when the server keeps choosing it as the victim of a deadlock or hangs up on it."""
-POOL_SECONDS = 10.0
+SETTLE_SECONDS = 4.0
+"""How long the outcome of a commit is asked for at least, however long the call took before."""
+SETTLE_PAUSE = 0.05
 CHANNEL = "holdfast_events"
 LOOK_SECONDS = 0.5
 """How long the listening thread waits at a stretch before it looks whether it should end."""
@@ -57,7 +61,9 @@ class PostgresTx:
         self._offset = offset
         self._ids = ids
         self._now: int | None = None
-        self._emitted: list[tuple[str, str, dict[str, Any]]] = []
+        self._outbox = events.Outbox()
+        self.number: str | None = None
+        """The server's number of this transaction, known once it is about to be committed; None if it wrote nothing."""
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
         rows = self.all(sql, **params)
@@ -85,13 +91,21 @@ class PostgresTx:
         self._execute("SELECT pg_advisory_xact_lock(:key)", {"key": advisory_key(self._schema, name)})
 
     def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
-        self._emitted.append((kind, subject, data or {}))
+        self._outbox.pending.append((kind, subject, data or {}))
+
+    def tally(self, heads: int, sessions: int = 0) -> None:
+        self._outbox.tally(heads, sessions)
 
     def flush(self) -> None:
         """Write the emitted events, and tell every daemon on this schema once they are committed."""
-        if self._emitted:
-            events.append(self, self._emitted)
-            self._execute("SELECT pg_notify(:channel, :schema)", {"channel": CHANNEL, "schema": self._schema})
+        # The number goes with the last statement there is anyway; it tells the outcome of a commit without an answer.
+        number = "pg_current_xact_id_if_assigned()::text AS number"
+        if self._outbox:
+            events.append(self, self._outbox)
+            row = self.one(f"SELECT {number}, pg_notify(:channel, :schema)", channel=CHANNEL, schema=self._schema)
+        else:
+            row = self.one(f"SELECT {number}")
+        self.number = row["number"] if row else None
 
     def _execute(self, sql: str, params: dict[str, Any]) -> psycopg.Cursor[Row]:
         nulls = frozenset(name for name, value in params.items() if value is None)
@@ -104,9 +118,11 @@ class PostgresTx:
 class _RunAgain(Exception):
     """The transaction left no trace and may be run again."""
 
-    def __init__(self, cause: psycopg.Error) -> None:
+    def __init__(self, cause: psycopg.Error, *, lost: bool = False) -> None:
         super().__init__(str(cause))
         self.cause = cause
+        self.lost = lost
+        """Whether the connection was, and not only the transaction."""
 
 
 class PostgresStore:
@@ -126,17 +142,12 @@ class PostgresStore:
         self._listening: threading.Thread | None = None
         self._stop = threading.Event()
         self._workers = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="store")
-        self._pool: psycopg_pool.ConnectionPool[Connection] = psycopg_pool.ConnectionPool(
-            server.url,
-            connection_class=psycopg.Connection[Row],
-            kwargs=server.settings(),
-            configure=server.configure,
-            min_size=1,
-            max_size=CONNECTIONS,
-            timeout=POOL_SECONDS,
-            name="holdfast",
-            open=True,
-        )
+        self._pool = Pool(server)
+
+    @property
+    def outage(self) -> Outage | None:
+        """Since when the server is known to be away; None while it answers."""
+        return self._pool.outage
 
     @staticmethod
     def open(
@@ -152,21 +163,27 @@ class PostgresStore:
         `before_migration` is called with the first pending step, on a store that already has data.
         """
         server = Server(url)
-        with server.connect() as connection:
+        connection = server.connect()
+        try:
             schema = schema_of(connection, server)
             try:
                 migrate_server(connection, schema, known, before_migration)
             except psycopg.Error as error:
                 raise server.refused(error) from error
-        return PostgresStore(server, schema, clock_offset=clock_offset, ids=ids)
+        except BaseException:
+            connection.close()
+            raise
+        store = PostgresStore(server, schema, clock_offset=clock_offset, ids=ids)
+        store._pool.keep(connection)
+        return store
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` in a transaction; when this returns, its effect is on disk."""
-        return await self._in_thread(lambda: self._repeat(lambda: self._write_once(fn)))
+        return await self._in_thread(lambda deadline: self._write_once(fn, deadline))
 
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` on a consistent snapshot."""
-        return await self._in_thread(lambda: self._repeat(lambda: self._read_once(fn)))
+        return await self._in_thread(lambda deadline: self._read_once(fn, deadline))
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call `wake` after events were committed, by whichever daemon."""
@@ -177,10 +194,11 @@ class PostgresStore:
         return stop
 
     async def close(self) -> None:
-        """Finish what is queued and close every connection."""
+        """Finish what is queued and close every connection; nothing waits for a server that is away."""
         if not self._backlog.close():
             return
         self._stop.set()
+        self._pool.hurry()
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
@@ -191,10 +209,11 @@ class PostgresStore:
 
     # -- threads ----------------------------------------------------------------------------------------------------
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, once: Callable[[float], T]) -> T:
         self._backlog.enter()
         try:
-            done: Future[T] = self._workers.submit(work)
+            # Counted from here: while the server is away, calls wait behind others that wait for it.
+            done: Future[T] = self._workers.submit(self._repeat, once, time.monotonic() + CALL_SECONDS)
         except BaseException:
             self._backlog.leave()
             raise
@@ -202,20 +221,22 @@ class PostgresStore:
         done.add_done_callback(lambda _: self._backlog.leave())
         return await asyncio.wrap_future(done)
 
-    def _repeat(self, once: Callable[[], T]) -> T:
+    def _repeat(self, once: Callable[[float], T], deadline: float) -> T:
         for attempt in range(1, ATTEMPTS + 1):
+            is_last = time.monotonic() > deadline
             try:
-                return once()
+                return once(deadline)
             except _RunAgain as again:
+                if again.lost and is_last:
+                    raise self.server.unreachable(self.server.without_password(again.cause)) from None
                 if attempt == ATTEMPTS:
                     raise self.server.refused(again.cause) from again.cause
                 # Two victims of one deadlock must not meet again at once.
                 time.sleep(random.uniform(0, 0.01) * attempt)  # noqa: S311 - no secret
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _write_once(self, fn: Callable[[Tx], T]) -> T:
-        connection = self._borrow()
-        try:
+    def _write_once(self, fn: Callable[[Tx], T], deadline: float) -> T:
+        with self._pool.borrowed(deadline) as connection:
             tx = PostgresTx(connection, self.schema, self._offset, self.ids)
             try:
                 connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -223,14 +244,11 @@ class PostgresStore:
                 tx.flush()
             except BaseException as error:
                 raise self._undone(connection, error) from error
-            self._commit(connection)
+            self._commit(connection, tx, deadline)
             return value
-        finally:
-            self._pool.putconn(connection)
 
-    def _read_once(self, fn: Callable[[Tx], T]) -> T:
-        connection = self._borrow()
-        try:
+    def _read_once(self, fn: Callable[[Tx], T], deadline: float) -> T:
+        with self._pool.borrowed(deadline) as connection:
             try:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 value = fn(PostgresTx(connection, self.schema, self._offset, self.ids))
@@ -238,48 +256,62 @@ class PostgresStore:
                 raise self._undone(connection, error) from error
             self._rollback(connection)
             return value
-        finally:
-            self._pool.putconn(connection)
 
-    def _borrow(self) -> Connection:
+    def _commit(self, connection: WatchedConnection, tx: PostgresTx, deadline: float) -> None:
         try:
-            return self._pool.getconn()
-        except psycopg_pool.PoolTimeout as error:
-            raise self.server.unreachable("no connection within the time limit") from error
-
-    def _commit(self, connection: Connection) -> None:
-        try:
-            outcome = connection.execute("COMMIT").statusmessage
+            connection.execute("COMMIT")
         except psycopg.Error as error:
-            if connection.closed or connection.broken:
-                raise StoreError(
-                    "The connection to the database broke while the change was being committed; it may or may not"
-                    " have taken effect; repeating the call is safe.",
-                    recovery="Repeat the call.",
-                ) from error
             if isinstance(error, refusals.DeadlockDetected | refusals.SerializationFailure):
                 raise _RunAgain(error) from error
-            raise self.server.refused(error) from error
-        if outcome != "COMMIT":
-            # The closure caught an error of the server's; PostgreSQL then turns COMMIT into ROLLBACK without a word.
-            raise StoreError("The database undid the change because one of its statements had failed.")
+            if not connection.closed:
+                raise self.server.refused(error) from error
+            self._pool.lose(connection)
+            if tx.number is None or self._took_effect(tx.number, deadline):
+                return
+            raise _RunAgain(error, lost=True) from error
 
-    def _undone(self, connection: Connection, error: BaseException) -> BaseException:
+    def _took_effect(self, number: str, deadline: float) -> bool:
+        """Ask the server how a transaction ended whose commit got no answer.
+
+        A new connection ends the lost one's process first, so "in progress" does not last.
+        """
+        deadline = max(deadline, time.monotonic() + SETTLE_SECONDS)
+        while True:
+            try:
+                with self._pool.borrowed(deadline) as connection:
+                    row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (number,)).fetchone()
+            except (psycopg.Error, StoreError) as error:
+                row, reason = None, self.server.without_password(error)
+            else:
+                reason = "the server has not ended the transaction yet"
+            if row is not None and row["status"] in ("committed", "aborted"):
+                return bool(row["status"] == "committed")
+            if time.monotonic() > deadline or self._stop.is_set():
+                raise OutcomeUnknown(
+                    f"The connection to PostgreSQL ({self.server}) broke while the change was being committed."
+                    f" It is not known whether it took effect: {reason}.",
+                    recovery="Look before you repeat it: repeated, it may take effect twice.",
+                )
+            time.sleep(SETTLE_PAUSE)
+
+    def _undone(self, connection: WatchedConnection, error: BaseException) -> BaseException:
         """Undo the transaction and say what its error means: run again, refused, or the closure's own."""
         self._rollback(connection)
         if not isinstance(error, psycopg.Error):
             return error
         if isinstance(error, refusals.DeadlockDetected | refusals.SerializationFailure):
             return _RunAgain(error)
-        if connection.closed or connection.broken:
-            # Its neighbours in the pool have most likely lost the same server.
-            self._pool.check()
-            return _RunAgain(error)
+        if connection.closed:
+            self._pool.lose(connection)
+            return _RunAgain(error, lost=True)
+        if isinstance(error, refusals.InFailedSqlTransaction):
+            # The closure caught an error of the server's; a COMMIT would be a ROLLBACK without a word.
+            return StoreError("The database undid the change because one of its statements had failed.")
         return self.server.refused(error)
 
     @staticmethod
-    def _rollback(connection: Connection) -> None:
-        if connection.closed or connection.broken:
+    def _rollback(connection: WatchedConnection) -> None:
+        if connection.closed:
             return
         try:
             connection.execute("ROLLBACK")
@@ -290,7 +322,7 @@ class PostgresStore:
         wait = RECONNECT_FIRST
         while not self._stop.is_set():
             try:
-                with self.server.connect() as connection:
+                with self._pool.connect() as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     wait = RECONNECT_FIRST
                     self._listeners.wake()  # for what was committed while nobody listened
@@ -300,6 +332,7 @@ class PostgresStore:
                 _log.warning("Lost the database's wake-ups, connecting again: %s", self.server.without_password(error))
                 self._stop.wait(wait)
                 wait = min(wait * 2, RECONNECT_MOST)
+                self._pool.wait_for_answer(RECONNECT_MOST)
 
     def _pass_on(self, connection: Connection) -> None:
         for notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):

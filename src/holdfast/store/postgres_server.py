@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -14,14 +16,39 @@ from psycopg.rows import dict_row
 from psycopg.types.numeric import NumericLoader
 from psycopg.types.string import StrDumper
 
-from holdfast.errors import BadInput, StoreError
+from holdfast.errors import BadInput, StoreError, StoreUnreachable
 from holdfast.store import Row
 from holdfast.store.migrations import LEDGER, Migration, load, pending
+from holdfast.store.postgres_connection import Backend, WatchedConnection
 from holdfast.version import __version__
 
 CONNECT_SECONDS = 10
+PROBE_SECONDS = 2
+"""How long the server has to say whether it still works on a statement; libpq knows no shorter limit."""
+TCP = {
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8000,
+}
+"""When this side takes a connection for lost: 8 s after something it sent, 11 s after the last word of an idle one."""
 
 Connection = psycopg.Connection[Row]
+
+# The server, too, is to notice a client that is gone: until then it holds the locks of what that client had begun.
+_INTRODUCE = """
+SELECT pid, backend_start AS started, set_config('tcp_keepalives_idle', '10', false),
+    set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
+    set_config('tcp_user_timeout', '15000', false)
+FROM pg_stat_activity WHERE pid = pg_backend_pid()
+"""
+# An answer may be under way for a moment; an idle server that sent none for longer got no question.
+_WORKS = """
+SELECT 1 FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
+    AND (state NOT LIKE 'idle%%' OR clock_timestamp() - state_change < interval '1 second')
+"""
+_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 
 class _NumberLoader(NumericLoader):
@@ -47,10 +74,11 @@ class Server:
                 recovery="Write it as postgresql://user:password@host:5432/database.",
             ) from None
 
-    @staticmethod
-    def settings() -> dict[str, Any]:
-        """How every connection is made."""
-        return {"autocommit": True, "row_factory": dict_row, "connect_timeout": CONNECT_SECONDS}
+    def settings(self, connect_seconds: int = CONNECT_SECONDS) -> dict[str, Any]:
+        """How every connection is made; what the URL says itself stays as it is."""
+        limits = {"connect_timeout": connect_seconds, **TCP}
+        ours = {name: value for name, value in limits.items() if name not in self._parts}
+        return {"autocommit": True, "row_factory": dict_row, **ours}
 
     @staticmethod
     def configure(connection: psycopg.Connection[Any]) -> None:
@@ -58,15 +86,47 @@ class Server:
         connection.adapters.register_dumper(str, StrDumper)
         connection.adapters.register_loader("numeric", _NumberLoader)
 
-    def connect(self) -> Connection:
-        """A connection of one's own, outside the pool."""
+    def connect(self, seconds: int = CONNECT_SECONDS) -> WatchedConnection:
+        """A connection of one's own, outside the pool; `seconds` is how long the server has to take it."""
         try:
-            connection: Connection = psycopg.connect(self.url, **self.settings())
+            connection = self._connect(seconds)
         except psycopg.OperationalError as error:
             # `from None`: the cause's text is kept, and only without the password.
             raise self.unreachable(self.without_password(error)) from None
+        connection.silence = WatchedConnection.silence
+        connection.still_works = self._still_works
+        return connection
+
+    def _connect(self, seconds: int) -> WatchedConnection:
+        connection = WatchedConnection.connect(self.url, **self.settings(seconds))
+        connection.silence = seconds
+        connection.made = time.monotonic()
+        try:
+            row = connection.execute(_INTRODUCE, prepare=False).fetchone()
+        except BaseException:
+            connection.close()
+            raise
+        if row is not None:
+            connection.backend = Backend(row["pid"], row["started"])
         self.configure(connection)
         return connection
+
+    def _still_works(self, connection: WatchedConnection) -> bool:
+        """Whether the server is there and works on what this connection asked; it may have to wait for a lock."""
+        backend = connection.backend
+        if backend is None:
+            return False
+        try:
+            with self._connect(PROBE_SECONDS) as asking:
+                return asking.execute(_WORKS, (backend.pid, backend.started)).fetchone() is not None
+        except psycopg.OperationalError as error:
+            return "FATAL:" in str(error)  # it refuses this connection, so it is there: all are taken, say
+
+    @staticmethod
+    def end(connection: Connection, backend: Backend) -> None:
+        """End what a lost connection had begun and the server may still hold locks for."""
+        with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+            connection.execute(_END, (backend.pid, backend.started))
 
     def __str__(self) -> str:
         parts = self._parts
@@ -80,9 +140,9 @@ class Server:
         password = self._parts.get("password")
         return text.replace(str(password), "***") if password else text
 
-    def unreachable(self, reason: str) -> StoreError:
+    def unreachable(self, reason: str) -> StoreUnreachable:
         """The server does not answer."""
-        return StoreError(
+        return StoreUnreachable(
             f"The PostgreSQL server cannot be reached ({self}): {reason}.",
             recovery="Check that it runs and that HOLDFAST_DATABASE_URL is right.",
         )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import apsw
 
 from holdfast.store.copying import quote, sqlite_tables
+from holdfast.store.register import LOST, total
 from holdfast.store.verify import LOST_EVENT, numbers_text
 
 RECORD_LOST = "the session's record was lost"
 THOUGHTS_LOST = "lost thoughts "
+ALL_LOST = "lost as a whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,9 @@ def make_consistent(connection: apsw.Connection) -> tuple[list[Loss], list[Sessi
         _repair_branches(connection)
     orphans = _drop_orphans(connection)
     sessions = _name_lost_thoughts(connection) if {"sessions", "thoughts"} <= present else []
+    if "session_register" in present:
+        connection.execute("UPDATE event_head SET epoch = lower(hex(randomblob(16))) WHERE epoch = ''")
+        sessions += _repair_register(connection)
     return [*gaps, *orphans], sessions
 
 
@@ -130,6 +135,27 @@ def _name_lost_thoughts(connection: apsw.Connection) -> list[SessionLoss]:
         if text:
             losses.append(SessionLoss(str(session_id), str(title), text))
     return losses
+
+
+def _repair_register(connection: apsw.Connection) -> list[SessionLoss]:
+    """Register what survived, name the sessions of which nothing did, and count anew."""
+    connection.execute("INSERT OR IGNORE INTO session_register (id) SELECT id FROM sessions")
+    connection.execute(
+        "UPDATE session_register SET gone = NULL, gone_at = NULL, hash = NULL WHERE id IN (SELECT id FROM sessions)"
+    )
+    missing = connection.execute(
+        "UPDATE session_register SET gone = ?, gone_at = (SELECT coalesce(max(at), 0) FROM events)"
+        " WHERE gone IS NULL AND id NOT IN (SELECT id FROM sessions) RETURNING id",
+        (LOST,),
+    ).fetchall()
+    heads = connection.execute(
+        "SELECT head_hash FROM sessions UNION ALL SELECT hash FROM session_register WHERE gone IS NOT NULL"
+    )
+    connection.execute(
+        "UPDATE event_head SET sessions = (SELECT count(*) FROM session_register), heads_sum = ?",
+        (total(None if head is None else str(head) for (head,) in heads.fetchall()),),
+    )
+    return [SessionLoss(str(session_id), "its title is gone too", ALL_LOST) for (session_id,) in sorted(missing)]
 
 
 def _missing_numbers(connection: apsw.Connection, session_id: str, expected: int) -> str:

@@ -28,12 +28,16 @@ from holdfast.store.copying import (
     sqlite_tables,
 )
 from holdfast.store.files import beside, remove_database, replace_database, utc_stamp
+from holdfast.store.high_water import mark_path
 from holdfast.store.integrity import integrity_problems
 from holdfast.store.migrations import Migration, load, pending
 from holdfast.store.sqlite import applied_migrations, connect, in_our_words, migrate, system_clock
 
 if TYPE_CHECKING:
     from holdfast.store.postgres_server import Connection
+
+
+HEAD = "event_head"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ def restore_sqlite(
     try:
         rows = _copy_up_to_date(source, draft, steps, clock, progress)
         previous = beside(path, f".before-restore-{utc_stamp(clock())}")
+        # Before the file is replaced: a mark of the old store would take the new one for a loss.
+        mark_path(path.parent, "sqlite", "").unlink(missing_ok=True)
         replace_database(path, draft, previous)
         kept = previous if previous.exists() else None
         return RestoreReport("sqlite", rows, [step.number for step in steps], kept)
@@ -161,11 +167,18 @@ def _copy_up_to_date(
         if sqlite_counts(connection) != expected:
             raise StoreError("The backup could not be copied completely; nothing was changed.")
         migrate(connection, clock, steps)
+        _name_anew(connection)
         rows = sqlite_counts(connection)
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()
     finally:
         connection.close()
     return rows
+
+
+def _name_anew(connection: apsw.Connection) -> None:
+    """Give the store another epoch: what daemons elsewhere have seen of the one before does not hold for it."""
+    if "epoch" in {column for table in sqlite_tables(connection) for column in table.columns if table.name == HEAD}:
+        connection.execute(f"UPDATE {HEAD} SET epoch = lower(hex(randomblob(16)))")  # noqa: S608
 
 
 def _load(

@@ -14,9 +14,10 @@ from holdfast.errors import StoreCorrupt
 from holdfast.store import Clock
 from holdfast.store.copying import LEDGER_TABLE, Table, sqlite_counts, sqlite_tables
 from holdfast.store.damage import look_into, page_size
-from holdfast.store.files import beside, publish, remove_database, replace_database, utc_stamp
+from holdfast.store.files import beside, newest_backup, publish, remove_database, replace_database, utc_stamp
 from holdfast.store.integrity import integrity_problems
 from holdfast.store.log_repair import WAL_HEADER, RepairedLog, repair_log
+from holdfast.store.loss_notices import LossNotices
 from holdfast.store.migrations import Migration, load, pending
 from holdfast.store.reading_damaged import ROWID_MOST, UNREADABLE, DamagedTable
 from holdfast.store.repair import Loss, SessionLoss, make_consistent
@@ -40,9 +41,22 @@ class SalvageReport:
     """False when nothing of the old database could be read."""
     aside: Path | None
     """Where the damaged database is kept; None when there was none left."""
-    newest_backup: Path | None
+    newest_backup: str | None
     saved_as: Path
     log: RepairedLog | None
+
+    @property
+    def lost_lines(self) -> list[str]:
+        """What is gone, by name, a line each."""
+        lines = [str(loss) for loss in (*self.sessions, *self.lost)]
+        if not self.readable:
+            lines.append(f"everything in {self.database}: nothing of it could be read")
+        if self.log is not None and self.log.dropped:
+            lines.append(
+                f"{self.log.dropped} of the {self.log.frames} pages in the write-ahead log, which held the newest"
+                " changes; some of them may be missing"
+            )
+        return lines
 
     def lines(self) -> list[str]:
         """The report as text for people."""
@@ -54,14 +68,7 @@ class SalvageReport:
             text.append(f"A new {self.database} was made from all that could be read: {kept or 'no rows'}.")
         else:
             text.append(f"Nothing in it could be read: the new {self.database} is empty.")
-        text += [f"Lost: {loss}" for loss in (*self.sessions, *self.lost)]
-        if self.log is not None and self.log.dropped:
-            text.append(
-                f"Lost: {self.log.dropped} of the {self.log.frames} pages in the write-ahead log, which held the newest"
-                " changes. Some of them may be missing."
-            )
-        elif self.readable and not self.lost and not self.sessions:
-            text.append("No row is known to be lost.")
+        text += [f"Lost: {line}" for line in self.lost_lines] or ["No row is known to be lost."]
         if self.newest_backup is not None:
             text.append(f"The newest backup is {self.newest_backup}; holdfast restore puts one back.")
         return text
@@ -98,11 +105,15 @@ def salvage(
             sessions,
             readable=source is not None,
             aside=aside if path.exists() or beside(path, "-wal").exists() else None,
-            newest_backup=_newest_backup(path.parent),
+            newest_backup=newest_backup(path.parent),
             saved_as=path.parent / f"salvage-{stamp}.txt",
             log=log,
         )
         _save(report)
+        # Before the new file is in its place: after that nothing else would tell of the loss.
+        LossNotices(path.parent).record(
+            clock(), report.reason, report.lost_lines, report=str(report.saved_as), backup=report.newest_backup
+        )
         replace_database(path, draft, aside)
         return report
     except apsw.Error as error:
@@ -116,10 +127,6 @@ def _save(report: SalvageReport) -> None:
     draft.touch(mode=0o600)
     draft.write_text("\n".join(report.lines()) + "\n", encoding="utf-8")
     publish(draft, report.saved_as)
-
-
-def _newest_backup(home: Path) -> Path | None:
-    return max((home / "backups").glob("*.db"), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 # -- reading --------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import queue
 import threading
@@ -18,11 +19,14 @@ from typing import Any, TypeVar
 
 import apsw
 
-from holdfast.errors import StoreCorrupt, StoreError
+from holdfast.errors import StoreCorrupt, StoreError, StoreRemoved
+from holdfast.file_errors import why_not_writable
 from holdfast.store import Clock, Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
+from holdfast.store.files import beside, publish, remove_companions, remove_database, replace_database, utc_stamp
 from holdfast.store.listeners import Listeners
 from holdfast.store.migrations import LEDGER, Migration, load, pending
+from holdfast.store.presence import Presence
 from holdfast.version import __version__
 
 T = TypeVar("T")
@@ -37,6 +41,8 @@ LONG = 100
 CHECKPOINT_PAGES = 4_000
 """How much is in the log before it is copied into the file: 16 MB. The copying costs a few milliseconds every time."""
 MOST_COLUMNS = 2_000
+
+SALVAGED_NEXT = "The next start of the daemon (`holdfast serve`) salvages what can be read and names what is lost."
 
 _columns: dict[str, list[str]] = {}
 """The column names of statements: asking SQLite for them costs as much as the statement does."""
@@ -66,7 +72,7 @@ class SqliteTx:
         self._when_long = when_long
         self._statements = 0
         self._now: int | None = None
-        self._emitted: list[tuple[str, str, dict[str, Any]]] = []
+        self._outbox = events.Outbox()
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
         rows = self.all(sql, **params)
@@ -129,13 +135,16 @@ class SqliteTx:
         """Nothing to do: SQLite has one writer."""
 
     def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
-        self._emitted.append((kind, subject, data or {}))
+        self._outbox.pending.append((kind, subject, data or {}))
+
+    def tally(self, heads: int, sessions: int = 0) -> None:
+        self._outbox.tally(heads, sessions)
 
     def flush(self) -> bool:
         """Write the emitted events; says whether there were any."""
-        if not self._emitted:
+        if not self._outbox:
             return False
-        events.append(self, self._emitted)
+        events.append(self, self._outbox)
         return True
 
 
@@ -146,6 +155,8 @@ class _Job:
     fn: Callable[[Tx], Any]
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
+    alone: Callable[[apsw.Connection], Any] | None = None
+    """What is run in place of `fn`, outside a transaction."""
     value: Any = None
     error: BaseException | None = None
 
@@ -221,9 +232,18 @@ def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> 
 def in_our_words(error: apsw.Error, path: Path) -> StoreError:
     """What an error of SQLite's means to the caller."""
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return StoreCorrupt(f"The database {path.name} is damaged ({error}).")
+        return StoreCorrupt(f"The database {path.name} is damaged ({error}).", recovery=SALVAGED_NEXT)
     if isinstance(error, apsw.FullError):
         return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
+    if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.IOError | apsw.PermissionsError):
+        reason = why_not_writable(path)
+        if reason is not None:
+            return StoreError(f"The database {path} cannot be written: {reason.text}.", recovery=reason.recovery)
+        what = "cannot be opened" if isinstance(error, apsw.CantOpenError) else "could not be read or written"
+        return StoreError(
+            f"The database {path} {what} ({error}); nothing was written.",
+            recovery="Check the disk (`dmesg` and `df` say more), then repeat the call.",
+        )
     return StoreError(f"The database refused: {error}")
 
 
@@ -231,6 +251,7 @@ class SqliteStore:
     """The embedded engine."""
 
     engine = "sqlite"
+    outage = None
 
     def __init__(self, path: Path, *, clock: Clock = system_clock, ids: Ids = random_id) -> None:
         self.path = path
@@ -238,6 +259,8 @@ class SqliteStore:
         self.ids = ids
         self.corrupt: Callable[[StoreCorrupt], None] = lambda error: None
         """Called once, from the thread that noticed, when the file turns out to be damaged."""
+        self.removed: Callable[[StoreRemoved], None] = lambda error: None
+        """Called from the writer's thread when the file turns out to be removed or replaced."""
         self._reported = threading.Event()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._answers: tuple[list[_Job], bool] = ([], False)
@@ -247,6 +270,7 @@ class SqliteStore:
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._connection = self._open(readonly=False)
+        self._presence = Presence(path)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
         self._writer.start()
@@ -289,6 +313,15 @@ class SqliteStore:
         result: T = await job.done
         return result
 
+    async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the writer's own connection between two transactions; what is to be written waits meanwhile."""
+        loop = asyncio.get_running_loop()
+        job = _Job(lambda tx: None, loop, loop.create_future(), work)
+        self._backlog.enter()
+        self._jobs.put(job)
+        result: T = await job.done
+        return result
+
     async def read(self, fn: Callable[[Tx], T]) -> T:
         """Run `fn` on a consistent snapshot."""
         self._backlog.enter()
@@ -313,6 +346,41 @@ class SqliteStore:
                 self.corrupt(damage)
             except Exception:  # noqa: BLE001 - it is logged; the writer must go on, whatever the watcher does
                 _log.exception("The damage of %s could not be passed on.", self.path.name)
+
+    async def look_for_file(self) -> None:
+        """Notice also without a write that the file was removed."""
+        if await asyncio.to_thread(self._presence.problem):
+            with contextlib.suppress(StoreRemoved):
+                await self.write(lambda tx: None)
+
+    async def put_back(self) -> Path | None:
+        """Write what the open file holds under its name again; returns where what stands there now is kept.
+
+        The system keeps a removed file as long as it is open, so nothing that was acknowledged is lost.
+        """
+        return await self.alone(self._put_back)
+
+    def _put_back(self, connection: apsw.Connection) -> Path | None:
+        draft = beside(self.path, ".putting-back")
+        aside = beside(self.path, f".replaced-{utc_stamp(self.clock())}")
+        remove_database(draft)
+        try:
+            draft.touch(mode=0o600)
+            copy = apsw.Connection(str(draft))
+            try:
+                with copy.backup("main", connection, "main") as steps:
+                    steps.step()
+                copy.execute("PRAGMA journal_mode = WAL").fetchall()
+            finally:
+                copy.close()
+            if self._presence.is_same_file:  # only its log was removed, so nothing else stands in its place
+                remove_companions(self.path)
+                publish(draft, self.path)
+            else:
+                replace_database(self.path, draft, aside)
+        finally:
+            remove_database(draft)
+        return aside if aside.exists() else None
 
     async def close(self) -> None:
         """Finish what is queued and close every connection."""
@@ -346,29 +414,40 @@ class SqliteStore:
                 connection.execute("ROLLBACK")
 
     def _write_loop(self) -> None:
+        held: list[_Job | None] = []
+        """Taken from the queue and not part of the group that was being made."""
         while True:
-            job = self._jobs.get()
+            job = held.pop() if held else self._jobs.get()
             if job is None:
                 self._answer()
                 return
+            if job.alone is not None:
+                self._run_alone(job, job.alone)
+                continue
             group = [job]
-            closing = False
             while len(group) < GROUP_LIMIT:
                 try:
                     following = self._jobs.get_nowait()
                 except queue.Empty:
                     break
-                if following is None:
-                    closing = True
+                if following is None or following.alone is not None:
+                    held.append(following)
                     break
                 group.append(following)
             emitted = self._commit_group(group)
             self._backlog.leave(len(group))
             self._answers = (group, emitted)
-            if closing or self._jobs.empty():
+            if held or self._jobs.empty():
                 self._answer()
-            if closing:
-                return
+
+    def _run_alone(self, job: _Job, work: Callable[[apsw.Connection], Any]) -> None:
+        self._answer()
+        try:
+            job.value = work(self._connection)
+        except BaseException as error:  # noqa: BLE001 - handed to its caller
+            job.error = self._named(error)
+        self._backlog.leave()
+        self._report([job])
 
     def _answer(self) -> None:
         """Tell whoever waits for the last group what became of it."""
@@ -392,6 +471,7 @@ class SqliteStore:
                 emitted |= self._run_job(connection, job, alone=len(group) == 1)
             self._answer()
             if len(group) > 1 or group[0].error is None:
+                self._require_presence()
                 connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
             named = self._named(error)
@@ -401,6 +481,16 @@ class SqliteStore:
             self._abandon(connection)
             return False
         return emitted
+
+    def _require_presence(self) -> None:
+        """Acknowledge nothing that would go into a file which nobody finds again."""
+        if problem := self._presence.problem():
+            error = StoreRemoved(
+                f"The database {self.path.name} {problem} while it was open; nothing was written.",
+                recovery="The daemon puts it back and starts again; repeat the call then.",
+            )
+            self.removed(error)
+            raise error
 
     def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
         """One closure; says whether it emitted. One that is alone in its transaction needs no savepoint."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apsw
 
-from holdfast.errors import StoreCorrupt
 from holdfast.store import Row, Store, Tx
 from holdfast.store.copying import Progress, quiet
 from holdfast.store.integrity import problem_lines
-from holdfast.store.sqlite import SqliteStore
 
 DATABASE = "database"
 """The name of the engine's own check, and the subject of what it finds."""
@@ -33,6 +31,11 @@ class Problem:
     known: bool = False
     """Whether it was found, and told, before: a loss that a salvage reported."""
 
+    @property
+    def line(self) -> str:
+        """The problem as a person reads it."""
+        return f"{self.subject}: {self.text}"
+
 
 Check = Callable[[Tx], Iterable[Problem]]
 """Looks at one kind of thing and names what is wrong; reads in batches, because there may be very much of it."""
@@ -48,40 +51,46 @@ class VerifyReport:
     """False when there were more problems than are listed."""
 
     @property
+    def news(self) -> list[Problem]:
+        """The problems that nobody was told of before."""
+        return [problem for problem in self.problems if not problem.known]
+
+    @property
     def ok(self) -> bool:
-        """Nothing is wrong."""
-        return all(problem.known for problem in self.problems)
+        """Nothing is wrong that was not known."""
+        return not self.news
 
     def lines(self) -> list[str]:
         """The report as text."""
-        found = [f"{problem.subject}: {problem.text}" for problem in self.problems]
+        found = [problem.line for problem in self.problems]
         more = [] if self.complete else [f"and more; only the first {PROBLEMS_MOST} are listed"]
         return [f"Checked: {', '.join(self.checked)}.", *(found or ["No problem was found."]), *more]
 
 
 async def verify(
-    store: Store, checks: Mapping[str, Check] | None = None, progress: Progress | None = None
+    store: Store,
+    checks: Mapping[str, Check] | None = None,
+    progress: Progress | None = None,
+    acknowledged: Collection[str] = (),
 ) -> VerifyReport:
-    """Check the database, the event log and whatever `checks` names, on one snapshot."""
-    watch = progress or quiet
-    every: dict[str, Check] = {DATABASE: check_engine, "events": check_events, **(checks or {})}
+    """Check the database, the event log and whatever `checks` names, on one snapshot; changes nothing."""
+    every = {**ENGINE_CHECKS, **(checks or {})}
+    return await store.read(lambda tx: run_checks(tx, every, progress or quiet, acknowledged))
 
-    def run(tx: Tx) -> VerifyReport:
-        problems: list[Problem] = []
-        for done, (name, check) in enumerate(every.items()):
-            watch(done / len(every), name)
-            for problem in _as_far_as_it_reads(name, check, tx):
-                if len(problems) == PROBLEMS_MOST:
-                    return VerifyReport(list(every)[: done + 1], problems, complete=False)
-                problems.append(problem)
-        watch(1.0, "done")
-        return VerifyReport(list(every), problems, complete=True)
 
-    report = await store.read(run)
-    damaged = next((problem for problem in report.problems if problem.subject == DATABASE), None)
-    if damaged is not None and isinstance(store, SqliteStore):
-        store.report_damage(StoreCorrupt(f"The database {store.path.name} is damaged: {damaged.text}"))
-    return report
+def run_checks(
+    tx: Tx, checks: Mapping[str, Check], progress: Progress = quiet, acknowledged: Collection[str] = ()
+) -> VerifyReport:
+    """Run these checks in one transaction; what a person acknowledged is known."""
+    problems: list[Problem] = []
+    for done, (name, check) in enumerate(checks.items()):
+        progress(done / len(checks), name)
+        for problem in _as_far_as_it_reads(name, check, tx):
+            if len(problems) == PROBLEMS_MOST:
+                return VerifyReport(list(checks)[: done + 1], problems, complete=False)
+            problems.append(replace(problem, known=problem.known or problem.line in acknowledged))
+    progress(1.0, "done")
+    return VerifyReport(list(checks), problems, complete=True)
 
 
 def _as_far_as_it_reads(name: str, check: Check, tx: Tx) -> Iterator[Problem]:
@@ -156,6 +165,8 @@ def _check_postgres(tx: Tx) -> Iterator[Problem]:
         if orphans is not None and orphans["n"] > 0:
             yield Problem(f"table {key['child']}", f"{orphans['n']} rows refer to missing rows of {key['parent']}")
 
+
+ENGINE_CHECKS: dict[str, Check] = {DATABASE: check_engine, "events": check_events}
 
 _FOREIGN_KEYS = """
 SELECT quote_ident(child.relname) AS child, quote_ident(parent.relname) AS parent,

@@ -411,6 +411,34 @@ def mark_shown(tx: Tx, ids: list[str]) -> None:
         tx.run("UPDATE notices SET shown_at = :now WHERE id = :id", now=tx.now(), id=notice_id)
 
 
+def working(tx: Tx, team: str) -> Ask | None:
+    """An ask to or from a team that an agent works on now."""
+    return _ask(
+        tx.one(
+            f"SELECT {OF_A} FROM asks a JOIN conversations c ON c.id = a.conversation_id"
+            " WHERE (c.to_team = :team OR c.from_team = :team) AND a.status = 'running' AND a.lease_until > :now",
+            team=team,
+            now=tx.now(),
+        )
+    )
+
+
+def forget(tx: Tx, team: str) -> int:
+    """Remove every conversation with a team and of it, with all that was said there; how many asks there were."""
+    removed = 0
+    for row in tx.all("SELECT id, session_id FROM conversations WHERE to_team = :team OR from_team = :team", team=team):
+        tx.run("DELETE FROM transcript_lines WHERE session_id = :id", id=row["session_id"])
+        tx.run(
+            "DELETE FROM permissions WHERE ask_id IN (SELECT id FROM asks WHERE conversation_id = :id)", id=row["id"]
+        )
+        removed += tx.run("DELETE FROM asks WHERE conversation_id = :id", id=row["id"])
+        tx.run("DELETE FROM conversations WHERE id = :id", id=row["id"])
+    tx.run("DELETE FROM notices WHERE to_team = :team OR from_team = :team", team=team)
+    tx.run("DELETE FROM permissions WHERE team = :team", team=team)
+    tx.emit("teams.forgotten", "team", {"asks": removed})
+    return removed
+
+
 def _conversation(row: Row | None) -> Conversation | None:
     return Conversation(**row) if row else None
 

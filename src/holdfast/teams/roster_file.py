@@ -65,6 +65,19 @@ class RosterFile:
         self.roster = found if found.readable else _kept(before, found)
         return self.roster != before
 
+    def projects(self) -> dict[str, Path]:
+        """Every team with the directory that it names, also where that is gone and the team cannot be served."""
+        found = {name: team.project for name, team in self.roster.teams.items()}
+        try:
+            entries = read_document(self._read_text()).get("teams")
+        except Refused:
+            return found
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            named = entry.get("project", entry.get("path")) if isinstance(entry, dict) else None
+            if isinstance(named, str) and named.startswith(("/", "~")):
+                found.setdefault(name, Path(named).expanduser())
+        return found
+
     def add(
         self,
         name: str,

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,7 +128,8 @@ class Runner:
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
         """Whether an ask of this team may be claimed by who stores it; the place is kept until it has begun."""
-        free = self._serving and self._room > self._promised and self.can_run(self._roster.teams[to_team])
+        team = self._roster.teams.get(to_team)
+        free = team is not None and self._serving and self._room > self._promised and self.can_run(team)
         self._promised += free
         try:
             yield free
@@ -175,6 +176,11 @@ class Runner:
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
         await self.pool.close()
+
+    async def release(self, teams: Collection[str]) -> None:
+        """End the processes of these teams' agents that have nothing to do."""
+        for slot in [slot for slot in self.pool.slots if slot.team in teams and not slot.busy]:
+            await self.pool.discard(slot)
 
     async def cancel(self, ask: Ask) -> None:
         """Interrupt the turn of an ask that was cancelled."""

@@ -6,15 +6,16 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast.caller import Caller
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.project import Root, path_of
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, once
+from holdfast.store.calls import CallKey, once, require_unanswered
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams import queries
 from holdfast.teams.errors import AskCycle, AskTooDeep, UnknownTeam
@@ -81,6 +82,11 @@ class Teams:
         if await asyncio.to_thread(self._file.refresh):
             self.runner.use(self.roster)
 
+    async def projects(self) -> Mapping[str, Path]:
+        """Every team that is configured now with its project, also those that cannot be served."""
+        await self.refresh()
+        return await asyncio.to_thread(self._file.projects)
+
     async def start(self) -> None:
         """Read the teams and take up what was left."""
         self._file.refresh()
@@ -109,18 +115,19 @@ class Teams:
         managed: str | None = None,
     ) -> str:
         """Store an ask; the answer will wait under the id that is returned."""
-        self._known(to_team, "team")
         if not text.strip():
             raise BadInput("question", "must not be blank")
         if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT or "\0" in text:
             raise BadInput("question", "must be at most 1 MiB of text without NUL bytes")
         if temporary and thread is not None:
             raise BadInput("temporary", "does not go with threadId: a temporary conversation has a thread of its own")
-        sender = self._sender(caller, from_team, managed)
         claimed: list[Claimed] = []
+        home = self._at(caller.root)
 
         def write(tx: Tx) -> dict[str, Any]:
             claimed.clear()
+            self._known(to_team, "team")
+            sender = self._sender(from_team, home)
             parent = queries.running_in(tx, int(managed)) if managed and managed.isdigit() else None
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
             _refuse(chain_problem(chain, self.roster.settings.max_depth), chain)
@@ -188,16 +195,29 @@ class Teams:
         return await self.look(ask_id)
 
     async def notify(
-        self, caller: Caller, to_team: str, text: str, *, from_team: str | None, ttl_days: int, managed: str | None
-    ) -> str:
+        self,
+        caller: Caller,
+        to_team: str,
+        text: str,
+        *,
+        from_team: str | None,
+        ttl_days: int,
+        key: CallKey | None = None,
+    ) -> dict[str, Any]:
         """Keep a notice for the team's next turn."""
-        self._known(to_team, "toTeam")
         if not 1 <= ttl_days <= 365:
             raise BadInput("ttlDays", "must be 1 to 365")
         if not text.strip() or len(text) > 10_000 or "\0" in text:
             raise BadInput("message", "must be 1 to 10,000 characters without NUL bytes")
-        sender = self._sender(caller, from_team, managed)
-        return await self._store.write(lambda tx: queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS))
+        home = self._at(caller.root)
+
+        def write(tx: Tx) -> dict[str, Any]:
+            self._known(to_team, "toTeam")
+            sender = self._sender(from_team, home)
+            notice = queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS)
+            return {"status": "kept", "noticeId": notice, "message": f"{to_team} sees it with its next turn."}
+
+        return await self._store.write(once(key, write))
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
@@ -259,7 +279,7 @@ class Teams:
 
     async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> dict[str, Any]:
         """What was asked and answered in a conversation, the newest first."""
-        conversation = await self._existing(from_team, to_team, thread)
+        conversation = await self._store.read(lambda tx: _existing(tx, from_team, to_team, thread))
         asks = await self._store.read(lambda tx: queries.asks_of(tx, conversation.id, None, limit))
         return {
             "conversation": conversation_view(conversation),
@@ -278,43 +298,70 @@ class Teams:
         }
 
     async def archive(
-        self, from_team: str | None, to_team: str, thread: str | None, *, restore: bool, delete_files: bool = False
+        self,
+        from_team: str | None,
+        to_team: str,
+        thread: str | None,
+        *,
+        restore: bool,
+        delete_files: bool = False,
+        key: CallKey | None = None,
     ) -> dict[str, Any]:
         """Put a conversation away, or take it up again; its files are deleted only on request."""
-        conversation = await self._existing(from_team, to_team, thread)
         if delete_files:
-            if await self._store.read(lambda tx: queries.running_in(tx, conversation.id)) is not None:
-                raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
-            await self.runner.upkeep.delete(conversation)
-        status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
-        await self._store.write(lambda tx: queries.set_status(tx, conversation.id, status))
-        return {"conversation": conversation_view(await self._existing(from_team, to_team, thread))}
+            await self.runner.upkeep.delete(await self._at_rest(from_team, to_team, thread, key))
 
-    async def compact(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
+        def write(tx: Tx) -> dict[str, Any]:
+            conversation = _existing(tx, from_team, to_team, thread)
+            status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
+            queries.set_status(tx, conversation.id, status)
+            return {"conversation": conversation_view(_existing(tx, from_team, to_team, thread))}
+
+        return await self._store.write(once(key, write))
+
+    async def compact(
+        self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None = None
+    ) -> dict[str, Any]:
         """Make a conversation shorter now."""
-        conversation = await self._existing(from_team, to_team, thread)
-        if await self._store.read(lambda tx: queries.running_in(tx, conversation.id)) is not None:
-            raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
+        conversation = await self._at_rest(from_team, to_team, thread, key)
         if not conversation.begun:
             raise Conflict("The conversation has not begun.")
-        before, after = await self.runner.upkeep.compact(conversation)
-        return view({"status": "compacted", "tokensBefore": before, "tokensAfter": after})
+        return await self.runner.upkeep.compact(conversation, key)
+
+    async def _at_rest(
+        self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None
+    ) -> Conversation:
+        """A conversation that nobody works on, for a call that was not answered before."""
+
+        def read(tx: Tx) -> Conversation:
+            require_unanswered(tx, key, reads_only=True)
+            return _idle(tx, _existing(tx, from_team, to_team, thread))
+
+        return await self._store.read(read)
 
     async def fork(
-        self, from_team: str | None, to_team: str, thread: str | None, new_thread: str | None
+        self,
+        from_team: str | None,
+        to_team: str,
+        thread: str | None,
+        new_thread: str | None,
+        key: CallKey | None = None,
     ) -> dict[str, Any]:
         """A copy of a conversation as a thread of its own; the original stays as it is."""
-        original = await self._existing(from_team, to_team, thread)
-        if not original.begun:
-            raise Conflict("The conversation has not begun.")
-        name = _thread(new_thread or f"fork-{original.id}-{original.message_count}")
-        if await self._store.read(lambda tx: queries.between(tx, original.from_team, to_team, name)) is not None:
-            raise Conflict(f"There is a thread {name} already.", recovery="Name another with newThreadId.")
-        made = await self._store.write(lambda tx: queries.copy_of(tx, original, name))
-        return {
-            "conversation": conversation_view(made),
-            "terminal": f"claude --resume {original.session_id} --fork-session",
-        }
+
+        def write(tx: Tx) -> dict[str, Any]:
+            original = _existing(tx, from_team, to_team, thread)
+            if not original.begun:
+                raise Conflict("The conversation has not begun.")
+            name = _thread(new_thread or f"fork-{original.id}-{original.message_count}")
+            if queries.between(tx, original.from_team, to_team, name) is not None:
+                raise Conflict(f"There is a thread {name} already.", recovery="Name another with newThreadId.")
+            return {
+                "conversation": conversation_view(queries.copy_of(tx, original, name)),
+                "terminal": f"claude --resume {original.session_id} --fork-session",
+            }
+
+        return await self._store.write(once(key, write))
 
     async def found(self) -> list[dict[str, Any]]:
         """Sessions on disk that could be adopted."""
@@ -347,22 +394,22 @@ class Teams:
         made = await self._store.write(lambda tx: queries.adopt(tx, sender, to_team, name, session_id))
         return {"conversation": conversation_view(made)}
 
-    async def reset(self, from_team: str | None, to_team: str, thread: str | None) -> dict[str, Any]:
+    async def reset(
+        self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None = None
+    ) -> dict[str, Any]:
         """The next ask begins a fresh session; the old one stays where it is."""
-        conversation = await self._existing(from_team, to_team, thread)
 
-        def write(tx: Tx) -> None:
-            if queries.running_in(tx, conversation.id) is not None:
-                raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
-            queries.set_session(
-                tx, conversation.id, tx.new_id(), begun=False, note="The conversation was begun afresh."
-            )
+        def write(tx: Tx) -> dict[str, Any]:
+            before = _idle(tx, _existing(tx, from_team, to_team, thread))
+            queries.set_session(tx, before.id, tx.new_id(), begun=False, note="The conversation was begun afresh.")
+            return {"conversation": conversation_view(_existing(tx, from_team, to_team, thread))}
 
-        await self._store.write(write)
+        reply = await self._store.write(once(key, write))
         for slot in self.runner.pool.slots:
-            if slot.conversation_id == conversation.id and not slot.busy:
+            left = slot.session.session_id != reply["conversation"]["sessionId"]
+            if slot.conversation_id == reply["conversation"]["id"] and left and not slot.busy:
                 await self.runner.pool.discard(slot)
-        return {"conversation": conversation_view(await self._existing(from_team, to_team, thread))}
+        return reply
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
@@ -378,18 +425,25 @@ class Teams:
     def _at(self, root: Root | None) -> str | None:
         return team_at(self.roster.teams, path_of(root.uri) if root else None)
 
-    def _sender(self, caller: Caller, from_team: str | None, managed: str | None) -> str:
+    def _sender(self, from_team: str | None, home: str | None) -> str:
         """Who asks: the team named, else the one in whose project the caller sits, else somebody outside."""
         if from_team is not None:
             self._known(from_team, "fromTeam")
             return from_team
-        return self._at(caller.root) or EXTERNAL
+        return home or EXTERNAL
 
-    async def _existing(self, from_team: str | None, to_team: str, thread: str | None) -> Conversation:
-        found = await self._store.read(lambda tx: queries.between(tx, from_team or EXTERNAL, to_team, _thread(thread)))
-        if found is None:
-            raise NotFound("There is no such conversation.", recovery='teams_session {operation: "list"} lists them.')
-        return found
+
+def _existing(tx: Tx, from_team: str | None, to_team: str, thread: str | None) -> Conversation:
+    found = queries.between(tx, from_team or EXTERNAL, to_team, _thread(thread))
+    if found is None:
+        raise NotFound("There is no such conversation.", recovery='teams_session {operation: "list"} lists them.')
+    return found
+
+
+def _idle(tx: Tx, conversation: Conversation) -> Conversation:
+    if queries.running_in(tx, conversation.id) is not None:
+        raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
+    return conversation
 
 
 def _thread(thread: str | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from holdfast.errors import BadInput
 from holdfast.teams.service import Teams
-from holdfast.wire.tools import Call, Offer, Params, Tool
+from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
 DEFAULT_TIMEOUT_MS = 30_000
 LONGEST_TIMEOUT_MS = 3_600_000
@@ -109,6 +109,7 @@ def _ask(teams: Teams) -> Tool:
         params=AskParams,
         output=OUTPUT,
         handler=handle,
+        repetition=Repetition.HANDLE,
         toolset="teams",
     )
 
@@ -128,6 +129,7 @@ def _send(teams: Teams) -> Tool:
         params=SendParams,
         output=OUTPUT,
         handler=handle,
+        repetition=Repetition.HANDLE,
         toolset="teams",
     )
 
@@ -135,15 +137,14 @@ def _send(teams: Teams) -> Tool:
 def _notify(teams: Teams) -> Tool:
     async def handle(call: Call, params: NotifyParams) -> dict[str, Any]:
         days = 30 if params.ttlDays is None else params.ttlDays
-        notice = await teams.notify(
+        return await teams.notify(
             call.caller,
             params.toTeam,
             params.message,
             from_team=params.fromTeam,
             ttl_days=days,
-            managed=call.managed,
+            key=call.key,
         )
-        return {"status": "kept", "noticeId": notice, "message": f"{params.toTeam} sees it with its next turn."}
 
     return Tool(
         name="teams_notify",
@@ -155,6 +156,7 @@ def _notify(teams: Teams) -> Tool:
         params=NotifyParams,
         output={"status": TEXT, "noticeId": TEXT, "message": TEXT},
         handler=handle,
+        repetition=Repetition.STORED,
         toolset="teams",
     )
 
@@ -170,6 +172,7 @@ def _status(teams: Teams) -> Tool:
         params=StatusParams,
         output={"teams": {"type": "array"}, "processes": TEXT},
         handler=handle,
+        repetition=Repetition.IDEMPOTENT,
         toolset="teams",
         read_only=True,
     )
@@ -190,9 +193,9 @@ def _session(teams: Teams) -> Tool:
             case "history":
                 return await teams.history(params.fromTeam, *_where(params), _limit(params.limit))
             case "compact":
-                return await teams.compact(params.fromTeam, *_where(params))
+                return await teams.compact(params.fromTeam, *_where(params), call.key)
             case "fork":
-                return await teams.fork(params.fromTeam, *_where(params), params.newThreadId)
+                return await teams.fork(params.fromTeam, *_where(params), params.newThreadId, call.key)
             case "archive" | "restore":
                 if params.deleteFiles and params.operation == "restore":
                     raise BadInput("deleteFiles", "goes with archive alone")
@@ -201,9 +204,10 @@ def _session(teams: Teams) -> Tool:
                     *_where(params),
                     restore=params.operation == "restore",
                     delete_files=bool(params.deleteFiles),
+                    key=call.key,
                 )
             case "reset":
-                return await teams.reset(params.fromTeam, *_where(params))
+                return await teams.reset(params.fromTeam, *_where(params), call.key)
 
     return Tool(
         name="teams_session",
@@ -217,6 +221,18 @@ def _session(teams: Teams) -> Tool:
         params=SessionParams,
         output={**OUTPUT, "conversations": {"type": "array"}, "conversation": {"type": "object"}},
         handler=handle,
+        repetition={
+            "result": Repetition.IDEMPOTENT,
+            "wait": Repetition.IDEMPOTENT,
+            "cancel": Repetition.IDEMPOTENT,
+            "history": Repetition.IDEMPOTENT,
+            "compact": Repetition.STORED,
+            "fork": Repetition.STORED,
+            "archive": Repetition.STORED,
+            "restore": Repetition.STORED,
+            "reset": Repetition.STORED,
+            "list": Repetition.IDEMPOTENT,
+        },
         toolset="teams",
     )
 

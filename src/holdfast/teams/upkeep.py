@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+from holdfast.briefing.ledger import forgotten
+from holdfast.project import RootSource, locate
 from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, once, require_unanswered
 from holdfast.teams import queries
 from holdfast.teams.agents import Compaction, FoundSession
 from holdfast.teams.agents.errors import CompactionFailed
 from holdfast.teams.errors import AgentFailed
-from holdfast.teams.model import Conversation, ConversationStatus, read_frame
+from holdfast.teams.model import Conversation, ConversationStatus, read_frame, view
 from holdfast.teams.pool import Slot
 from holdfast.teams.team import Team
 from holdfast.teams.workplace import Workplace
@@ -40,10 +45,15 @@ class Upkeep:
                 await self.compact(conversation)
         await self._store.write(lambda tx: queries.archive_unused(tx, tx.now() - settings.archive_after_days * DAY_MS))
 
-    async def compact(self, conversation: Conversation) -> tuple[int | None, int | None]:
+    async def compact(self, conversation: Conversation, key: CallKey | None = None) -> dict[str, Any]:
         """Have the agent compact its conversation; the tokens before and after, as it told them."""
         team = self._place.roster.teams[conversation.to_team]
-        await self._store.write(lambda tx: queries.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING))
+
+        def begin(tx: Tx) -> None:
+            require_unanswered(tx, key)
+            queries.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING)
+
+        await self._store.write(begin)
         slot, _, _ = await self._place.slot(team, conversation)
         try:
             done = await slot.session.compact()
@@ -55,12 +65,12 @@ class Upkeep:
         else:
             self._place.pool.give_back(slot)
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> dict[str, Any]:
             queries.compacted(tx, conversation.id)
             tx.emit("teams.compacted", str(conversation.id), {"before": done.pre_tokens, "after": done.post_tokens})
+            return view({"status": "compacted", "tokensBefore": done.pre_tokens, "tokensAfter": done.post_tokens})
 
-        await self._store.write(write)
-        return done.pre_tokens, done.post_tokens
+        return await self._store.write(once(key, write))
 
     async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
         """Where compaction fails the agent itself says what mattered, and the conversation goes on in a new session."""
@@ -97,12 +107,14 @@ class Upkeep:
         await self._place.move(conversation, str(uuid.uuid4()), None)
 
     async def relink(self) -> int:
-        """Conversations that the store has lost are linked again from what the transcripts say."""
+        """Conversations that the store has lost are linked again from what the transcripts say; not those it forgot."""
         linked = 0
         for team in list(self._place.roster.teams.values()):
+            root = await asyncio.to_thread(locate, str(team.project), RootSource.DIRECTORY)
+            since = await self._store.read(partial(forgotten.until, root=root))
             for session in await self.found(team):
                 frame = read_frame(session.first_prompt or "")
-                if frame is not None:
+                if frame is not None and session.modified_at > since:
                     linked += await self._store.write(partial(_relink, team.name, *frame, session.session_id))
         return linked
 

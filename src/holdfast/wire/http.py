@@ -1,4 +1,4 @@
-"""HTTP, for MCP and REST: every route but one behind a key, and Host and Origin checked for all."""
+"""HTTP, for MCP and REST: every route but those that tell nothing behind a key, and Host and Origin checked for all."""
 
 from __future__ import annotations
 
@@ -18,15 +18,29 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.connections.keys import Keys
 from holdfast.connections.keys import Scope as KeyScope
+from holdfast.errors import StoreUnreachable
+from holdfast.store.outage import Outage
+from holdfast.times import iso
 from holdfast.version import __version__
 from holdfast.wire.openapi import PATH as OPENAPI
 from holdfast.wire.openapi import with_document
-from holdfast.wire.rest import Answer, Asked, Reply, RestRoute, Told, refusal, starlette_routes
+from holdfast.wire.rest import (
+    BUSY_SECONDS,
+    Answer,
+    Asked,
+    Problem,
+    Reply,
+    RestRoute,
+    Told,
+    away,
+    refusal,
+    starlette_routes,
+)
 from holdfast.wire.server import Wire
 
 MAX_BODY = 8 * 1024 * 1024
 WEBHOOK = "/telegram/webhook"
-OPEN_ROUTES = frozenset({"/healthz", WEBHOOK})
+OPEN_ROUTES = frozenset({"/healthz", "/readyz", WEBHOOK})
 ADMIN_ROUTES = frozenset({"/mcp"})
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -42,24 +56,35 @@ class Gate:
 Detached = Callable[[str], Awaitable[None]]
 Webhook = Callable[[bytes, str], Awaitable[int]]
 """Takes in what a chat's server brings, with the secret it sent; the status to answer with."""
+FindOutage = Callable[[], Awaitable[Outage | None]]
+"""Asks the store; None when it answers."""
 
 
 class Health(Told):
-    """That the daemon serves."""
+    """That the daemon serves, or can work."""
 
     status: str
     version: str
 
 
 def http_app(
-    wire: Wire, gate: Gate, detached: Detached, rest: Sequence[RestRoute], webhook: Webhook | None = None
+    wire: Wire,
+    gate: Gate,
+    detached: Detached,
+    rest: Sequence[RestRoute],
+    webhook: Webhook | None = None,
+    outage: FindOutage | None = None,
 ) -> ASGIApp:
     """The whole HTTP application; `detached` is told the identity of a client whose stream ended."""
-    return _CheckHost(_CheckKey(behind_the_gate(wire, detached, rest, webhook), gate.keys), gate.hosts)
+    return _CheckHost(_CheckKey(behind_the_gate(wire, detached, rest, webhook, outage), gate.keys), gate.hosts)
 
 
 def behind_the_gate(
-    wire: Wire, detached: Detached, rest: Sequence[RestRoute], webhook: Webhook | None = None
+    wire: Wire,
+    detached: Detached,
+    rest: Sequence[RestRoute],
+    webhook: Webhook | None = None,
+    outage: FindOutage | None = None,
 ) -> Starlette:
     """Every route there is, as it answers whoever was let in."""
     manager = StreamableHTTPSessionManager(wire.server, json_response=True, max_request_body_size=MAX_BODY)
@@ -72,7 +97,7 @@ def behind_the_gate(
     streams = _WatchStreams(StreamableHTTPASGIApp(manager), wire, detached)
     app = Starlette(
         routes=[
-            *starlette_routes(rest_table(rest)),
+            *starlette_routes(rest_table(rest, outage)),
             Route("/mcp", streams),
             *([Route(WEBHOOK, _brought(webhook), methods=["POST"])] if webhook is not None else []),
         ],
@@ -83,16 +108,26 @@ def behind_the_gate(
     return app
 
 
-def rest_table(rest: Sequence[RestRoute]) -> list[RestRoute]:
+def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> list[RestRoute]:
     """What the capabilities offer over REST, with what every daemon tells of itself."""
 
     async def tell(asked: Asked) -> Reply:
         return Reply(Health(status="ok", version=__version__))
 
+    async def look(asked: Asked) -> Reply:
+        found = await outage() if outage is not None else None
+        if found is not None:
+            # Anybody may ask, so where the database is and what it said stays in `holdfast status`.
+            detail = f"The store has not answered since {iso(found.since)}; `holdfast status` says why."
+            raise HTTPException(503, detail, {"Retry-After": str(BUSY_SECONDS)})
+        return Reply(Health(status="ready", version=__version__))
+
     healthz = RestRoute(
         "GET", "/healthz", "healthz", "Whether the daemon serves", tell, {200: Answer("It does.", Health)}, scope=None
     )
-    return with_document([*rest, healthz])
+    ready = {200: Answer("It can.", Health), 503: Answer("Its store does not answer.", Problem)}
+    readyz = RestRoute("GET", "/readyz", "readyz", "Whether the daemon can work", look, ready, scope=None)
+    return with_document([*rest, healthz, readyz])
 
 
 def _brought(webhook: Webhook) -> Callable[[Request], Awaitable[Response]]:
@@ -150,7 +185,10 @@ class _CheckKey:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_ROUTES:
             kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-            key = await self._keys.check(given) if kind.lower() == "bearer" else None
+            try:
+                key = await self._keys.check(given) if kind.lower() == "bearer" else None
+            except StoreUnreachable:
+                return await away()(scope, receive, send)
             if key is None:
                 response = refusal(401, "A key is needed: send the header 'Authorization: Bearer <holdfast key>'.")
                 response.headers["www-authenticate"] = "Bearer"

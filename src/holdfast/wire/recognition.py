@@ -114,11 +114,12 @@ class Recognition:
         return found
 
     async def _renewed(self, link: Link, found: Recognised, connection: Connection) -> Recognised:
-        """A caller that stays long is told a new token before the last one it was told is worthless."""
+        """A caller that stays long is told a new token before the last one it was told is worthless.
+
+        So is one that comes over a new link: the answer with its first token may have been lost with the old one.
+        """
         now = time.monotonic()
-        if link.token_due is None:
-            link.token_due = now + self._half_life
-        if now < link.token_due:
+        if link.token_due is not None and now < link.token_due:
             return found
         link.token_due = now + self._half_life
         return replace(found, issued=await self._connections.renew_token(connection.id))

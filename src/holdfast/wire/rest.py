@@ -20,13 +20,18 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
-from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
+from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound, OutcomeUnknown, StoreUnreachable
 
 MAX_BODY = 2 * 1024 * 1024
 """Bytes: room for the longest message, however it is escaped."""
 LONGEST_CLIENT = 200
 MOST_PARAMETERS = 20
-STATUS_OF: Mapping[type[HoldfastError], int] = {NotFound: 404, BadInput: 422, Conflict: 400, Busy: 503}
+STATUS_OF: Mapping[type[HoldfastError], int] = {
+    NotFound: 404,
+    BadInput: 422,
+    Conflict: 400,
+    Busy: 503,
+}
 BUSY_SECONDS = 1
 
 logger = logging.getLogger(__name__)
@@ -163,7 +168,16 @@ class _Operations:
         return JSONResponse(body, status_code=reply.status, headers=dict(reply.headers))
 
 
+def away() -> Response:
+    """The answer while the database is away; where it is and what it said is not for clients."""
+    return refusal(503, "The database does not answer; `holdfast status` says why.", {"Retry-After": str(BUSY_SECONDS)})
+
+
 def _refused(error: HoldfastError) -> Response:
+    if isinstance(error, StoreUnreachable):
+        return away()
+    if isinstance(error, OutcomeUnknown):
+        return refusal(500, "It is not known whether the change took effect. Look before you repeat it.")
     status = next((status for kind, status in STATUS_OF.items() if isinstance(error, kind)), None)
     if status is None:
         logger.error("a REST request failed", exc_info=error)

@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.store.calls import CallKey
+from holdfast.store.calls import AlreadyAnswered, CallKey
 from holdfast.store.events import Event
 from holdfast.version import __version__
 from holdfast.wire import roots
@@ -28,7 +28,7 @@ from holdfast.wire.exchanges import Exchanges
 from holdfast.wire.links import Link, Links
 from holdfast.wire.recognition import Context, Recognised, Recognition, attempt_of, era_of, handle_sent
 from holdfast.wire.schema import parse
-from holdfast.wire.tools import Call, Tool
+from holdfast.wire.tools import Call, Repetition, Tool
 
 RELAY_KEY = "holdfast/key"
 LISTED_AT_ONCE = 50
@@ -47,6 +47,7 @@ class Wire:
         self.links = links
         self.exchanges = Exchanges()
         self.in_flight = 0
+        self._under_way: dict[CallKey, asyncio.Event] = {}
         self._idle = asyncio.Event()
         self._idle.set()
         self._used_at = time.monotonic()
@@ -127,15 +128,17 @@ class Wire:
         self, tool: Tool, ctx: Context, met: Recognised, arguments: dict[str, Any], parsed: Any
     ) -> types.CallToolResult:
         link = self._recognition.link(ctx)
+        repetition = tool.repetition_of(parsed)
         call = Call(
             met.caller,
             attempt_of(ctx, link),
             managed=link.hello.env.get("HOLDFAST_MANAGED") if link.hello else None,
             progress=partial(_report, ctx),
-            key=_key(ctx, met.caller, tool.name, arguments),
+            key=None if repetition is Repetition.IDEMPOTENT else _key(ctx, met.caller, tool.name, arguments),
         )
         try:
-            result = await tool.handler(call, parsed)
+            async with self._alone(call.key if repetition is Repetition.STORED else None):
+                result = await _handled(tool, call, parsed)
         finally:
             if tool.rebinds:
                 link.forget_caller()
@@ -149,6 +152,24 @@ class Wire:
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], structured_content=result, _meta=meta
         )
+
+    @asynccontextmanager
+    async def _alone(self, key: CallKey | None) -> AsyncIterator[None]:
+        """Let a repetition wait for the first call while that is still under way, and then find its result.
+
+        No transaction takes effect twice without this; but agents and commands would be set to work twice.
+        """
+        while key is not None and (first := self._under_way.get(key)) is not None:
+            await first.wait()
+        if key is None:
+            yield
+            return
+        over = self._under_way[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._under_way[key]
+            over.set()
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -291,13 +312,28 @@ class Wire:
         )
 
 
+async def _handled(tool: Tool, call: Call, parsed: Any) -> dict[str, Any]:
+    """Run a tool's handler, and make sure that it provided for a repetition as the tool declares."""
+    try:
+        result = await tool.handler(call, parsed)
+    except AlreadyAnswered as known:
+        return known.result
+    if call.key is not None and not call.key.settled:
+        raise RuntimeError(f"{tool.name} is declared {tool.repetition_of(parsed)}, but stored nothing under its key")
+    return result
+
+
 def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> CallKey | None:
-    """What makes a repetition of this call the same call: the model's tool-use id, else the relay's own key."""
+    """What makes a repetition of this call the same call: the model's tool-use id, else the relay's own key.
+
+    A relay's key begins with the relay's own name, which is random: no caller comes upon another one's result.
+    """
     meta = (ctx.params or {}).get("_meta") or {}
     tool_use, relayed = meta.get(TOOL_USE_ID), meta.get(RELAY_KEY)
     if caller.identity is not None and isinstance(tool_use, str):
         return CallKey.of(caller.identity, tool_use[:200], tool, arguments)
-    if isinstance(ctx.lifespan_context, Link) and isinstance(relayed, str):
+    hello = ctx.lifespan_context.hello if isinstance(ctx.lifespan_context, Link) else None
+    if hello is not None and isinstance(relayed, str) and relayed.startswith(f"{hello.relay}:"):
         return CallKey.of("relay", relayed[:200], tool, arguments)
     return None
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -43,6 +44,17 @@ class Call:
 Handler = Callable[[Call, Any], Awaitable[dict[str, Any]]]
 
 
+class Repetition(Enum):
+    """How a call is answered that comes a second time with the same key, because the first answer was lost."""
+
+    STORED = "stored"
+    """With the result that was stored in the transaction of the effect."""
+    HANDLE = "handle"
+    """With a reply that is built again from a stored id; it may show a later state of the same thing."""
+    IDEMPOTENT = "idempotent"
+    """By running again: state and reply are the same. What only reads, and `load_context`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool as agents see it. The handler returns the structured content: everything the model needs."""
@@ -54,6 +66,8 @@ class Tool:
     output: dict[str, Any]
     """Properties of the (open) output schema."""
     handler: Handler
+    repetition: Repetition | Mapping[str, Repetition]
+    """How a repetition is answered; for a tool with operations, each of them."""
     toolset: str = "core"
     read_only: bool = False
     destructive: bool = False
@@ -71,6 +85,24 @@ class Tool:
     """Whether it may change who the caller is, or which root it is bound to."""
     for_anonymous: bool = False
     """Listed only for callers that are not recognised without a token."""
+
+    def __post_init__(self) -> None:
+        declared = self.repetition if isinstance(self.repetition, Mapping) else {"": self.repetition}
+        if {*declared} != {*(self.operations or ("",))}:
+            every = ", ".join(self.operations) or "the tool itself"
+            raise TypeError(f"{self.name}: declare how a repetition is answered for {every}, and for nothing else")
+        if self.read_only and {*declared.values()} != {Repetition.IDEMPOTENT}:
+            raise TypeError(f"{self.name}: a tool that only reads is idempotent")
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """The operations that the parameters accept; none for a tool that does one thing."""
+        found = self.params.model_fields.get("operation")
+        return get_args(found.annotation) if found is not None else ()
+
+    def repetition_of(self, params: Any) -> Repetition:
+        """How a repetition of a call with these parameters is answered."""
+        return self.repetition[params.operation] if isinstance(self.repetition, Mapping) else self.repetition
 
 
 @dataclass(frozen=True, slots=True)

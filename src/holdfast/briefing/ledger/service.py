@@ -15,7 +15,7 @@ from holdfast.briefing.ledger.reading import Position, first_cwd, read_new
 from holdfast.briefing.ledger.subagents import read_subagents
 from holdfast.errors import BadInput
 from holdfast.project import Root, canonical_uri
-from holdfast.store import Store
+from holdfast.store import Store, Tx
 
 SUFFIX = ".jsonl"
 LOOKED_AT = 4
@@ -43,7 +43,12 @@ class Ledgers:
         ledger, position = caught_up.ledger, caught_up.position
         based_on = Position() if before is None else before.position
         place = Place(root, self._machine, str(transcript).encode("utf-8", "replace").decode("utf-8"))
-        if await self._store.write(lambda tx: queries.keep(tx, ledger, position, based_on, place)):
+
+        def write(tx: Tx) -> bool:
+            # Not what a project was told to forget while its transcript was being read.
+            return forgotten.until(tx, root) == since and queries.keep(tx, ledger, position, based_on, place)
+
+        if await self._store.write(write):
             return ledger
         return await self.of(session_id)
 

@@ -1,0 +1,137 @@
+"""Looking after what is stored: verification, backups by hand and by themselves, and the mark of what was seen."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import Conflict
+from holdfast.reasoning.checks import chain_check, register_check
+from holdfast.store import Clock, Store
+from holdfast.store.backup import BackupReport, backup
+from holdfast.store.damage import CORRUPT, mark
+from holdfast.store.files import utc_stamp
+from holdfast.store.high_water import NAME as HIGH_WATER
+from holdfast.store.high_water import HighWater
+from holdfast.store.loss_notices import LossNotices
+from holdfast.store.verify import DATABASE, Check, Problem, VerifyReport, verify
+from holdfast.store.verify_copy import is_new, opened_copy
+
+Progress = Callable[[float, str], None]
+
+CHECKS: dict[str, Check] = {"register": register_check, "thoughts": chain_check}
+DAY_MS = 24 * 3_600_000
+DAILY_KEPT = 7
+NAMED_MOST = 5
+"""How many problems an error names; `verify` names all."""
+
+
+class Records:
+    """The records of one open store, of whichever engine."""
+
+    def __init__(self, store: Store, home: Path, clock: Clock) -> None:
+        self.mark = HighWater(home, store)
+        self._store = store
+        self._home = home
+        self._clock = clock
+        self._losses = LossNotices(home)
+
+    async def verify(self, progress: Progress) -> dict[str, Any]:
+        """Check everything, in place; what is found stays on record until it is acknowledged."""
+        checks = {**CHECKS, HIGH_WATER: self.mark.check}
+        report = await verify(self._store, checks, progress, self._losses.acknowledged_lines())
+        if any(problem.subject == DATABASE for problem in report.news):
+            mark(self._home, CORRUPT, report.news[0].text)
+        return answer(report, self._losses, self._clock())
+
+    async def backup(self, file: Path, progress: Progress, *, replace: bool, anyway: bool) -> dict[str, Any]:
+        """Write a verified backup; of a store that does not verify only if it is wanted all the same."""
+        report = await self._backup(file, progress, replace=replace, anyway=anyway)
+        return {
+            "file": str(report.path),
+            "bytes": report.size,
+            "rows": sum(report.rows.values()),
+            "problems": [problem.line for problem in report.verified.news],
+            "losses": self._losses.lines(NAMED_MOST),
+        }
+
+    async def daily_backup(self) -> None:
+        """Make the backup of the day where there is none yet, and keep the newest seven."""
+        folder = self._home / "backups"
+        now = self._clock()
+        newest = max(folder.glob("daily-*.db"), default=None)
+        if newest is not None and newest.name > f"daily-{utc_stamp(now - DAY_MS)}.db":
+            return
+        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            await self._backup(folder / f"daily-{utc_stamp(now)}.db", lambda share, doing: None)
+        except BackupRefused as error:
+            # The backups from before the damage are worth more than one with it.
+            self._losses.record(now, "The store did not verify, so no backup was made.", error.problems)
+            return
+        for old in sorted(folder.glob("daily-*.db"))[:-DAILY_KEPT]:
+            await asyncio.to_thread(old.unlink)
+
+    async def _backup(
+        self, file: Path, progress: Progress, *, replace: bool = False, anyway: bool = False
+    ) -> BackupReport:
+        known = self._losses.acknowledged_lines()
+
+        def accept(report: VerifyReport) -> None:
+            if report.news and not anyway:
+                raise BackupRefused(report.news)
+
+        return await backup(
+            self._store, file, progress, replace=replace, checks=CHECKS, acknowledged=known, accept=accept
+        )
+
+
+class BackupRefused(Conflict):
+    """The store does not verify, so its backup would pass the damage on."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = [problem.line for problem in problems]
+        named = "; ".join(self.problems[:NAMED_MOST])
+        more = f"; and {len(problems) - NAMED_MOST} more" if len(problems) > NAMED_MOST else ""
+        super().__init__(
+            f"What is stored does not verify, so no backup was made: {named}{more}.",
+            recovery="`holdfast verify` names everything; `--anyway` makes the backup with the damage in it.",
+        )
+
+
+async def verify_unopened(home: Path, clock: Clock, progress: Progress) -> dict[str, Any]:
+    """Check an embedded store that nobody has open, without changing it: what the next start would lose is told."""
+    losses = LossNotices(home)
+    if is_new(home):
+        return answer(VerifyReport([], [], complete=True), losses, clock())
+    known = losses.acknowledged_lines()
+    async with opened_copy(home, progress) as (store, damage):
+        report = await verify(store, CHECKS, lambda share, doing: progress(0.3 + share * 0.7, doing), known)
+    found = answer(report, losses, clock())
+    if damage:
+        with contextlib.suppress(OSError):  # on a disk that cannot be written to, nothing needs to be noted
+            mark(home, CORRUPT, damage[0])
+        found["problems"] = [asdict(Problem(DATABASE, line)) for line in damage] + found["problems"]
+        found |= {"ok": False, "salvage": True}
+    return found
+
+
+def answer(report: VerifyReport, losses: LossNotices, now: int) -> dict[str, Any]:
+    """What `holdfast verify` tells; what is new is put on record first."""
+    lasting = [problem.line for problem in report.news if problem.subject != DATABASE]
+    if lasting:
+        with contextlib.suppress(OSError):  # a read-only disk: it is told all the same, and found again
+            losses.record(now, "`holdfast verify` found damage.", lasting)
+    present = {problem.line for problem in report.problems}
+    earlier = [line for notice in losses.open() for line in notice.lost if line not in present]
+    return {
+        "ok": report.ok and not losses.open(),
+        "checked": report.checked,
+        "complete": report.complete,
+        "problems": [asdict(problem) for problem in report.problems],
+        "losses": earlier,
+    }

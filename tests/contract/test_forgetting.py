@@ -1,0 +1,292 @@
+"""What is forgotten is gone from every table and file, also after it was cut off in the middle; nothing else is."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import apsw
+import psycopg
+import pytest
+from tests.contract.conftest import Place
+from tests.contract.forgetting_world import (
+    EVENTS,
+    KEPT,
+    NOBODYS,
+    SECRET,
+    SESSIONS,
+    assert_gone,
+    dump,
+    files_of,
+    opened,
+    rows_of,
+    tables,
+    two_projects,
+)
+from tests.postgres import PostgresServer, fresh_database
+
+from holdfast.errors import Conflict, NotFound
+from holdfast.forgetting import copies, rows
+from holdfast.forgetting.scope import Scope
+from holdfast.project import Root, RootSource, canonical_uri
+from holdfast.store import Tx, erasing
+from holdfast.store.copying import quiet
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_every_table_says_what_becomes_of_it_when_a_project_is_forgotten(place: Place) -> None:
+    async with opened(place) as app:
+        named = set(rows.TABLES) - ({"signing_keys"} if place.engine == "sqlite" else set())
+        assert set(await tables(app.store)) == named
+        filled = set(rows_of(place.home, SECRET))
+        assert set(rows.TABLES) == filled | NOBODYS, "a new table gets a row in forgetting_world, or a reason"
+
+
+async def test_a_forgotten_project_is_gone_from_every_table_and_file_and_its_neighbour_is_whole(place: Place) -> None:
+    async with opened(place) as app:
+        gone, kept = await two_projects(place, app)
+        before = await dump(app.store)
+
+        report = await app.forgetting.command({"what": str(gone)}, quiet)
+        assert report["left"] == [] and report["success"]
+        assert (report["sessions"], report["thoughts"], report["runs"], report["messages"]) == (1, 1, 1, 1)
+        assert (report["asks"], report["agent_sessions"], report["history_files"]) == (2, 1, 1)
+        assert report["named_in"] == [str(place.home / "teams.json")]
+
+        after = await dump(app.store)
+        for name, found in after.items():
+            assert SECRET not in str(found), name
+        for name in rows_of(kept, KEPT):
+            of_neighbour = [row for row in before[name] if KEPT in row or SESSIONS[KEPT] in row]
+            assert of_neighbour and [row for row in of_neighbour if row not in after[name]] == [], name
+        assert sum("erased'" in row for row in after["events"]) == EVENTS, "their places stay"
+        assert any(SESSIONS[SECRET] in row for row in after["session_register"]), "the id stays, and counts"
+        assert_gone(place)
+
+
+async def test_a_forgotten_session_is_gone_from_every_table_and_file(place: Place) -> None:
+    async with opened(place) as app:
+        await two_projects(place, app)
+
+        def strip(tx: Tx) -> None:
+            """Leave nothing of the project but its session."""
+            for table in reversed(rows_of(place.home, SECRET)):
+                if table not in ("sessions", "session_register", "branches", "thoughts", "calls", "session_links"):
+                    tx.run(f"DELETE FROM {table}")
+            tx.run("DELETE FROM calls WHERE call_key <> :key", key=f"{SESSIONS[SECRET]}-4")
+            tx.run("DELETE FROM events WHERE kind NOT LIKE 'reasoning.%'")
+
+        await app.store.write(strip)
+        report = await app.forgetting.command({"what": SESSIONS[SECRET]}, quiet)
+        assert (report["success"], report["sessions"], report["thoughts"]) == (True, 1, 1)
+        after = await dump(app.store)
+        assert SECRET not in str(after) and len(after["sessions"]) == len(after["thoughts"]) == 1
+    assert_gone(place)
+
+
+@pytest.mark.parametrize("step", ["rows", "calls", "events", "reasoning", "erasing", "copies", "logs"])
+async def test_a_removal_that_was_cut_off_at_any_step_is_finished_later(
+    sqlite_place: Place, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cut(Exception):
+        pass
+
+    async def cut(*args: Any, **options: Any) -> Any:
+        raise Cut
+
+    def cut_now(*args: Any, **options: Any) -> Any:
+        raise Cut
+
+    place = sqlite_place
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        at: dict[str, tuple[Any, ...]] = {
+            "rows": ("holdfast.forgetting.rows.remove", cut),
+            "calls": ("holdfast.protocol.queries.forget", cut_now),
+            "events": ("holdfast.forgetting.rows._empty_events", cut),
+            "reasoning": (app.reasoning, "forget_project", cut),
+            "erasing": ("holdfast.forgetting.service.erase_deleted", cut),
+            "copies": ("holdfast.forgetting.copies.remove", cut_now),
+            "logs": ("holdfast.forgetting.copies.scrub_logs", cut_now),
+        }
+        with monkeypatch.context() as patch:
+            patch.setattr(*at[step])
+            with pytest.raises(Cut):
+                await app.forgetting.command({"what": str(gone)}, quiet)
+        assert (copies.under_way(place.home, place.engine)).exists()
+    async with opened(place) as again:
+        await again.forgetting.finish()
+        assert not (copies.under_way(place.home, place.engine)).exists()
+        after = str(await dump(again.store))
+        assert SECRET not in after and KEPT in after
+    assert_gone(place)
+
+
+async def test_what_cannot_be_erased_for_a_reader_is_said_and_erased_when_it_is_gone(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "PATIENCE_S", 0.1)
+    place = sqlite_place
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        reader = apsw.Connection(str(place.path))
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM thoughts").fetchall()
+        report = await app.forgetting.command({"what": str(gone)}, quiet)
+        assert report["success"] is False and "holdfast.db-wal" in report["left"][0]
+        reader.close()
+        again = await app.forgetting.command({"what": str(gone)}, quiet)
+        assert again["success"] is True, "asked for again, it goes on where it was"
+        assert_gone(place)
+
+
+async def test_what_cannot_be_erased_for_a_transaction_on_the_server_is_said(
+    postgres_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(erasing, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(erasing, "LOCK_MS", 50)
+    place = postgres_place
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        with psycopg.connect(place.url) as reader:
+            reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            reader.execute("SELECT count(*) FROM asks")
+            report = await app.forgetting.command({"what": str(gone)}, quiet)
+            assert report["success"] is False
+            told = {line.split(" ")[2].rpartition(".")[2]: line for line in report["left"]}
+            assert "it is in use" in told["asks"] and "still sees" in told["thoughts"]
+        await app.forgetting.finish()
+        assert not (copies.under_way(place.home, place.engine)).exists()
+    assert_gone(place)
+
+
+async def test_a_user_of_the_server_without_special_rights_can_have_a_project_forgotten(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url = fresh_database(postgres, migrated=False)
+    with psycopg.connect(url, autocommit=True) as connection:
+        database = connection.info.dbname
+        if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = 'plain'").fetchone() is None:
+            connection.execute("CREATE ROLE plain LOGIN")
+            # For the looks of this test alone.
+            connection.execute("GRANT pg_checkpoint, pg_read_all_settings TO plain")
+        connection.execute(f'ALTER DATABASE "{database}" OWNER TO plain'.encode())
+    place = Place("postgres", tmp_path, url.replace("//postgres:@", "//plain:@"))
+    async with opened(place) as app:
+        gone, kept = await two_projects(place, app)
+        assert (await app.forgetting.command({"what": str(gone)}, quiet))["success"]
+        assert_gone(place)
+        assert (await app.forgetting.command({"what": str(kept)}, quiet))["success"], "nothing is left in any table"
+        for name, content in files_of(place).items():
+            assert f"team-{KEPT}".encode() not in content, name
+
+
+async def test_without_room_the_rows_are_overwritten_and_the_rest_is_erased_when_there_is_room(
+    sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = sqlite_place
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        daily = place.home / "backups" / "daily-new.db"
+        with monkeypatch.context() as patch:
+            patch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+            report = await app.forgetting.command({"what": str(gone)}, quiet)
+            assert report["success"] is False and "no room" in report["left"][0]
+            daily.parent.mkdir()
+            daily.write_bytes(b"")
+            await app.forgetting.finish()
+            assert daily.exists(), "while it waits for room, the newest backup is not taken every hour"
+        await app.forgetting.finish()
+        assert not (copies.under_way(place.home, place.engine)).exists() and not daily.exists()
+    assert_gone(place)
+
+
+async def test_a_project_at_whose_team_an_agent_works_is_not_forgotten(place: Place) -> None:
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        sql = "UPDATE asks SET status = 'running', lease_until = :until"
+        await app.store.write(lambda tx: tx.run(sql, until=tx.now() + 60_000))
+        before = await dump(app.store)
+        with pytest.raises(Conflict, match="Nothing was removed"):
+            await app.forgetting.command({"what": str(gone)}, quiet)
+        assert await dump(app.store) == before and not (copies.under_way(place.home, place.engine)).exists()
+
+
+async def test_a_name_that_is_not_known_removes_nothing_and_is_told_what_is_named_alike(place: Place) -> None:
+    async with opened(place) as app:
+        gone, kept = await two_projects(place, app)
+        before = await dump(app.store)
+        for wrong, meant in (
+            (f"{gone}e", str(gone)),
+            (f"{gone}/src", str(gone)),
+            (str(gone.parent), str(gone)),
+            (f"/elsewhere/{gone.name}", str(gone)),
+            (gone.name, str(gone)),
+            (kept.name[:-1], str(kept)),
+            ("session-", SESSIONS[SECRET]),
+            ("sesion-two", SESSIONS[KEPT]),
+        ):
+            with pytest.raises(NotFound) as refused:
+                await app.forgetting.command({"what": wrong}, quiet)
+            assert meant in str(refused.value), wrong
+        with pytest.raises(NotFound, match="Nothing here is named alike"):
+            await app.forgetting.command({"what": "qqqqqqqq"}, quiet)
+        assert await dump(app.store) == before
+
+
+@pytest.mark.parametrize(
+    "table", ["protocol_runs", "bridge_messages", "agent_sessions", "history_files", "connections"]
+)
+async def test_a_project_without_a_reasoning_session_is_known_by_whatever_there_is_of_it(
+    sqlite_place: Place, table: str
+) -> None:
+    place = sqlite_place
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        for name in reversed(rows_of(gone, SECRET)):
+            if name != table:
+                await app.store.write(partial(_clear, name=name))
+        if table != "bridge_messages":  # which are known by the team
+            (place.home / "teams.json").write_text("{}")
+        assert (await app.forgetting.command({"what": str(gone), "look": True}, quiet))["roots"] == [str(gone)]
+        assert (await app.forgetting.command({"what": str(gone)}, quiet))["success"] is True
+        assert SECRET not in str((await dump(app.store))[table])
+
+
+def _clear(tx: Tx, name: str) -> None:
+    tx.run(f"DELETE FROM {name}")
+
+
+async def test_a_directory_that_is_gone_is_forgotten_with_its_project(place: Place) -> None:
+    async with opened(place) as app:
+        gone, _ = await two_projects(place, app)
+        gone.rmdir()
+        clone = Root(canonical_uri(f"{gone}-clone"), f"example.org/{SECRET}", RootSource.ARGUMENT)
+        await app.reasoning.pause(clone)
+        report = await app.forgetting.command({"what": str(gone), "look": True}, quiet)
+        assert report["roots"] == [str(gone), f"{gone}-clone"]
+        await app.forgetting.command({"what": str(gone)}, quiet)
+        assert SECRET not in str(await dump(app.store))
+    assert_gone(place)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("/home/dev/shop", True),
+        ("in /home/dev/shop.", True),
+        ("/home/dev/shop/src/a.py", True),
+        ('{"root":"file:///home/dev/shop"}', True),
+        ("/home/dev/shop2", False),
+        ("/home/dev/shop-old/a", False),
+        ("/home/dev/shop.git", False),
+        ("/home/dev", False),
+    ],
+)
+async def test_a_project_is_not_taken_for_one_whose_name_begins_alike(text: str, found: bool) -> None:
+    scope = Scope("x", None, (Root("file:///home/dev/shop", None, RootSource.ARGUMENT),))
+    names = scope.names()
+    assert names is not None and (names.search(text) is not None) == found
