@@ -184,9 +184,10 @@ PLANTS = {
             (
                 Edit(
                     "store/events.py",
-                    '    if not tx.run("UPDATE event_head SET seq = seq + :n WHERE id = 1", n=len(pending)):\n'
-                    '        raise RuntimeError("the event counter is missing; the schema was not created")\n',
-                    '    newest = tx.one("SELECT coalesce(max(seq), 0) AS seq FROM events")\n',
+                    "    pending = outbox.pending\n    if not tx.run(\n",
+                    "    pending = outbox.pending\n"
+                    '    newest = tx.one("SELECT coalesce(max(seq), 0) AS seq FROM events")\n'
+                    "    if not tx.run(\n",
                 ),
                 Edit(
                     "store/events.py",
