@@ -5,29 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 
+from tests.chaos.checks_of_agents import check_asks, check_notices, check_runs
 from tests.chaos.checks_of_leases import check_leases
+from tests.chaos.effects import Circumstances, counted, mark_of, times
 from tests.chaos.history import History, Op, Outcome
 from tests.chaos.state import Rows, State
 from tests.chaos.violation import Violation
 
-PHASES = ("INIT", "CONTEXT_LOADED", "WORKING", "QUALITY_CHECKED", "COMPLETE")
-"""The phases of the simple protocol."""
 ATTEMPTS_OF_MESSAGE = 5
-ATTEMPTS_OF_ASK = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What the fault allows that would be wrong without it."""
-
-    leases_may_end: bool = False
-    """The clock was moved, so that leases and runs may have timed out."""
-    asks_may_fail: bool = False
-    """The daemon or its agents were ended, so that an ask may have been run twice and given up."""
-    excused: frozenset[str] = field(default_factory=frozenset)
-    """Marks of effects that are known, and were named, to be lost."""
 
 
 def check(history: History, state: State, given: Circumstances) -> list[Violation]:
@@ -45,48 +31,13 @@ def check(history: History, state: State, given: Circumstances) -> list[Violatio
         lambda history, state, given: check_leases(history, leases_may_end=given.leases_may_end),
         _tasks,
         _updates,
-        _notices,
-        _asks,
-        _runs,
+        check_notices,
+        check_asks,
+        check_runs,
         _events,
         _doors,
     )
     return [violation for one in checks for violation in one(history, state, given)]
-
-
-# -- effects --------------------------------------------------------------------------------------------------------
-
-
-def _counted(
-    name: str, ops: list[Op], found: dict[str, int], given: Circumstances, *, repeated: bool = False
-) -> Iterator[Violation]:
-    """An acknowledged effect is there once, a refused one not at all, any other at most once.
-
-    `repeated`: whether several operations may stand for the same effect.
-    """
-    by_mark: dict[str, list[Op]] = defaultdict(list)
-    for op in ops:
-        by_mark[op.mark].append(op)
-        assert repeated or len(by_mark[op.mark]) == 1, f"two operations have the mark {op.mark}"
-    for mark, same in by_mark.items():
-        times = found.get(mark, 0)
-        if times > 1:
-            yield Violation(f"{name}-twice", f"{mark} is there {times} times", same)
-        elif times == 0 and any(op.ok and not op.reply.get("repeated") for op in same) and mark not in given.excused:
-            yield Violation(f"{name}-lost", f"{mark} was acknowledged and is not there", same)
-        elif times == 1 and all(op.outcome is Outcome.REFUSED for op in same):
-            yield Violation(f"{name}-refused", f"{mark} was refused and is there nevertheless", same)
-    for mark in found.keys() - by_mark.keys():
-        yield Violation(f"{name}-unasked", f"{mark} is there and no client asked for it", [])
-
-
-def _mark_of(text: str) -> str:
-    return text.split(" ", 1)[0]
-
-
-def _times(texts: Iterable[str]) -> dict[str, int]:
-    """How often each mark is there; the marks of the reader and of probes do not count."""
-    return Counter(mark for mark in map(_mark_of, texts) if "#" in mark)
 
 
 def _answered(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
@@ -100,14 +51,14 @@ def _answered(history: History, state: State, given: Circumstances) -> Iterator[
 
 def _thoughts(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
     ops = history.of("think")
-    yield from _counted("thought", ops, _times(row["content"] for row in state["thoughts"]), given)
+    yield from counted("thought", ops, times(row["content"] for row in state["thoughts"]), given)
     stored = {(row["session_id"], row["number"]): row for row in state["thoughts"]}
     for op in ops:
         if not op.ok or op.mark in given.excused:
             continue
         place = (op.reply.get("sessionId"), op.reply.get("thoughtNumber"))
         row = stored.get((str(place[0]), int(place[1] or 0)))
-        if row is None or _mark_of(row["content"]) != op.mark:
+        if row is None or mark_of(row["content"]) != op.mark:
             yield Violation("thought-moved", f"{op.mark} is not at {place}, where it was acknowledged", [op])
         elif row["content"] != op.arguments["thought"] or row["branch_id"] != op.arguments.get("branchId"):
             yield Violation("thought-changed", f"{op.mark} is not as it was sent", [op])
@@ -129,7 +80,7 @@ def _thought_numbers(history: History, state: State, given: Circumstances) -> It
             yield Violation("thought-count", f"{session} counts {counts.get(session)}, there are {len(rows)}", [])
         latest: Op | None = None
         for row in reversed(rows):
-            op = ops.get(_mark_of(row["content"]))
+            op = ops.get(mark_of(row["content"]))
             if op is None:
                 continue
             # Going down: none may have been over before one with a lower number began.
@@ -180,7 +131,7 @@ def _recalls(history: History, state: State, given: Circumstances) -> Iterator[V
 
 def _sessions(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
     named = [row["title"] for row in state["sessions"] if row["title"].endswith(" begins")]
-    yield from _counted("session", history.of("new_session"), _times(named), given)
+    yield from counted("session", history.of("new_session"), times(named), given)
 
 
 # -- the bridge -----------------------------------------------------------------------------------------------------
@@ -188,8 +139,8 @@ def _sessions(history: History, state: State, given: Circumstances) -> Iterator[
 
 def _sends(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
     ops = history.of("send")
-    yield from _counted("message", ops, _times(row["text"] for row in state["bridge_messages"]), given, repeated=True)
-    rows = {_mark_of(row["text"]): row for row in state["bridge_messages"]}
+    yield from counted("message", ops, times(row["text"] for row in state["bridge_messages"]), given, repeated=True)
+    rows = {mark_of(row["text"]): row for row in state["bridge_messages"]}
     for op in ops:
         row = rows.get(op.mark)
         if (
@@ -230,7 +181,7 @@ def _finishes(history: History, state: State, given: Circumstances) -> Iterator[
             yield Violation("finished-came-again", f"{message} was ended and handed out again", [op, again])
     refused = {op.mark for op in history.of("finish") if op.outcome is Outcome.REFUSED}
     for row in rows.values():
-        if row["reply"] and _mark_of(row["reply"]) in refused:
+        if row["reply"] and mark_of(row["reply"]) in refused:
             yield Violation("finish-refused", f"{row['id']} ended by a call that was refused", [])
 
 
@@ -257,7 +208,7 @@ def _tasks(history: History, state: State, given: Circumstances) -> Iterator[Vio
     """The last task is one that no later one replaced."""
     ops = history.of("task")
     for row in state["bridge_tasks"]:
-        mark = _mark_of(row["current_task"])
+        mark = mark_of(row["current_task"])
         saved = next((op for op in ops if op.mark == mark), None)
         if saved is None or saved.outcome is Outcome.REFUSED:
             yield Violation("task-unasked", f"{row['target']} has the task {mark}", [saved] if saved else [])
@@ -276,10 +227,10 @@ def _updates(history: History, state: State, given: Circumstances) -> Iterator[V
     """Each reply and each task is told once; whoever follows with a cursor misses nothing."""
     rows = state["bridge_updates"]
     over = [op for op in history.of("finish") if op.arguments["outcome"] != "later"]
-    replies = _times(row["content"] for row in rows if row["kind"] == "reply")
-    yield from _counted("reply", over, replies, given)
-    tasks = _times(row["content"] for row in rows if row["kind"] == "task")
-    yield from _counted("task", history.of("task"), tasks, given)
+    replies = times(row["content"] for row in rows if row["kind"] == "reply")
+    yield from counted("reply", over, replies, given)
+    tasks = times(row["content"] for row in rows if row["kind"] == "task")
+    yield from counted("task", history.of("task"), tasks, given)
     by_target: dict[str, list[int]] = defaultdict(list)
     for row in rows:
         by_target[row["target"]].append(int(row["seq"]))
@@ -299,125 +250,6 @@ def _followed(history: History, rows: Rows) -> Iterator[Violation]:
         there = [shown[target, seq] for seq in range(since + 1, until + 1) if (target, seq) in shown]
         if told != there and (len(told) < 100 or told != there[:100]):
             yield Violation("update-skipped", f"between {since} and {until} {target} was told {told}", [op])
-
-
-# -- teams ----------------------------------------------------------------------------------------------------------
-
-
-def _notices(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
-    yield from _counted("notice", history.of("notify"), _times(row["text"] for row in state["notices"]), given)
-
-
-def _asks(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
-    """Each ask is stored once, answered with its own answer, in its own conversation."""
-    ops = {op.mark: op for op in history.of("ask")}
-    yield from _counted("ask", list(ops.values()), _times(row["text"] for row in state["asks"]), given)
-    conversations = {row["id"]: row for row in state["conversations"]}
-    owners = {row["session_id"]: row["id"] for row in state["conversations"]}
-    heard: dict[str, list[str]] = defaultdict(list)
-    for session, texts in state.transcripts.items():
-        for text in texts:
-            heard[_question(text)].append(session)
-    for row in state["asks"]:
-        mark = _mark_of(row["text"])
-        op = ops.get(mark)
-        if op is None:
-            continue
-        talk = conversations.get(row["conversation_id"], {})
-        wanted = (op.arguments.get("team") or op.arguments.get("toTeam"), op.arguments.get("threadId", "main"))
-        if (talk.get("to_team"), talk.get("thread")) != wanted:
-            yield Violation("ask-elsewhere", f"{mark} is in the conversation {talk}", [op])
-        if row["status"] == "answered" and _question(row["answer"]) != mark:
-            yield Violation("ask-crossed", f"{mark} was answered with {row['answer'][:120]!r}", [op])
-        if row["status"] == "failed" and not given.asks_may_fail:
-            yield Violation("ask-failed", f"{mark} failed: {row['error']}", [op])
-        sessions = heard.get(mark, [])
-        if len(sessions) > min(row["attempts"], ATTEMPTS_OF_ASK):
-            yield Violation("ask-run-twice", f"{mark} was run {len(sessions)} times, {row['attempts']} known", [op])
-        if any(owners.get(session) not in (None, row["conversation_id"]) for session in sessions):
-            yield Violation("ask-elsewhere", f"{mark} was asked in the conversation of another", [op])
-    yield from _answers(history, state, ops)
-
-
-def _answers(history: History, state: State, ops: dict[str, Op]) -> Iterator[Violation]:
-    stored = {row["id"]: row for row in state["asks"]}
-    told = [(op, op.reply) for op in history.of("ask", "await") if op.ok]
-    told += [(ops[mark], reply) for mark, reply in _door_asks(state, stored) if mark in ops]
-    for op, reply in told:
-        row = stored.get(reply.get("askId", ""))
-        if row is None:
-            continue  # counted as lost already
-        mark = _mark_of(row["text"])
-        if op.kind == "ask" and mark != op.mark:
-            yield Violation("ask-crossed", f"{op.mark} was given the id of {mark}", [op])
-        if reply.get("status") == "answered" and _question(reply["response"]) != mark:
-            yield Violation("ask-crossed", f"{mark} was told {reply['response'][:120]!r}", [op])
-        if reply.get("status") == "answered" and reply["response"] != row["answer"]:
-            yield Violation("ask-answered-twice", f"{mark} was told another answer than is stored", [op])
-    for mark, reply in _door_asks(state, stored):
-        if reply.get("status") not in ("answered", "failed"):
-            yield Violation("ask-unanswered", f"{mark} is {reply.get('status')} at the end", [ops[mark]])
-
-
-def _door_asks(state: State, stored: dict[str, dict[str, object]]) -> list[tuple[str, dict[str, object]]]:
-    return [
-        (_mark_of(str(stored[ask]["text"])), reply) for ask, reply in (state.door_asks or {}).items() if ask in stored
-    ]
-
-
-def _question(text: str) -> str:
-    """The mark of the question in what an agent was told, or answered: the first line after the frame."""
-    return _mark_of(text.partition("\n\n")[2] or text)
-
-
-# -- protocol -------------------------------------------------------------------------------------------------------
-
-
-def _runs(history: History, state: State, given: Circumstances) -> Iterator[Violation]:
-    """A run goes on by one phase for each advance, and ends once."""
-    objectives = _times(row["objective"] for row in state["protocol_runs"])
-    yield from _counted("run", history.of("run_start"), objectives, given)
-    summaries = _times(row["summary"] for row in state["protocol_runs"] if row["summary"])
-    yield from _counted("run-end", history.of("run_end"), summaries, given)
-    yield from _steps_of_runs(history, given)
-    evidence = history.of("run_evidence")
-    kept, possible = len(state["protocol_evidence"]), sum(op.outcome is not Outcome.REFUSED for op in evidence)
-    if not sum(op.ok for op in evidence) <= kept <= possible and not given.excused:
-        yield Violation("evidence-count", f"{possible} pieces of evidence at most were given, {kept} are there", [])
-    steps: dict[str, list[str]] = defaultdict(list)
-    for row in sorted(state["events"], key=lambda row: int(row["seq"])):
-        if row["kind"] == "protocol.phase":
-            steps[row["subject"]].append(json.loads(row["data"])["phase"])
-    for run, phases in steps.items():
-        reached = [PHASES.index(phase) for phase in phases if phase in PHASES]
-        if any(after - before > 1 for before, after in zip([0, *reached], reached, strict=False)):
-            yield Violation("run-skipped", f"{run} went through {phases}", [])
-
-
-def _steps_of_runs(history: History, given: Circumstances) -> Iterator[Violation]:
-    """One client has one run after the other, so what it was told follows from what it was told before."""
-    active: bool | None = False
-    """Whether a run is active; None when that is not known."""
-    at: int | None = None
-    for op in history.of("run_start", "run_evidence", "run_gate", "advance", "run_end", "run_look"):
-        if op.in_doubt:
-            active = at = None
-        elif op.ok and op.kind == "run_start":
-            if active:
-                yield Violation("run-beside-another", "a run began while another was active", [op])
-            active, at = True, 0
-        elif op.ok and op.kind == "advance":
-            reached = PHASES.index(op.reply["phase"])
-            if at is not None and reached != at + 1:
-                yield Violation("run-skipped", f"one advance led from {PHASES[at]} to {PHASES[reached]}", [op])
-            active, at = True, reached
-        elif op.ok and op.kind == "run_end":
-            active, at = False, None
-        elif op.outcome is Outcome.REFUSED and op.kind != "run_look":
-            expired = given.leases_may_end and "E_NO_SESSION" in op.error
-            if (active or (active is False and op.kind == "run_start")) and not expired and "E_STORE" not in op.error:
-                yield Violation("run-refused", f"{op.kind} was refused: {op.error}", [op])
-            active = at = None
 
 
 # -- the whole ------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
-from tests.chaos.checker import Circumstances, check
+from tests.chaos.checker import check
 from tests.chaos.damage import Told, check_loss, check_tracebacks, lost_rows, readable_rows
 from tests.chaos.damages import DAMAGES, Damage, end_daemon
+from tests.chaos.effects import Circumstances
 from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.history import History, Outcome
 from tests.chaos.plan import ROLES, Plan

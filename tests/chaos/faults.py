@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
-from tests.chaos.checker import Circumstances
 from tests.chaos.damage import Told, check_tracebacks
+from tests.chaos.effects import Circumstances
 from tests.chaos.lost_answers import LosingProxy
 from tests.chaos.proxy import Proxy
 from tests.installation import wait_until

@@ -18,7 +18,7 @@ from tests.chaos.world import World
 from tests.process.agent import Agent
 
 Rows = list[dict[str, Any]]
-ASK_SECONDS = 60
+ASK_SECONDS = 45
 """How long an ask may take at the end: longer than the lease of a runner that was ended."""
 
 TABLES: dict[str, tuple[str, ...]] = {

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.chaos.checker import Circumstances, check
+from tests.chaos.checker import check
 from tests.chaos.damage import Told, check_loss, lost_rows
 from tests.chaos.damages import DAMAGES
+from tests.chaos.effects import Circumstances
 from tests.chaos.faults import FAULTS
 from tests.chaos.history import History, Op, Outcome
 from tests.chaos.plan import make_plan
