@@ -12,13 +12,14 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 # Where it is set, every process would compile our modules again: a daemon's start takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: python-is-new-enough help serve test test-fast test-long check format catalogue bench install uninstall clean
+.PHONY: python-is-new-enough help serve test test-fast test-long chaos check format catalogue bench install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
 	@echo "make test     set up and run every test, two at a time (WORKERS=1 TESTS=tests/unit: one at a time, a part)"
 	@echo "make test-fast the tests without processes and PostgreSQL, in about a minute"
 	@echo "make test-long the whole volume of what make test tries with a small one"
+	@echo "make chaos    clients at work under every fault on both engines, in about three minutes (SEED=7 FAULTS=kill,pause)"
 	@echo "make check    lint, format check, strict types, import rules"
 	@echo "make catalogue write anew what a relay answers before its first daemon is there (after a change of a tool)"
 	@echo "make bench    set up and run the benchmarks (needs node and npm for the peer)"
@@ -51,6 +52,9 @@ test-fast: $(VENV)/dev.stamp
 
 test-long: $(VENV)/dev.stamp
 	$(PYTEST) -m long $(TESTS)
+
+chaos: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) $(CHAOS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff check
