@@ -30,7 +30,7 @@ async def test_a_conversation_that_a_dead_daemon_kept_warm_is_taken_up_when_its_
         await store.write(answered_by_the_first)
         assert await store.read(next_for_the_second) is None, "the first daemon may have the agent warm"
         place.shift += LEASE_MS - 1000
-        await store.write(lambda tx: queries.renew(tx, "first"))
+        await store.write(lambda tx: queries.renew(tx, "first", []))
         place.shift += 2000
         assert await store.read(next_for_the_second) is None, "it lives: the lease was renewed"
         place.shift += LEASE_MS

@@ -14,9 +14,10 @@ import pytest
 from tests.contract.conftest import Place
 
 from holdfast.caller import Caller, Era, Transport
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, StoreError
 from holdfast.store import Store
 from holdfast.teams import queries
+from holdfast.teams import runner as runner_module
 from holdfast.teams.agents import Compaction
 from holdfast.teams.agents.echo import EchoAgent, EchoSession
 from holdfast.teams.agents.errors import CompactionFailed
@@ -303,3 +304,56 @@ async def test_the_first_turn_of_a_new_process_is_told_what_changed_and_no_other
         assert [project for project, _ in briefed] == ["a"]
         await world.answer(await world.ask("a", "four"))
         assert len(briefed) == 1
+
+
+async def test_an_answer_for_which_there_was_no_room_is_stored_when_there_is(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "STORE_AGAIN_SECONDS", 0.01)
+    async with _world(place) as world:
+        refused = 0
+        finish = queries.finish
+
+        def full(*arguments: Any, **values: Any) -> bool:
+            nonlocal refused
+            if refused < 3:
+                refused += 1
+                raise StoreError("The disk is full; nothing was written.")
+            return finish(*arguments, **values)
+
+        monkeypatch.setattr(queries, "finish", full)
+        answer = await world.answer(await world.ask("a", "kept"))
+        assert (answer.status, refused) == ("answered", 3)
+        following = await world.answer(await world.ask("a", "and on"))
+        assert following.status == "answered", "nothing hangs behind it"
+
+
+async def test_an_exception_that_nobody_foresaw_ends_its_ask_with_an_error_and_nothing_hangs(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _world(place) as world:
+        slot = world.runner._place.slot
+
+        async def unforeseen(*arguments: Any) -> Any:
+            raise KeyError("uuid")
+
+        monkeypatch.setattr(world.runner._place, "slot", unforeseen)
+        failed = await world.answer(await world.ask("a", "one"))
+        assert (failed.status, failed.error_code) == ("failed", "E_INTERNAL")
+        assert failed.error is not None and "KeyError" in failed.error
+        monkeypatch.setattr(world.runner._place, "slot", slot)
+        assert (await world.answer(await world.ask("a", "two"))).status == "answered"
+
+
+async def test_an_ask_that_its_runner_lost_sight_of_is_taken_up_again(place: Place) -> None:
+    async with _world(place) as world:
+        ask = await world.ask("a", "sleep 30")
+        await _until(lambda: world.runner.works_on(ask.id))
+        task = world.runner._running.pop(ask.id)
+        place.shift += LEASE_MS // 2
+        await world.runner.renew()
+        place.shift += LEASE_MS
+        lost = await world.store.read(lambda tx: queries.abandoned(tx, None))
+        assert [one.id for one in lost] == [ask.id]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

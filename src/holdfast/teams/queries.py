@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -270,14 +271,16 @@ def claim(tx: Tx, found: Ask, runner: str, token: str) -> None:
     )
 
 
-def renew(tx: Tx, runner: str) -> None:
-    """The runner lives: its asks and sessions stay its own."""
+def renew(tx: Tx, runner: str, running: Sequence[str]) -> None:
+    """Keep a runner's sessions and the asks that it really works on; one that it lost sight of is taken up again."""
     until = tx.now() + LEASE_MS
-    tx.run(
-        "UPDATE asks SET lease_until = :until WHERE lease_by = :runner AND status = 'running'",
-        until=until,
-        runner=runner,
-    )
+    for ask_id in running:
+        tx.run(
+            "UPDATE asks SET lease_until = :until WHERE id = :id AND lease_by = :runner AND status = 'running'",
+            until=until,
+            id=ask_id,
+            runner=runner,
+        )
     tx.run(
         "UPDATE conversations SET lease_until = :until WHERE lease_by = :runner AND lease_until IS NOT NULL",
         until=until,

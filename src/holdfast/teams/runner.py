@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import HoldfastError, StoreCorrupt, StoreError, StoreRemoved
 from holdfast.store import Store, Tx
 from holdfast.teams import queries
 from holdfast.teams.agents import Agent, Turn
@@ -35,9 +35,13 @@ from holdfast.teams.team import Team
 from holdfast.teams.upkeep import Upkeep
 from holdfast.teams.workplace import LOST, Workplace
 
+T = TypeVar("T")
+
 DAY_MS = 24 * 3_600_000
 LOOK_SECONDS = 10.0
 NEARLY_FULL = 0.85
+STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
+"""How soon, and at the latest how late, an outcome that could not be stored is tried again."""
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +165,8 @@ class Runner:
 
     async def renew(self) -> None:
         """Keep what is being run, and take up what dead runners left."""
-        await self._store.write(lambda tx: queries.renew(tx, self._name))
+        running = list(self._running)
+        await self._store.write(lambda tx: queries.renew(tx, self._name, running))
         if await self._store.write(lambda tx: self._recover(tx, None)):
             self._wake.set()
 
@@ -242,13 +247,20 @@ class Runner:
         except AgentDied as error:
             await self._died(ask, str(error))
         except asyncio.CancelledError:
-            await self._store.write(lambda tx: queries.requeue(tx, ask, "Holdfast was stopped; the ask waits again."))
+            with contextlib.suppress(StoreError):  # its lease runs out then
+                await self._store.write(
+                    lambda tx: queries.requeue(tx, ask, "Holdfast was stopped; the ask waits again.")
+                )
             raise
         except HoldfastError as error:
             await self._failed(ask, token, error.code, str(error))
             if not isinstance(error, AgentFailed | BudgetSpent) and slot is not None:
                 await self.pool.discard(slot)
                 slot = None
+        except Exception as error:
+            logger.exception("an ask of team %s failed unexpectedly", ask.to_team)
+            text = f"Holdfast failed to run it ({type(error).__name__}: {error}). Ask again; daemon.log says more."
+            await self._failed(ask, token, "E_INTERNAL", text)
         finally:
             self._tell(ask, None)
             self._conversations.pop(ask.id, None)
@@ -296,7 +308,7 @@ class Runner:
                     queries.set_status(tx, ask.conversation_id, ConversationStatus.ARCHIVED)
             return look(tx, ask.id)
 
-        self._tell(ask, await self._store.write(write))
+        self._tell(ask, await self._stored(write))
 
     def _tell(self, ask: Ask, seen: Seen | None) -> None:
         """Who waits here for the ask learns how it ended without another look at the store."""
@@ -305,15 +317,23 @@ class Runner:
             future.set_result(seen)
 
     async def _failed(self, ask: Ask, token: str, code: str, message: str) -> None:
-        try:
-            await self._store.write(
-                lambda tx: queries.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message)
-            )
-        except StoreError:
-            logger.exception("an ask's failure could not be stored; its lease will run out")
+        await self._stored(lambda tx: queries.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message))
 
     async def _died(self, ask: Ask, message: str) -> None:
-        await self._store.write(lambda tx: _again(tx, ask, message))
+        await self._stored(lambda tx: _again(tx, ask, message))
+
+    async def _stored(self, write: Callable[[Tx], T]) -> T:
+        """Store how an ask ended; while the store takes nothing, as on a full disk, it is kept and tried again."""
+        pause = STORE_AGAIN_SECONDS
+        while True:
+            try:
+                return await self._store.write(write)
+            except (StoreCorrupt, StoreRemoved):
+                raise  # the daemon starts again, and the ask with it
+            except StoreError:
+                logger.exception("the outcome of an ask could not be stored; again in %.1f s", pause)
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, STORE_AGAIN_MOST)
 
     def _recover(self, tx: Tx, own: str | None) -> int:
         lost = queries.abandoned(tx, own)
