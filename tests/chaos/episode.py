@@ -184,9 +184,10 @@ class Episode:
             given = Circumstances(asks_may_fail=True)
             self.violations += check(self.history, before, given)
             damage.destroy(self, before, chance)
-        self._judge_damage(before)
+        self._judge_damage(before, put_back=damage.running)
 
-    def _judge_damage(self, before: State) -> None:
+    def _judge_damage(self, before: State, *, put_back: bool) -> None:
+        """Look whether all that is lost is told; `put_back`: a daemon that had the file open loses nothing at all."""
         readable = set()
         if self.world.engine == "sqlite":
             copy = self.world.folder / "damaged.db"
@@ -207,6 +208,10 @@ class Episode:
         if served:
             lost = lost_rows(before, read_store(self.world))
             self.violations += check_loss(lost, readable, [first, again])
+            if put_back and lost:
+                self.violations.append(
+                    Violation("not-put-back", f"{len(lost)} rows that the daemon had open are lost", [])
+                )
 
     def _bytes(self) -> list[bytes]:
         files = [Path(f"{self.world.database}{ending}") for ending in ("", "-wal")]
