@@ -56,3 +56,18 @@ async def test_only_whoever_has_the_lease_of_an_ask_ends_it_and_only_once(place:
         assert await store.write(outcomes) == [False, True, False]
     finally:
         await store.close()
+
+
+async def test_an_ask_that_was_cancelled_meanwhile_is_not_run(place: Place) -> None:
+    store = place.open()
+
+    def seen_before_it_was_cancelled(tx: Tx) -> bool:
+        ask = queries.add_ask(tx, queries.begin(tx, "caller", "a", "main").id, "a", "a question", "", None)
+        assert queries.finish(tx, ask, None, AskStatus.CANCELLED)
+        return queries.claim(tx, ask, "first", "token")
+
+    try:
+        assert await store.write(seen_before_it_was_cancelled) is False
+        assert await store.read(lambda tx: tx.all("SELECT status FROM asks")) == [{"status": "cancelled"}]
+    finally:
+        await store.close()

@@ -250,18 +250,20 @@ def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask |
     )
 
 
-def claim(tx: Tx, found: Ask, runner: str, token: str) -> None:
-    """The runner has the ask and, alone, the conversation's agent session."""
+def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
+    """Give a runner the ask and, alone, the conversation's agent session; False if it does not wait any more."""
     now = tx.now()
-    tx.run(
+    claimed = tx.run(
         "UPDATE asks SET status = 'running', attempts = attempts + 1, lease_by = :runner, lease_token = :token,"
-        " lease_until = :until, started_at = :now WHERE id = :id",
+        " lease_until = :until, started_at = :now WHERE id = :id AND status = 'waiting'",
         runner=runner,
         token=token,
         until=now + LEASE_MS,
         now=now,
         id=found.id,
     )
+    if not claimed:  # it was cancelled between the look and this: on PostgreSQL others write meanwhile
+        return False
     tx.run(
         "UPDATE conversations SET lease_by = :runner, lease_until = :until, last_started_at = :now WHERE id = :id",
         runner=runner,
@@ -269,6 +271,7 @@ def claim(tx: Tx, found: Ask, runner: str, token: str) -> None:
         now=now,
         id=found.conversation_id,
     )
+    return True
 
 
 def renew(tx: Tx, runner: str, running: Sequence[str]) -> None:

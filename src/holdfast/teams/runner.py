@@ -226,7 +226,8 @@ class Runner:
         if found is None or conversation is None or only not in (None, found.id):
             return None
         token = uuid.uuid4().hex
-        queries.claim(tx, found, self._name, token)
+        if not queries.claim(tx, found, self._name, token):
+            return None
         notices = queries.unseen_notices(tx, found.to_team)
         queries.mark_shown(tx, [notice["id"] for notice in notices])
         return Claimed(found, token, conversation, [(notice["from_team"], notice["text"]) for notice in notices])
