@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from holdfast.errors import StoreUnreachable
+from holdfast.errors import StoreError
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
@@ -69,11 +69,11 @@ class Supervisor:
             except Exception as error:
                 state.failures += 1
                 state.last_error = f"{type(error).__name__}: {error}"
-                away = isinstance(error, StoreUnreachable)
+                away = isinstance(error, StoreError)  # unreachable, or its disk is full
                 if time.monotonic() - began > LONGEST_PAUSE_S:
                     pause = FIRST_PAUSE_S  # it had worked well
                 pause = min(pause, AWAY_PAUSE_S) if away else pause
-                trace = None if away else error  # where the database was missed says nothing
+                trace = None if away else error  # where the store was missed says nothing
                 logger.error("background loop %r failed; again in %.0f s: %s", state.name, pause, error, exc_info=trace)
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_S)
