@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.child_environment import passed_names
 from holdfast.errors import BadInput
 
 DEFAULT_HOST = "127.0.0.1"
@@ -67,6 +68,8 @@ class Settings:
     """HOLDFAST_WEBHOOK_URL: where updates are posted, signed."""
     webhook_secret: str | None = field(default=None, repr=False)
     """HOLDFAST_WEBHOOK_SECRET: what signs them."""
+    pass_env: frozenset[str] = frozenset()
+    """HOLDFAST_PASS_ENV: further variables that agents, gate commands and Serena get, separated by commas."""
 
     @property
     def database(self) -> Path:
@@ -118,6 +121,7 @@ def read_settings(
         telegram_webhook_secret=env.get("HOLDFAST_TELEGRAM_WEBHOOK_SECRET") or None,
         webhook_url=env.get("HOLDFAST_WEBHOOK_URL") or None,
         webhook_secret=env.get("HOLDFAST_WEBHOOK_SECRET") or None,
+        pass_env=passed_names(env),
     )
 
 

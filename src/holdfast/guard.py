@@ -10,6 +10,7 @@ import signal
 import sys
 import tempfile
 from collections import deque
+from collections.abc import Collection
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,9 +29,14 @@ def guarded(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", str(Path(guard_process.__file__).resolve()), *command]
 
 
-def launcher(folder: Path, program: str) -> Path:
-    """An executable file that runs `program` under guard, for a caller that takes a path and adds arguments."""
-    text = f'#!/bin/sh\nexec {shlex.join(guarded([program]))} "$@"\n'
+def launcher(folder: Path, program: str, without: Collection[str] = ()) -> Path:
+    """An executable file that runs `program` under guard, for a caller that takes a path and adds arguments.
+
+    The variables named in `without` are gone from the guard on: what only the agent lacked, it could read there.
+    """
+    unset = [word for name in sorted(without) for word in ("-u", name)]
+    command = [*(["env", *unset] if unset else []), *guarded([program])]
+    text = f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n'
     path = folder / f"guarded-{sha256(text.encode()).hexdigest()[:16]}"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from holdfast.protocol.git.state import Git
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, SerenaAnswer, Source
 from holdfast.protocol.serena import memory_files
+from holdfast.protocol.serena.client import Serena
 
 pytestmark = pytest.mark.anyio
 
@@ -236,6 +239,61 @@ async def test_a_command_does_not_see_our_settings(world: World, monkeypatch: py
     monkeypatch.setenv("GIT_DIR", "/nowhere")
     both_unset = check(CheckKind.COMMAND, argv=("sh", "-c", 'test -z "$HOLDFAST_DATABASE_URL$GIT_DIR"'))
     assert (await world.verify(both_unset)).status is Status.PASS
+
+
+async def test_a_command_sees_no_secret_of_holdfast_or_of_the_user(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "HOLDFAST_TELEGRAM_TOKEN",
+        "MCP_SESSION_SECRET",
+        "GITHUB_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "ANTHROPIC_API_KEY",
+    ):
+        monkeypatch.setenv(name, "marker-secret")
+    monkeypatch.setenv("HOLDFAST_PASS_ENV", "DATABASE_NAME")
+    monkeypatch.setenv("DATABASE_NAME", "test")
+    monkeypatch.setenv("JAVA_HOME", "/java")
+    script = 'env; test "$DATABASE_NAME$JAVA_HOME" = test/java && ! env | grep marker-secret'
+    verdict = await world.verify(check(CheckKind.COMMAND, argv=("sh", "-c", script)))
+    assert verdict.status is Status.PASS, verdict
+
+
+async def test_git_and_what_the_user_has_it_run_see_no_secret(
+    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen_by_git = tmp_path / "seen"
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nenv >> {seen_by_git}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("HOLDFAST_TELEGRAM_TOKEN", "marker-secret")
+    monkeypatch.setenv("GITHUB_TOKEN", "marker-secret")
+    await Git(world.repository.path).state()
+    assert "GIT_WORK_TREE" in seen_by_git.read_text()
+    assert "marker-secret" not in seen_by_git.read_text()
+
+
+async def test_serena_sees_no_secret_of_holdfast_or_of_the_user(world: World, tmp_path: Path) -> None:
+    seen_by_serena, home = tmp_path / "seen", tmp_path / "home"
+    program = tmp_path / "serena"
+    program.write_text(f'#!/bin/sh\n(env; echo "$@") > {seen_by_serena}\n')
+    program.chmod(0o700)
+    entry = {"command": str(program), "args": ["${MCP_SESSION_SECRET}"], "env": {"TAKEN": "${GITHUB_TOKEN:-nothing}"}}
+    (world.repository.path / ".mcp.json").write_text(json.dumps({"mcpServers": {"serena": entry}}))
+    home.mkdir()
+    secrets = dict.fromkeys(
+        ("HOLDFAST_TELEGRAM_TOKEN", "MCP_SESSION_SECRET", "GITHUB_TOKEN", "DB_PASS"), "marker-secret"
+    )
+    serena = Serena(home, {"HOME": str(home), "PATH": os.environ["PATH"], "JAVA_HOME": "/java", **secrets})
+    answer = await serena.probe(world.repository.path, trusted=True)
+    await serena.close()
+    assert answer.configured and not answer.answers
+    seen = seen_by_serena.read_text()
+    assert "JAVA_HOME=/java" in seen and "TAKEN=nothing" in seen
+    assert "marker-secret" not in seen
 
 
 async def test_a_command_is_stopped_at_its_limit_with_all_it_started(world: World, tmp_path: Path) -> None:

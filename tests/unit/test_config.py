@@ -52,3 +52,9 @@ def test_durations(text: str, ms: int) -> None:
 def test_a_bad_setting_is_named(env: dict[str, str]) -> None:
     with pytest.raises(BadInput, match=next(iter(env))):
         read_settings(env)
+
+
+@pytest.mark.parametrize("names", ["HOLDFAST_DATABASE_URL", "CI,MCP_SESSION_SECRET", "two words", "A=B"])
+def test_a_name_that_cannot_be_passed_on_to_programs_is_refused(names: str) -> None:
+    with pytest.raises(BadInput, match="HOLDFAST_PASS_ENV"):
+        read_settings({"HOLDFAST_PASS_ENV": names})

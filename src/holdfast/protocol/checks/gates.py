@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-import os
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+from holdfast.child_environment import command_environment
 from holdfast.protocol.checks.command import CannotRun, run
 from holdfast.protocol.checks.files import file_exists, file_read, session_log
 from holdfast.protocol.checks.findings import Finding, failed, passed, skipped
@@ -28,8 +28,6 @@ JUDGING = frozenset({CheckKind.COMMAND, CheckKind.REPORT})
 """Checks whose answer is about the change as it is now, and of no worth after another edit."""
 
 _LOCAL = {CheckKind.FILE_EXISTS: file_exists, CheckKind.FILE_READ: file_read, CheckKind.SESSION_LOG: session_log}
-_SECRET = ("HOLDFAST_", "GIT_")
-"""Not passed on to a project's command: our own settings, and what would point git at another repository."""
 
 
 class Checks:
@@ -115,12 +113,11 @@ async def _command(check: Check, scene: Scene) -> Finding:
     shown = " ".join(check.argv)[:200]
     if not scene.trusted:
         return failed(f"`{shown}` is not run before the project's owner trusts it: run `holdfast trust` in it")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(_SECRET)}
     try:
         ending = await run(
             check.argv,
             cwd=scene.worktree,
-            env=environment,
+            env=command_environment(),
             timeout_s=check.timeout_s,
             most=MOST_OUTPUT,
             one_stream=True,

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from holdfast.child_environment import command_environment
 from holdfast.errors import HoldfastError
 from holdfast.protocol.checks.command import CannotRun, Ending, run
 
@@ -113,8 +114,8 @@ class GuardedGit:
 
 
 def _environment(worktree: Path, settings: Iterable[tuple[str, str]]) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in KEPT}
-    kept |= ENVIRONMENT
+    kept = {name: value for name, value in command_environment().items() if not name.startswith("GIT_")}
+    kept |= {name: os.environ[name] for name in KEPT if name in os.environ} | ENVIRONMENT
     kept["PATH"] = _outside(worktree, kept)
     # With both given, git looks at this worktree and at no other, whatever core.worktree or a parent directory says.
     kept["GIT_WORK_TREE"] = str(worktree)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.child_environment import command_environment, without_own
 from holdfast.protocol.inside import UnreadableInside, read_inside
 
 NAME = "serena"
@@ -48,13 +49,13 @@ class Found:
 
 def find_serena(worktree: Path, trusted: bool, env: Mapping[str, str]) -> Found:
     """The Serena for a worktree. What the project itself names counts only when it is trusted."""
-    own, trouble = _own(worktree, env)
+    own, trouble = _own(worktree, without_own(env))
     if own is not None:
         return Found(own, "configured by the user")
     program = shutil.which(NAME, path=env.get("PATH", os.defpath))
     if _within(worktree, env.get(PROJECT_VARIABLE)):
         return Found(_direct(program or NAME), f"configured by {PROJECT_VARIABLE}")
-    brought, trouble_inside = _brought(worktree, program, env)
+    brought, trouble_inside = _brought(worktree, program, command_environment(env))
     if brought is not None and not trusted:
         return Found(None, "The project names a Serena; it is asked once the owner said `holdfast trust`.")
     return Found(brought, trouble or trouble_inside or "No Serena is configured.")

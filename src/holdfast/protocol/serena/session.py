@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast import guard_process
+from holdfast.child_environment import command_environment
 from holdfast.errors import HoldfastError
 from holdfast.guard import guarded
 from holdfast.protocol.serena.found import Launch
@@ -30,13 +31,8 @@ OPTIONS = (
 OLDER_OPTIONS = ("--transport", "stdio", "--enable-web-dashboard", "false", "--enable-gui-log-window", "false")
 """For a Serena from before there were two interfaces."""
 
-PASSED_ON = (
-    *("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "SERENA_HOME", "SSL_CERT_FILE"),
-    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"),
-)
-"""What Serena gets of the environment: nothing that may be a secret."""
-
 LAST_WORDS = 500
+HOME_VARIABLE = "SERENA_HOME"
 
 
 class SerenaTrouble(HoldfastError):
@@ -80,7 +76,8 @@ class SerenaSession:
     def __init__(self, start: Start, home: Path, env: Mapping[str, str], patience: Patience) -> None:
         self._start = start
         self._home = home
-        self._env = {name: env[name] for name in PASSED_ON if name in env} | dict(start.launch.env)
+        own_home = {HOME_VARIABLE: env[HOME_VARIABLE]} if HOME_VARIABLE in env else {}
+        self._env = command_environment(env) | own_home | dict(start.launch.env)
         self._patience = patience
         self._jobs: asyncio.Queue[tuple[str, dict[str, Any], asyncio.Future[str]]] = asyncio.Queue()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -23,7 +23,7 @@ class AgentSpec:
     """The directory it works in."""
     model: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Added to the environment of this process; not shown, because tokens are kept here."""
+    """Added to what agents get of this process's environment; not shown, because tokens are kept here."""
     skip_permissions: bool = False
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()

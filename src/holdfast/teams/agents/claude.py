@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.child_environment import agent_environment
 from holdfast.errors import BadInput
 from holdfast.guard import launcher
 from holdfast.teams.agents import AgentSpec, FoundSession
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 INSTALL = "Install it with `pip install 'holdfast[claude]'`."
 MANAGED = {"HOLDFAST_MANAGED": "1"}
 """Tells hooks that Holdfast itself speaks with this agent."""
+SDK_OWN = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"})
+"""What the SDK sets itself."""
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
 LOCK_PATIENCE = 8.0
 """Seconds an agent of a killed daemon may take to end."""
@@ -114,7 +117,10 @@ class ClaudeAgent:
         program = self._program(spec.env)
         if program is None:
             raise AgentUnavailable("There is no `claude` on PATH.", recovery="Install Claude Code.")
-        options = _options(spec, start, launcher(self._home / "guard", program), self._locks.environment(session_id))
+        env = {**agent_environment(), **MANAGED, **spec.env, **self._locks.environment(session_id)}
+        # The SDK passes on all of this process's environment and can only be told to add to it.
+        guarded = launcher(self._home / "guard", program, os.environ.keys() - env.keys() - SDK_OWN)
+        options = _options(spec, start, guarded, env)
         return await ClaudeSession.start(options, session_id, self._transcripts, spec.permission, spent)
 
     def _program(self, env: Mapping[str, str]) -> str | None:
@@ -163,7 +169,7 @@ def config_directory(env: Mapping[str, str]) -> Path:
     return Path.home() / ".claude"
 
 
-def _options(spec: AgentSpec, start: dict[str, str], program: Path, lock: dict[str, str]) -> ClaudeAgentOptions:
+def _options(spec: AgentSpec, start: dict[str, str], program: Path, env: dict[str, str]) -> ClaudeAgentOptions:
     from claude_agent_sdk import ClaudeAgentOptions
     from claude_agent_sdk.types import SystemPromptPreset
 
@@ -174,7 +180,7 @@ def _options(spec: AgentSpec, start: dict[str, str], program: Path, lock: dict[s
     return ClaudeAgentOptions(
         cwd=spec.project,
         model=spec.model,
-        env={**MANAGED, **spec.env, **lock},
+        env=env,
         cli_path=program,
         system_prompt=prompt,
         setting_sources=["user", "project", "local"],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from holdfast.child_environment import agent_environment
 from holdfast.errors import BadInput
 from holdfast.guard import Grip, guarded
 from holdfast.teams.agents import (
@@ -61,7 +61,7 @@ class EchoAgent:
         process = await asyncio.create_subprocess_exec(
             *guarded([sys.executable, "-I", "-S", PROGRAM, *arguments]),
             cwd=spec.project,
-            env={**os.environ, **spec.env, "HOLDFAST_MANAGED": "1", **self._locks.environment(session_id)},
+            env={**agent_environment(), **spec.env, "HOLDFAST_MANAGED": "1", **self._locks.environment(session_id)},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
