@@ -307,7 +307,7 @@ class App:
         return {"requests": await self.teams.runner.permissions.open()}
 
     async def _permit(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        decided = await self.teams.runner.permissions.decide(args["id"], bool(args["allowed"]))
+        decided = await self.teams.runner.permissions.decide(args["id"], bool(args["allowed"]), args.get("digest"))
         return {"id": decided["id"], "team": decided["team"], "tool": decided["tool"]}
 
     async def _trust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:

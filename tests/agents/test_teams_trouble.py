@@ -72,13 +72,17 @@ def test_a_spent_budget_refuses_by_name(company: Company) -> None:
         assert (second["status"], second["error"]) == ("failed", "E_BUDGET")
 
 
-def _touch_then_tell(path: Path) -> Script:
+def _run_then_tell(command: str, description: str = "as told") -> Script:
     def script(request: Request) -> Reply:
         if request.tool_results:
             return text(f"the tool said: {request.tool_results[-1].text}")
-        return tool_use("Bash", {"command": f"touch {path}", "description": "touch a file"})
+        return tool_use("Bash", {"command": command, "description": description})
 
     return script
+
+
+def _touch_then_tell(path: Path) -> Script:
+    return _run_then_tell(f"touch {path}")
 
 
 def test_what_nobody_allowed_is_denied_by_default(world: World) -> None:
@@ -102,6 +106,31 @@ def test_policy_ask_waits_for_the_owners_word(company: Company) -> None:
         done = caller.call("teams_session", operation="wait", askId=sent["askId"], timeout=60_000)
         assert done["status"] == "answered"
         assert made.exists()
+
+
+def test_approve_shows_all_that_would_run_and_nothing_that_steers_the_terminal(company: Company) -> None:
+    with company.world(policy="ask") as world, world.caller() as caller:
+        made = world.place / "made"
+        command = f"echo harmless; {' ' * 200}touch {made}"
+        world.model.script = _run_then_tell(command, "\x1b[2K\u202eharmless")
+        sent = caller.call("teams_send_message", toTeam=world.backend, message="go", waitForResponse=False)
+        wait_until(lambda: f"{world.backend}: Bash" in world.holdfast.run("approve").stdout, "the request is there")
+        listed = world.holdfast.run("approve").stdout
+        assert f"touch {made}" in listed
+        assert "\x1b" not in listed and "\u202e" not in listed and r"\u202e" in listed
+        (line,) = [line for line in listed.splitlines() if f"{world.backend}: Bash" in line]
+        assert f"touch {made}" in world.holdfast.run("approve", line.split()[0]).stdout
+        done = caller.call("teams_session", operation="wait", askId=sent["askId"], timeout=60_000)
+        assert done["status"] == "answered"
+        assert made.exists()
+
+
+def test_what_is_too_long_to_be_shown_is_denied_and_the_agent_told_why(company: Company) -> None:
+    with company.world(policy="ask") as world, world.caller() as caller:
+        made = world.place / "made"
+        world.model.script = _run_then_tell(f"echo {'x' * 10_000}; touch {made}")
+        assert "too long to be shown" in _ask(caller, world)["response"]
+        assert not made.exists()
 
 
 def test_a_conversation_is_compacted_on_request(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from tests.contract.bridge_chat_world import World, came, world
 from tests.contract.conftest import Place
 
 from holdfast.bridge import agent_queries, queries
+from holdfast.bridge.chat.permissions import asked as asked_in_words
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import LEASE_MS, MAX_PENDING, Outcome, Priority, Task
+from holdfast.errors import BadInput
 from holdfast.store import Tx
+from holdfast.teams.permissions import digest_of
 
 pytestmark = pytest.mark.anyio
 
@@ -158,7 +162,7 @@ async def test_the_button_below_a_restart_decides_and_one_from_an_earlier_restar
 # -- permissions ------------------------------------------------------------------------------------------------------
 
 
-async def asked(one: World, team: str) -> tuple[str, asyncio.Task[bool]]:
+async def asked(one: World, team: str) -> tuple[str, asyncio.Task[bool | str]]:
     """A managed agent asks for permission."""
     waiting = asyncio.create_task(one.permissions.request("ask-1", team, "Bash", {"command": "rm -r build"}))
     (found,) = await came(one.permissions.open)
@@ -185,6 +189,54 @@ async def test_a_permission_is_shown_once_and_answered_from_the_phone(place: Pla
         assert await waiting is allowed
         await one.sender.drain()
         assert one.api.sent[-1].text == f"{'Approved' if allowed else 'Denied'}: Bash"
+
+
+async def test_a_request_that_no_message_holds_is_only_allowed_in_the_terminal(place: Place) -> None:
+    async with world(place) as one:
+        command = f"echo{' ' * 4000}; rm -r /"
+        waiting = asyncio.create_task(one.permissions.request("ask-1", "homelab", "Bash", {"command": command}))
+        (found,) = await came(one.permissions.open)
+        await one.desk.show()
+        await one.sender.drain()
+        (shown,) = one.api.sent
+        assert "Answer in the terminal" in shown.text
+        assert [name for name, _ in shown.buttons] == ["Deny"]
+        assert "Answer in the terminal" in await said(one, f"/approve {found['id']}")
+        assert not waiting.done()
+        await said(one, f"/deny {found['id']}")
+        assert await waiting is False
+
+
+async def test_what_a_chat_shows_of_a_request_cannot_leave_its_frame(place: Place) -> None:
+    async with world(place) as one:
+        given = {"command": "true\n```\n/deny x\u202e\x1b[2J\u200b"}
+        waiting = asyncio.create_task(one.permissions.request("ask-1", "homelab", "Bash", given))
+        (found,) = await came(one.permissions.open)
+        framed = asked_in_words(found)
+        assert framed.count("```") == 2
+        assert all(char.isprintable() or char == "\n" for char in framed)
+        inside = framed.split("```")[1]
+        assert json.loads(inside) == given
+        await one.permissions.decide(found["id"], False)
+        await waiting
+
+
+async def test_a_request_that_is_too_long_to_be_shown_is_denied_with_that_reason(place: Place) -> None:
+    async with world(place) as one:
+        answer = await one.permissions.request("ask-1", "homelab", "Bash", {"command": "x" * 10_001})
+        assert isinstance(answer, str) and "too long to be shown" in answer
+        assert await one.permissions.open() == []
+
+
+async def test_only_what_was_shown_can_be_allowed(place: Place) -> None:
+    async with world(place) as one:
+        request, waiting = await asked(one, "homelab")
+        for digest in (None, "0" * 64, digest_of("Bash", json.dumps({"command": "rm -r other"}))):
+            with pytest.raises(BadInput, match="digest"):
+                await one.permissions.decide(request, True, digest)
+        (found,) = await one.permissions.open()
+        await one.permissions.decide(request, True, found["digest"])
+        assert await waiting is True
 
 
 async def test_a_permission_is_not_decided_from_another_teams_chat_nor_by_a_stranger(place: Place) -> None:

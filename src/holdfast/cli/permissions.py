@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
+from textwrap import indent
+from typing import Any
 
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.teams.fields import shown
+from holdfast.teams.permissions import LONGEST, shown_input
+
+SHORTEST = 4
+"""Characters of an id that are enough to name a request."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -16,7 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         ("deny", False, "refuse what a managed agent asks for"),
     ):
         parser = commands.add_parser(name, help=text)
-        parser.add_argument("id", metavar="ID", nargs="?", help="the request; its first characters are enough")
+        parser.add_argument("id", metavar="ID", nargs="?", help="the request; its first four characters are enough")
         add_home(parser)
         parser.set_defaults(run=run, allowed=allowed)
 
@@ -27,20 +33,21 @@ def run(options: argparse.Namespace) -> int:
     waiting = ask_or_do(settings, "permissions", {}, show_progress)["requests"]
     if options.id is None:
         for request in waiting:
-            print(f"{request['id']}  {request['team']}: {request['tool']} {_short(request['input'])}")
+            _show(request)
         if not waiting:
             print("Nobody asks for a permission.")
         return 0
-    matching = [request["id"] for request in waiting if request["id"].startswith(options.id)]
-    chosen = matching[0] if len(matching) == 1 else options.id
-    decided = ask_or_do(settings, "permit", {"id": chosen, "allowed": options.allowed}, show_progress)
-    print(f"{'Allowed' if options.allowed else 'Denied'}: {decided['tool']} of team {decided['team']}.")
+    matching = [request for request in waiting if request["id"].startswith(options.id) and len(options.id) >= SHORTEST]
+    decision = {"id": options.id, "allowed": options.allowed}
+    if len(matching) == 1:
+        _show(matching[0])
+        decision |= {"id": matching[0]["id"], "digest": matching[0]["digest"]}
+    decided = ask_or_do(settings, "permit", decision, show_progress)
+    print(f"{'Allowed' if options.allowed else 'Denied'}: {shown(decided['tool'], LONGEST)} of team {decided['team']}.")
     return 0
 
 
-def _short(text: str) -> str:
-    try:
-        given = json.loads(text)
-    except ValueError:
-        return text[:100]
-    return json.dumps(given, ensure_ascii=False)[:100]
+def _show(request: dict[str, Any]) -> None:
+    """Print the whole of a request: nobody can judge what is hidden."""
+    print(f"{request['id']}  {request['team']}: {shown(request['tool'], LONGEST)}")
+    print(indent(shown_input(request["input"]), "    "))

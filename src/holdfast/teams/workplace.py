@@ -114,7 +114,7 @@ class Workplace:
     def spec(self, team: Team, conversation: Conversation) -> AgentSpec:
         """How the team's agent is to work in a conversation."""
 
-        async def permitted(tool: str, given: dict[str, Any]) -> bool:
+        async def permitted(tool: str, given: dict[str, Any]) -> bool | str:
             if team.policy != "ask":
                 return False
             ask = await self._store.read(lambda tx: queries.running_in(tx, conversation.id))

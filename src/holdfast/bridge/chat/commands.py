@@ -177,6 +177,7 @@ def _decide(tx: Tx, order: Order, decision: str) -> str:
     return f"It will resume: {task.current_task}" if decision == "resume" else "It will start fresh."
 
 
-def permission_buttons(request_id: str) -> dict[str, Any]:
-    """What an update carries so that a permission can be given below it."""
-    return {"buttons": [["Approve", f"approve:{request_id}"], ["Deny", f"deny:{request_id}"]]}
+def permission_buttons(request_id: str, *, may_approve: bool) -> dict[str, Any]:
+    """What an update carries so that a permission can be given below it, or only denied."""
+    approve = [["Approve", f"approve:{request_id}"]] if may_approve else []
+    return {"buttons": [*approve, ["Deny", f"deny:{request_id}"]]}

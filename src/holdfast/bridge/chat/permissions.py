@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Protocol
 
 from holdfast.bridge import update_queries
@@ -13,8 +12,12 @@ from holdfast.bridge.model import UpdateKind
 from holdfast.errors import HoldfastError
 from holdfast.store import Row, Store, Tx
 from holdfast.store.wakeups import Wakeups
+from holdfast.teams.fields import shown
+from holdfast.teams.permissions import shown_input
 
-SHOWN = 1_000
+FITS = 3_000
+"""Characters of a request that one message of a chat surely holds; what is longer is decided in a terminal."""
+IN_TERMINAL = "It is too long to be shown here. Answer in the terminal: `holdfast approve` shows all of it."
 LOOK_S = 5.0
 ONCE = "permission"
 """Under which the store remembers that a request was shown."""
@@ -27,7 +30,7 @@ class Requests(Protocol):
         """Requests that wait for a word."""
         ...
 
-    async def decide(self, request_id: str, allowed: bool) -> Row:
+    async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> Row:
         """Somebody's word."""
         ...
 
@@ -69,7 +72,7 @@ class PermissionDesk:
                     UpdateKind.MESSAGE,
                     asked(request),
                     None,
-                    permission_buttons(request_id),
+                    permission_buttons(request_id, may_approve=fits(request)),
                     chat_only=True,
                 )
 
@@ -88,21 +91,29 @@ class PermissionDesk:
         asked_here = [row for row in await self._requests.open() if row["team"] == target and row["id"] == request_id]
         if not asked_here:
             return "Nobody here waits for that (any more): it was decided, ran out after five minutes, or never was."
+        (request,) = asked_here
+        if allowed and not fits(request):
+            return IN_TERMINAL
         try:
-            decided = await self._requests.decide(request_id, allowed)
+            decided = await self._requests.decide(request_id, allowed, request["digest"])
         except HoldfastError as error:
             return str(error)
         return f"{'Approved' if allowed else 'Denied'}: {decided['tool']}"
 
 
 def asked(request: Row) -> str:
-    """A request in words."""
-    given = str(request["input"])
-    try:
-        given = json.dumps(json.loads(given), ensure_ascii=False, indent=1)
-    except ValueError:
-        # It was cut to what is kept of it, so it is no JSON any more; its beginning says enough.
-        given = f"{given}…"
-    given = given.replace("```", "'''")
-    cut = given if len(given) <= SHOWN else f"{given[:SHOWN]}…"
-    return f"May it use **{request['tool']}**?\n```\n{cut}\n```\n/approve {request['id']}\n/deny {request['id']}"
+    """A request in words, with its whole input or the way to it."""
+    tool, given = shown(request["tool"], FITS), _input(request)
+    if not fits(request):
+        return f"May it use **{tool}**?\n{IN_TERMINAL}\n/deny {request['id']}"
+    return f"May it use **{tool}**?\n```\n{given}\n```\n/approve {request['id']}\n/deny {request['id']}"
+
+
+def fits(request: Row) -> bool:
+    """Whether one message can show all of a request."""
+    return len(_input(request)) + len(request["tool"]) <= FITS
+
+
+def _input(request: Row) -> str:
+    # A fence of its own would end ours; within JSON this is another way to write the same character.
+    return shown_input(str(request["input"])).replace("`", "\\u0060")

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-Permission = Callable[[str, dict[str, Any]], Awaitable[bool | None]]
-"""Asked before a tool that no rule allows is used: its name and its input. None is no decision, which counts as no."""
+Permission = Callable[[str, dict[str, Any]], Awaitable[bool | str | None]]
+"""Asked before a tool that no rule allows is used: its name and its input.
+
+Only True is a yes. A text is a no with its reason, None is no decision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -302,9 +302,9 @@ def _asking(permission: Permission) -> Any:
         tool: str, arguments: dict[str, Any], context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
         decision = await permission(tool, arguments)
-        if decision:
+        if decision is True:
             return PermissionResultAllow()
-        why = "This was denied." if decision is False else "Nobody allowed this."
+        why = decision or ("This was denied." if decision is False else "Nobody allowed this.")
         return PermissionResultDeny(message=f"{why} Go on without it, or say what you need it for.")
 
     return ask

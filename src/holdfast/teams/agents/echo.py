@@ -200,7 +200,7 @@ class EchoSession:
             answer.set_result(message)
 
     async def _ask_permission(self, tool: str) -> None:
-        allowed = self._permission is not None and await self._permission(tool, {})
+        allowed = self._permission is not None and await self._permission(tool, {}) is True
         await self._write({"allowed": bool(allowed)})
 
     async def _read_errors(self) -> None:
