@@ -312,7 +312,7 @@ class App:
 
     async def _trust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = _project(args.get("root"))
-        await self.protocols.trust(root.uri, str(args["digest"]))
+        await self.protocols.trust(root.uri, str(args["digest"]), str(args.get("agent_digest") or ""))
         return {"root": root.uri, "trusted": True}
 
     async def _untrust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
@@ -321,7 +321,8 @@ class App:
 
     async def _trusted(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = _project(args.get("root"))
-        return {"root": root.uri, "digest": await self.protocols.trusted(root.uri)}
+        digest, agent_digest = await self.protocols.trusted(root.uri), await self.protocols.trusted_for_agents(root.uri)
+        return {"root": root.uri, "digest": digest, "agent_digest": agent_digest}
 
     async def _validate_protocol(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
@@ -409,6 +410,7 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
     bridge, bridge_hooks = Bridge(store, targets), BridgeHooks(store, targets, alive)
     surroundings = Surroundings(settings.home)
     protocols = Protocols(store, surroundings, surroundings.foreign_state)
+    runner.follows_project = protocols.lets_agent_follow
     sources = [inbox(bridge), run(protocols), thoughts(reasoning), colleagues(teams)]
     shared = None
     if store.engine == "postgres":

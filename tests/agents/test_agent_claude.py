@@ -21,7 +21,10 @@ from holdfast.teams.agents.errors import AgentUnavailable, CompactionFailed, Ses
 def test_it_works_as_claude_code_with_the_projects_own_settings(made: World) -> None:
     async def scenario() -> None:
         spec = made.spec(
-            append_system_prompt="You are the heron.", allowed_tools=("Bash",), disallowed_tools=("Write",)
+            append_system_prompt="You are the heron.",
+            allowed_tools=("Bash",),
+            disallowed_tools=("Write",),
+            project_settings=True,
         )
         (made.project / "CLAUDE.md").write_text("The tide is at nine.")
         session = await made.agent().open(spec, new_id(), resume=False)

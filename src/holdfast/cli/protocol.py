@@ -13,6 +13,7 @@ from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.protocol.model import Check, CheckKind, Gate
+from holdfast.protocol.project.agent_settings import AgentSettings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.fields import shown
@@ -120,12 +121,15 @@ def run_validate(options: argparse.Namespace) -> int:
     return EXIT_STATUS.get(result["status"], UNDECIDED)
 
 
-def is_trusted(options: argparse.Namespace, worktree: Worktree, project: ProjectProtocol) -> bool:
-    """Whether the owner trusts the project as it is now."""
+def is_trusted(
+    options: argparse.Namespace, worktree: Worktree, project: ProjectProtocol, brought: AgentSettings | None = None
+) -> bool:
+    """Whether the owner trusts the project as it is now, with what it brings for its agent where that is given."""
     if not project.digest:
         return False
     answer = ask_or_do(settings_of(options), "trusted", {"root": worktree.root}, show_progress)
-    return bool(answer.get("digest") == project.digest)
+    for_agents = brought is None or not brought.digest or answer.get("agent_digest") == brought.digest
+    return for_agents and bool(answer.get("digest") == project.digest)
 
 
 def _checks(gate: Gate, trusted: bool) -> str:

@@ -11,6 +11,7 @@ from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
 from holdfast.errors import Conflict, HoldfastError
+from holdfast.protocol.project.agent_settings import FILES, AgentSettings, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
 from holdfast.teams.fields import shown
@@ -23,8 +24,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     trust = commands.add_parser(
         "trust",
-        help="let the commands of a project's protocol run, until they are changed",
-        description="Show what a project's protocol would run, and let it. A change of its content asks again.",
+        help="let a project's commands and agent settings take effect, until they are changed",
+        description="Show what a project's protocol would run and what its managed agents would follow, and let them."
+        " A change of that content asks again.",
     )
     add_directory(trust)
     trust.add_argument("--revoke", action="store_true", help="trust the project no longer")
@@ -47,11 +49,14 @@ def run(options: argparse.Namespace) -> int:
             f"{place} cannot be trusted: {shown(str(project.faults[0]), 400)}",
             recovery="`holdfast protocol check` shows every fault.",
         )
-    programs = runnable(project)
+    brought = read_agent_settings(worktree.path)
+    if brought.problem is not None:
+        print(f"What {place} brings for managed agents cannot be trusted: {shown(brought.problem, 400)}\n")
+    programs = [*runnable(project), *followed(brought)]
     if not programs:
         print(f"{place} would run nothing: there is nothing to trust.")
         return 0
-    if is_trusted(options, worktree, project):
+    if is_trusted(options, worktree, project, brought):
         print(f"{place} is trusted already.")
         return 0
     print(f"Once trusted, {place} may have this run in your name:\n")
@@ -62,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
         print("It is not trusted.")
         return 1
     # What was shown is what is trusted: a file that changed since has another digest.
-    ask_or_do(settings_of(options), "trust", {"root": worktree.root, "digest": project.digest}, show_progress)
+    digests = {"digest": project.digest, "agent_digest": brought.digest}
+    ask_or_do(settings_of(options), "trust", {"root": worktree.root, **digests}, show_progress)
     print(f"{place} is trusted. `holdfast trust --revoke` takes that back.")
     return 0
 
@@ -75,6 +81,14 @@ def runnable(project: ProjectProtocol) -> list[str]:
     if project.executable.serena_project is not None:
         programs.append(f"serena, if you have it, with what {SERENA_PROJECT} says")
     return programs
+
+
+def followed(brought: AgentSettings) -> list[str]:
+    """Everything that managed agents would follow, one line each."""
+    return [
+        f"by managed agents: {path}" + (f": {content.decode('utf-8', 'replace')}" if path in FILES else "")
+        for path, content in brought.files.items()
+    ]
 
 
 def _agreed() -> bool:

@@ -335,18 +335,31 @@ def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
 
 
 def trusted_digest(tx: Tx, root: str) -> str | None:
-    """The content that the owner trusts in a worktree."""
+    """The content that the owner trusts the protocol of a worktree to have."""
+    return _trusted(tx, root)[0]
+
+
+def trusted_agent_digest(tx: Tx, root: str) -> str | None:
+    """The content that the owner trusts the agent's settings of a worktree to have."""
+    return _trusted(tx, root)[1]
+
+
+def _trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
+    """Both digests, which one column holds with a + between; from before there were two it has the first alone."""
     row = tx.one("SELECT digest FROM protocol_trust WHERE root = :root", root=root)
-    return None if row is None else str(row["digest"])
+    if row is None:
+        return None, None
+    digest, _, agent_digest = str(row["digest"]).partition("+")
+    return digest, agent_digest or None
 
 
-def trust(tx: Tx, root: str, digest: str) -> None:
+def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
     """The owner trusts this content."""
     tx.run(
         "INSERT INTO protocol_trust (root, digest, at) VALUES (:root, :digest, :now)"
         " ON CONFLICT (root) DO UPDATE SET digest = excluded.digest, at = excluded.at",
         root=root,
-        digest=digest,
+        digest=f"{digest}+{agent_digest}",
         now=tx.now(),
     )
     tx.emit("protocol.trusted", root, {"root": root})

@@ -16,6 +16,7 @@ from holdfast.protocol.evidence import Claim, judge
 from holdfast.protocol.git.state import Git
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
+from holdfast.protocol.project.agent_settings import brings_nothing, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
 from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
@@ -347,9 +348,9 @@ class Protocols:
         root = worktree.root if worktree else None
         return [run_view(run) for run in await self._store.read(lambda tx: queries.recent(tx, root, limit))]
 
-    async def trust(self, root: str, digest: str) -> None:
-        """The owner trusts this content of a worktree."""
-        await self._store.write(lambda tx: queries.trust(tx, root, digest))
+    async def trust(self, root: str, digest: str, agent_digest: str = "") -> None:
+        """The owner trusts this content of a worktree: of its protocol, and of what it brings for its agent."""
+        await self._store.write(lambda tx: queries.trust(tx, root, digest, agent_digest))
 
     async def untrust(self, root: str) -> bool:
         """The owner takes that back."""
@@ -358,6 +359,24 @@ class Protocols:
     async def trusted(self, root: str) -> str | None:
         """The digest that is trusted in a worktree."""
         return await self._store.read(lambda tx: queries.trusted_digest(tx, root))
+
+    async def trusted_for_agents(self, root: str) -> str | None:
+        """The digest of an agent's settings that is trusted in a worktree."""
+        return await self._store.read(lambda tx: queries.trusted_agent_digest(tx, root))
+
+    async def lets_agent_follow(self, directory: Path) -> bool:
+        """Whether a managed agent may follow the settings that its project brings.
+
+        It may where they are trusted as they are now, and where there are none. Those of a directory below the top of
+        its worktree are not compared, so they are never followed.
+        """
+        if await asyncio.to_thread(brings_nothing, directory):
+            return True
+        worktree = await asyncio.to_thread(worktree_of, directory)
+        if worktree is None or not await asyncio.to_thread(worktree.path.samefile, directory):
+            return False
+        found = await asyncio.to_thread(read_agent_settings, worktree.path)
+        return bool(found.digest) and found.digest == await self.trusted_for_agents(worktree.root)
 
     async def trusts(self, root: str) -> bool:
         """Whether the owner trusts the worktree's present content."""

@@ -33,7 +33,7 @@ from holdfast.teams.roster import Roster
 from holdfast.teams.seen import Seen, look
 from holdfast.teams.team import Team
 from holdfast.teams.upkeep import Upkeep
-from holdfast.teams.workplace import LOST, Workplace
+from holdfast.teams.workplace import LOST, FollowsProject, Workplace
 
 T = TypeVar("T")
 
@@ -78,6 +78,15 @@ class Runner:
         """Go on with these teams."""
         self._place.roster = roster
         self._wake.set()
+
+    @property
+    def follows_project(self) -> FollowsProject:
+        """Whether an agent may follow the settings that a project brings."""
+        return self._place.follows_project
+
+    @follows_project.setter
+    def follows_project(self, decide: FollowsProject) -> None:
+        self._place.follows_project = decide
 
     @property
     def pool(self) -> Pool:

@@ -8,7 +8,9 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from holdfast.processes import is_running
@@ -24,6 +26,7 @@ from holdfast.teams.roster import Roster
 from holdfast.teams.team import Team
 
 GONE_SECONDS = 5.0
+FollowsProject = Callable[[Path], Awaitable[bool]]
 LOST = "The earlier conversation could not be found any more; this is a fresh one."
 
 
@@ -35,6 +38,7 @@ class Workplace:
         self._name = name
         self._agents = agents
         self._env = env
+        self.follows_project: FollowsProject = _never
         self.roster = Roster()
         self.pool = Pool(self._let_go)
         self.permissions = Permissions(store)
@@ -71,7 +75,8 @@ class Workplace:
 
     async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
         """The conversation's session: resumed, else begun; what is lost is begun afresh and said so."""
-        agent, spec = self._agents[team.agent], self.spec(team, conversation)
+        follows = await self.follows_project(team.project)
+        agent, spec = self._agents[team.agent], replace(self.spec(team, conversation), project_settings=follows)
         if conversation.lease_by == self._name and conversation.agent_pid is not None:
             await _gone(conversation.agent_pid)
         if conversation.begun:
@@ -154,6 +159,10 @@ class Workplace:
 
     async def _let_go(self, conversation_id: int) -> None:
         await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
+
+
+async def _never(project: Path) -> bool:
+    return False
 
 
 async def _gone(pid: int) -> None:

@@ -32,6 +32,8 @@ class AgentSpec:
     permission: Permission | None = None
     mcp_servers: Mapping[str, Any] | None = field(default=None, repr=False)
     append_system_prompt: str | None = None
+    project_settings: bool = False
+    """Whether it follows the settings that the project brings: hooks, MCP servers, permissions."""
 
 
 @dataclass(frozen=True, slots=True)

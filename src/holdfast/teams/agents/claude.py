@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Mapping
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.child_environment import agent_environment
 from holdfast.errors import BadInput
 from holdfast.guard import launcher
-from holdfast.teams.agents import AgentSpec, FoundSession
+from holdfast.teams.agents import AgentSpec, FoundSession, Permission
 from holdfast.teams.agents.elsewhere import opened_by
 from holdfast.teams.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
 from holdfast.teams.agents.mirror import level
 from holdfast.teams.agents.project_key import project_key
+from holdfast.teams.agents.protected_files import ProtectedFiles, protected_files
 from holdfast.teams.agents.session_locks import SessionLocks, canonical_session_id
 from holdfast.teams.agents.transcript_files import TranscriptFiles
 from holdfast.teams.agents.transcripts import TranscriptStore
@@ -34,6 +36,10 @@ MANAGED = {"HOLDFAST_MANAGED": "1"}
 SDK_OWN = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"})
 """What the SDK sets itself."""
 CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
+SETTINGS_OFF = (
+    "The settings, MCP servers and CLAUDE.md of this project were not loaded, because its owner has not trusted them"
+    " as they are (`holdfast trust` in the project). Read CLAUDE.md as a file, if there is one."
+)
 LOCK_PATIENCE = 8.0
 """Seconds an agent of a killed daemon may take to end."""
 MESSAGE_LIMIT = 64 * 1024 * 1024
@@ -120,8 +126,10 @@ class ClaudeAgent:
         env = {**agent_environment(), **MANAGED, **spec.env, **self._locks.environment(session_id)}
         # The SDK passes on all of this process's environment and can only be told to add to it.
         guarded = launcher(self._home / "guard", program, os.environ.keys() - env.keys() - SDK_OWN)
-        options = _options(spec, start, guarded, env)
-        return await ClaudeSession.start(options, session_id, self._transcripts, spec.permission, spent)
+        protected = protected_files(self._home, config_directory(spec.env), spec.project)
+        options = _options(spec, start, guarded, env, protected)
+        permission = _within_limits(spec, protected)
+        return await ClaudeSession.start(options, session_id, self._transcripts, permission, spent)
 
     def _program(self, env: Mapping[str, str]) -> str | None:
         """The user's own Claude Code, else the one that came with the SDK."""
@@ -169,13 +177,30 @@ def config_directory(env: Mapping[str, str]) -> Path:
     return Path.home() / ".claude"
 
 
-def _options(spec: AgentSpec, start: dict[str, str], program: Path, env: dict[str, str]) -> ClaudeAgentOptions:
+def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | None:
+    """The question that the spec has for a tool, unless it would reach what is protected."""
+    ask = spec.permission
+    if ask is None:
+        return None
+
+    async def asked(tool: str, arguments: dict[str, Any]) -> bool | str | None:
+        if protected.forbids(tool, arguments, spec.project):
+            return "Holdfast's data and the agent's own settings are not to be touched."
+        return await ask(tool, arguments)
+
+    return asked
+
+
+def _options(
+    spec: AgentSpec, start: dict[str, str], program: Path, env: dict[str, str], protected: ProtectedFiles
+) -> ClaudeAgentOptions:
     from claude_agent_sdk import ClaudeAgentOptions
     from claude_agent_sdk.types import SystemPromptPreset
 
     prompt: SystemPromptPreset = {"type": "preset", "preset": "claude_code"}
-    if spec.append_system_prompt is not None:
-        prompt["append"] = spec.append_system_prompt
+    told = [spec.append_system_prompt, None if spec.project_settings else SETTINGS_OFF]
+    if any(told):
+        prompt["append"] = "\n\n".join(filter(None, told))
     servers: dict[str, Any] = dict(spec.mcp_servers or {})
     return ClaudeAgentOptions(
         cwd=spec.project,
@@ -183,10 +208,11 @@ def _options(spec: AgentSpec, start: dict[str, str], program: Path, env: dict[st
         env=env,
         cli_path=program,
         system_prompt=prompt,
-        setting_sources=["user", "project", "local"],
+        setting_sources=["user", "project", "local"] if spec.project_settings else ["user"],
         permission_mode="bypassPermissions" if spec.skip_permissions else None,
         allowed_tools=list(spec.allowed_tools),
         disallowed_tools=list(spec.disallowed_tools),
+        settings=json.dumps({"permissions": {"deny": protected.rules}}),
         mcp_servers=servers,
         max_buffer_size=MESSAGE_LIMIT,
         session_id=start.get("session_id"),

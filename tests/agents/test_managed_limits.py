@@ -1,0 +1,99 @@
+"""Limits of a managed agent: Holdfast's data, its own settings, and what an untrusted project brings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.agents.agent_world import new_id, play, say, world
+from tests.agents.scripted_model import steps, text, tool_use
+from tests.agents.teams_world import World as TeamsWorld
+from tests.agents.teams_world import ask, own_world
+
+TOOLS = ("Read", "Write", "Edit")
+
+
+@pytest.mark.parametrize("skip", [False, True], ids=["allowed tools", "skipped permissions"])
+def test_file_tools_reach_neither_holdfasts_data_nor_the_agents_own_settings(tmp_path: Path, skip: bool) -> None:
+    place = tmp_path / "place"
+    data, config, project = place / "data", place / "claude", place / "project"
+    link = project / "link"
+    forbidden = [
+        data / "teams.json",
+        data / "new" / "file",
+        link / "teams.json",
+        config / "settings.json",
+        config / ".claude.json",
+        project / ".claude" / "settings.local.json",
+        project / ".mcp.json",
+    ]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("Write", {"file_path": str(path), "content": "{}"}) for path in forbidden
+    ]
+    calls.append(("Read", {"file_path": str(data / "key")}))
+    calls.append(("Write", {"file_path": str(project / "mine.txt"), "content": "allowed"}))
+
+    async def scenario() -> None:
+        spec = made.spec(allowed_tools=TOOLS, skip_permissions=skip)
+        session = await made.agent().open(spec, new_id(), resume=False)
+        assert (await say(session, "go")).text == "done"
+        await session.close()
+        assert made.model is not None
+        assert "the-owners-key" not in made.model.requests[-1].text
+        assert (project / "mine.txt").read_text() == "allowed"
+        assert not [path for path in forbidden if path.exists() and path.read_text() == "{}"]
+
+    with world("claude", place, steps(*(tool_use(*call) for call in calls), text("done"))) as made:
+        data.mkdir(parents=True)
+        (data / "key").write_text("the-owners-key")
+        project.mkdir()
+        link.symlink_to(data)
+        play(made, scenario)
+
+
+def _hostile(project: Path, marks: Path) -> None:
+    """Give a project a hook and an MCP server that leave a mark when they run."""
+    hook = {"type": "command", "command": f"touch {marks / 'hook'}"}
+    (project / ".claude").mkdir()
+    (project / ".claude" / "settings.json").write_text(
+        json.dumps({"hooks": {"SessionStart": [{"hooks": [hook]}]}, "enableAllProjectMcpServers": True})
+    )
+    server = {"command": "touch", "args": [str(marks / "server")]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": server}}))
+
+
+def test_a_projects_hook_and_servers_run_for_managed_agents_only_once_it_is_trusted(tmp_path: Path) -> None:
+    with own_world(tmp_path) as teams, teams.caller() as caller:
+        project, marks = teams.project(teams.backend), tmp_path / "marks"
+        marks.mkdir()
+        _hostile(project, marks)
+        (project / "CLAUDE.md").write_text("The tide is at nine.")
+        ask(caller, teams.backend, "go")
+        assert not list(marks.iterdir())
+        assert "holdfast trust" in teams.model.requests[-1].system
+        _trust(teams, project)
+        teams.lose_agents(caller)
+        ask(caller, teams.backend, "go on")
+        assert {mark.name for mark in marks.iterdir()} == {"hook", "server"}
+        assert "The tide is at nine." in teams.model.requests[-1].text
+        for mark in marks.iterdir():
+            mark.unlink()
+        with (project / ".mcp.json").open("a") as file:
+            file.write("\n")
+        teams.lose_agents(caller)
+        ask(caller, teams.backend, "go on")
+        assert not list(marks.iterdir()), "a change asks again"
+
+
+def _trust(teams: TeamsWorld, project: Path) -> None:
+    done = teams.holdfast.run("trust", str(project), "--yes")
+    assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_project_without_settings_needs_no_trust_for_its_claude_md(world: TeamsWorld) -> None:
+    (world.project(world.backend) / "CLAUDE.md").write_text("The tide is at nine.")
+    with world.caller() as caller:
+        ask(caller, world.backend, "go")
+        assert "The tide is at nine." in world.model.requests[-1].text
