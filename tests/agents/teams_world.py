@@ -15,6 +15,9 @@ from tests.agents.scripted_model import Script, ScriptedModel, seen_so_far
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 
+from holdfast.teams.confirmation import read_confirmations, write_confirmations
+from holdfast.teams.roster import read_roster
+
 HOOKS_ALONE = {"delivery": "hook"}
 STOCK: tuple[dict[str, Any], ...] = (
     *[{}] * 28,
@@ -118,7 +121,11 @@ def write_teams(holdfast: Installation, settings: dict[str, Any], teams: dict[st
     """Write a data directory's teams.json, whole or not at all."""
     holdfast.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = holdfast.home / "teams.json.fresh"
-    fresh.write_text(json.dumps({"settings": settings, "teams": teams}))
+    document = json.dumps({"settings": settings, "teams": teams})
+    known = read_confirmations(holdfast.home)
+    if known.begun:  # its owner confirms what is written, before the daemon sees it
+        write_confirmations(holdfast.home, read_roster(document, home=holdfast.home).teams.values(), known)
+    fresh.write_text(document)
     fresh.rename(holdfast.home / "teams.json")
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.agents.agent_world import new_id, play, say, world
-from tests.agents.scripted_model import steps, text, tool_use
+from tests.agents.scripted_model import Reply, Request, steps, text, tool_use
 from tests.agents.teams_world import World as TeamsWorld
 from tests.agents.teams_world import ask, own_world
+from tests.installation import HOLDFAST, wait_until
+from tests.process.agent import Agent
 
 TOOLS = ("Read", "Write", "Edit")
 
@@ -90,6 +95,56 @@ def test_a_projects_hook_and_servers_run_for_managed_agents_only_once_it_is_trus
 def _trust(teams: TeamsWorld, project: Path) -> None:
     done = teams.holdfast.run("trust", str(project), "--yes")
     assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
+
+
+def test_rights_that_somebody_wrote_into_teams_json_count_once_a_person_confirmed_them(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+
+    def touches(request: Request) -> Reply:
+        return text("done") if request.tool_results else tool_use("Bash", {"command": f"touch {made}"})
+
+    with own_world(tmp_path, touches) as teams:
+        teams.holdfast.settings |= teams.teams[teams.backend]["env"]  # what is not confirmed of a team has no env
+        for team in teams.teams.values():
+            del team["env"]
+        teams.write()
+        with teams.caller() as caller:
+            ask(caller, teams.backend, "go")
+            teams.teams[teams.backend]["skipPermissions"] = True
+            (teams.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams.teams}))
+            wait_until(lambda: "holdfast teams confirm" in _faults(caller), "the change is told")
+            teams.lose_agents(caller)
+            ask(caller, teams.backend, "go on")
+            assert not made.exists()
+            for env in ({}, {"HOLDFAST_MANAGED": "1"}):
+                assert teams.holdfast.run("teams", "confirm", stdin="yes\n", env=env).returncode != 0
+            _confirm_in_a_terminal(teams)
+            wait_until(lambda: not _faults(caller), "the daemon has seen the word")
+            teams.lose_agents(caller)
+            ask(caller, teams.backend, "go on")
+            assert made.exists()
+
+
+def _faults(caller: Agent) -> str:
+    return " ".join(caller.call("teams_status").get("faults") or ())
+
+
+def _confirm_in_a_terminal(teams: TeamsWorld) -> None:
+    keyboard, terminal = pty.openpty()
+    try:
+        os.write(keyboard, b"yes\n")
+        done = subprocess.run(
+            [str(HOLDFAST), "teams", "confirm"],
+            env=teams.holdfast.environment(),
+            stdin=terminal,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    assert "skipPermissions: true" in done.stdout and "They count." in done.stdout, done.stdout + done.stderr
 
 
 def test_a_project_without_settings_needs_no_trust_for_its_claude_md(world: TeamsWorld) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from holdfast.config import Settings, read_settings
+from holdfast.errors import HoldfastError
 
 BAR = 24
 
@@ -23,6 +25,12 @@ def settings_of(options: argparse.Namespace) -> Settings:
 def other_home(settings: Settings) -> str | None:
     """The data directory, where an agent or its hook would not find it by itself."""
     return None if settings.home == read_settings({}).home else str(settings.home)
+
+
+def refuse_agents(what: str) -> None:
+    """Refuse to `what` on behalf of a managed agent: it is for a person to say."""
+    if "HOLDFAST_MANAGED" in os.environ:
+        raise HoldfastError(f"A managed agent cannot {what}.", recovery="Its owner says so in a terminal.")
 
 
 def show_progress(share: float, message: str) -> None:

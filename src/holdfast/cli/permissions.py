@@ -6,7 +6,7 @@ import argparse
 from textwrap import indent
 from typing import Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.teams.fields import shown
 from holdfast.teams.permissions import LONGEST, shown_input
@@ -29,6 +29,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Decide a request, or list them."""
+    refuse_agents("decide what an agent may do")
     settings = settings_of(options)
     waiting = ask_or_do(settings, "permissions", {}, show_progress)["requests"]
     if options.id is None:

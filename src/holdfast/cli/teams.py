@@ -1,16 +1,19 @@
-"""`holdfast teams add`, `remove`, `list` and `check`: who is at work where."""
+"""`holdfast teams add`, `remove`, `confirm`, `list` and `check`: who is at work where."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.errors import HoldfastError
+from holdfast.teams.confirmation import rights_of
 from holdfast.teams.fields import from_home, shown
 from holdfast.teams.roster import Roster
 from holdfast.teams.roster_file import RosterFile
@@ -21,7 +24,7 @@ SHOWN_PATH = 100
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    teams = commands.add_parser("teams", help="the teams of teams.json: add, remove, list, check")
+    teams = commands.add_parser("teams", help="the teams of teams.json: add, remove, confirm, list, check")
     verbs = teams.add_subparsers(metavar="<what>", title="what", required=True)
 
     add = verbs.add_parser("add", help="add a team")
@@ -54,6 +57,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     stats.add_argument("--json", action="store_true", help="print them as JSON")
     add_home(stats)
     stats.set_defaults(run=run_stats)
+
+    confirm = verbs.add_parser("confirm", help="show rights in teams.json that were changed, and let them count")
+    add_home(confirm)
+    confirm.set_defaults(run=run_confirm)
 
     remove = verbs.add_parser("remove", help="remove a team from teams.json; its conversations stay stored")
     remove.add_argument("name", metavar="NAME", help="as `holdfast teams list` shows it")
@@ -114,7 +121,8 @@ def run_stats(options: argparse.Namespace) -> int:
 def run_add(options: argparse.Namespace) -> int:
     """Add a team."""
     project = true_spelling(Path(os.path.realpath(from_home(options.project))))
-    team = RosterFile(settings_of(options).home).add(
+    file = RosterFile(settings_of(options).home)
+    team = file.add(
         options.name,
         project,
         description=options.description,
@@ -123,6 +131,33 @@ def run_add(options: argparse.Namespace) -> int:
         color=options.color,
     )
     print(f"Team {team.name} works in {shown(str(team.project), SHOWN_PATH)}.")
+    if sys.stdin.isatty() and "HOLDFAST_MANAGED" not in os.environ:
+        file.confirm([team])
+    elif team in file.waiting():
+        print("Its rights count once you said `holdfast teams confirm` in a terminal.")
+    return 0
+
+
+def run_confirm(options: argparse.Namespace) -> int:
+    """Show changed rights and let them count."""
+    refuse_agents("confirm rights")
+    file = RosterFile(settings_of(options).home)
+    waiting = file.waiting()
+    if not waiting:
+        print("No rights wait for your word.")
+        return 0
+    for team in waiting:
+        print(f"Team {shown(team.name)} would have these rights:")
+        for key, value in rights_of(team).items():
+            written = json.dumps(value, ensure_ascii=False)
+            print(f"  {key}: {shown(written, len(written))}")
+    if not sys.stdin.isatty():
+        raise HoldfastError("Nobody is there to be asked.", recovery="Run `holdfast teams confirm` in a terminal.")
+    if input("Let them count? Type yes: ").strip().lower() != "yes":
+        print("They do not count.")
+        return 1
+    file.confirm(waiting)
+    print("They count.")
     return 0
 
 

@@ -7,7 +7,7 @@ import json
 import shlex
 import sys
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
 from holdfast.errors import Conflict, HoldfastError
@@ -37,6 +37,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Trust a project as it is now, or no longer."""
+    refuse_agents("trust a project")
     worktree = worktree_at(options)
     place = shown(str(worktree.path), WHOLE)
     if options.revoke:

@@ -10,13 +10,15 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
 from holdfast.lock import make_home
 from holdfast.store.files import publish
+from holdfast.teams.confirmation import FILE_NAME as CONFIRMED
+from holdfast.teams.confirmation import Confirmations, read_confirmations, write_confirmations
 from holdfast.teams.fields import Refused, shown
 from holdfast.teams.roster import (
     FILE_NAME,
@@ -36,7 +38,8 @@ LOCK_POLL_S = 0.02
 SETTLED_NS = 2_000_000_000
 """How old a change must be before the same time stamp means the same content."""
 
-Stamp = tuple[int, int, int]
+Stamp = tuple[tuple[int, int, int] | None, ...]
+"""Of teams.json, and of what was confirmed of it."""
 
 
 class RosterFile:
@@ -46,6 +49,8 @@ class RosterFile:
         self.path = home / FILE_NAME
         self._home = home
         self._stamp: Stamp | None = None
+        self.configured = Roster()
+        """As teams.json has it, whether or not its rights are confirmed."""
         self.roster = Roster()
         """What was last read. A file that cannot be read leaves the teams as they were, and adds its fault."""
         self.refresh()
@@ -62,8 +67,36 @@ class RosterFile:
         except Refused as refused:
             found = Roster(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
         self._stamp = stamp if stamp is not None and _settled(stamp) else None
-        self.roster = found if found.readable else _kept(before, found)
+        self.configured = found if found.readable else _kept(self.configured, found)
+        self.roster = _in_force(self.configured, read_confirmations(self._home))
         return self.roster != before
+
+    def begin_confirming(self) -> None:
+        """From now on changed rights need a person's word; those that are there at the first start count."""
+        self.refresh()
+        if read_confirmations(self._home).begun:
+            return
+        make_home(self._home)
+        with _held(self._home / "teams.lock"):
+            self.refresh()
+            if self.configured.readable and not read_confirmations(self._home).begun:
+                write_confirmations(self._home, self.configured.teams.values())
+        self.refresh()
+
+    def waiting(self) -> list[Team]:
+        """The teams whose rights wait for a person's word, as they are configured."""
+        confirmations = read_confirmations(self._home)
+        return [team for team in self.configured.teams.values() if confirmations.waiting(team)]
+
+    def confirm(self, teams: Collection[Team]) -> None:
+        """A person confirmed the rights of these teams as they are given here."""
+        make_home(self._home)
+        with _held(self._home / "teams.lock"):
+            known = read_confirmations(self._home)
+            if not known.begun:
+                return  # everything counts until the first start
+            write_confirmations(self._home, teams, known)
+        self.refresh()
 
     def projects(self) -> dict[str, Path]:
         """Every team with the directory that it names, also where that is gone and the team cannot be served."""
@@ -149,11 +182,8 @@ class RosterFile:
         self.refresh()
 
     def _current_stamp(self) -> Stamp | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        stamps = [_stamp_of(path) for path in (self.path, self._home / CONFIRMED)]
+        return None if stamps[0] is None else tuple(stamps)
 
     def _read_text(self) -> str:
         """The file's text; an empty roster's where there is none."""
@@ -209,9 +239,30 @@ def _kept(before: Roster, unreadable: Roster) -> Roster:
     return replace(before, faults=faults, readable=False)
 
 
+def _in_force(configured: Roster, confirmations: Confirmations) -> Roster:
+    """The roster with the rights that count; those that wait for a word are told as faults."""
+    waiting = [name for name, team in configured.teams.items() if confirmations.waiting(team)]
+    if not waiting:
+        return configured
+    faults = [
+        Fault(name, "rights", "were changed and do not count yet", "`holdfast teams confirm` shows them.", warning=True)
+        for name in waiting
+    ]
+    teams = {name: confirmations.in_force(team) for name, team in configured.teams.items()}
+    return replace(configured, teams=teams, faults=(*configured.faults, *faults))
+
+
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def _settled(stamp: Stamp) -> bool:
     """Whether a later change is sure to have a later time; file systems count in ticks of up to two seconds."""
-    return time.time_ns() - stamp[0] > SETTLED_NS
+    return all(one is None or time.time_ns() - one[0] > SETTLED_NS for one in stamp)
 
 
 @contextlib.contextmanager

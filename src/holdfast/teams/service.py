@@ -89,7 +89,7 @@ class Teams:
 
     async def start(self) -> None:
         """Read the teams and take up what was left."""
-        self._file.refresh()
+        await asyncio.to_thread(self._file.begin_confirming)
         self.runner.use(self.roster)
         await self.runner.start()
 
