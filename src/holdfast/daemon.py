@@ -507,9 +507,14 @@ class Daemon:
             "started_by": "hand" if self.by_hand else "relay",
             "python": sys.version.split()[0],
             "loops": [asdict(loop) for loop in self._supervisor.loops],
-            "notices": [*self.notices, *self._newer_notice()],
+            "notices": [*self.notices, *self._newer_notice(), *self._rights_notices()],
             "losses": [asdict(notice) for notice in self._losses.open()],
         }
+
+    def _rights_notices(self) -> list[str]:
+        """Teams whose rights wait for a person's word."""
+        faults = self._app.teams.roster.faults if self._app is not None else ()
+        return [str(fault) for fault in faults if fault.field == "rights"]
 
     def _newer_notice(self) -> list[str]:
         if self._newer_relay is None:

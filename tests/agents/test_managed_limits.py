@@ -113,6 +113,7 @@ def test_rights_that_somebody_wrote_into_teams_json_count_once_a_person_confirme
             teams.teams[teams.backend]["skipPermissions"] = True
             (teams.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams.teams}))
             wait_until(lambda: "holdfast teams confirm" in _faults(caller), "the change is told")
+            assert "holdfast teams confirm" in teams.holdfast.run("status").stdout
             teams.lose_agents(caller)
             ask(caller, teams.backend, "go on")
             assert not made.exists()
