@@ -134,7 +134,7 @@ def _port(text: str | None) -> int:
 
 
 def _secret(text: str | None) -> str | None:
-    if text and len(text) < SHORTEST_SECRET:
+    if text and len(text.strip()) < SHORTEST_SECRET:
         raise BadInput("MCP_SESSION_SECRET", f"must have at least {SHORTEST_SECRET} characters")
     return text or None
 

@@ -9,11 +9,18 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from holdfast.errors import DaemonRunning
+from holdfast.errors import DaemonRunning, HoldfastError
+from holdfast.relay import place
 from holdfast.version import __version__
 
 HANDED_DOWN = "HOLDFAST_LOCK"
 """Names the descriptor of the lock for a program that this process becomes."""
+
+
+class ForeignHome(HoldfastError):
+    """The data directory belongs to another user."""
+
+    code = "E_FOREIGN_HOME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,21 @@ def current_holder(home: Path) -> Holder | None:
 
 
 def make_home(home: Path) -> None:
-    """Create the data directory, for its owner alone."""
+    """Create the data directory, for its owner alone; raises ForeignHome where it is another user's."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_home_owner(home)
     if home.stat().st_mode & 0o077:
         home.chmod(0o700)
+
+
+def check_home_owner(home: Path) -> None:
+    """Refuse a data directory of another user: what it holds would be believed, and what is said would be read there.
+
+    Root is refused as well: what it writes there its owner could not read any more.
+    """
+    owner = place.foreign_owner(str(home))
+    if owner is not None:
+        raise ForeignHome(
+            f"{home} belongs to user {owner}, this is user {os.geteuid()}.",
+            recovery="Run Holdfast as its owner (sudo -u), or set HOLDFAST_HOME to a directory of your own.",
+        )

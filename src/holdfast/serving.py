@@ -78,6 +78,9 @@ def serve(
 
 def serve_detached(settings: Settings) -> int:
     """Leave whoever started us at once: the daemon is nobody's child, and holds nobody's terminal."""
+    from holdfast.lock import check_home_owner
+
+    check_home_owner(settings.home)
     if os.fork():
         os._exit(0)
     os.setsid()

@@ -248,6 +248,7 @@ async def test_every_attempt_has_the_same_id_and_a_good_signature(far: Receiver)
     [
         ("http://example.org/hook", SECRET, "HOLDFAST_WEBHOOK_URL"),
         ("https://example.org/hook", "short", "HOLDFAST_WEBHOOK_SECRET"),
+        ("https://example.org/hook", " " * 40, "HOLDFAST_WEBHOOK_SECRET"),
     ],
 )
 def test_a_webhook_that_could_be_overheard_or_forged_is_refused(url: str, secret: str, field: str) -> None:

@@ -137,18 +137,19 @@ def test_a_daemon_that_cannot_start_says_why(patient: Patient) -> None:
 
 
 def test_a_daemon_that_crashes_at_its_start_is_told_with_its_last_line(patient: Patient) -> None:
-    patient.home.mkdir(mode=0o700, exist_ok=True)
-    (patient.home / "machine").write_bytes(b"\xff")
-    (patient.home / "machine").chmod(0o600)
+    clock = patient.home.with_name("clock")
+    clock.write_bytes(b"\xff")
+    patient.holdfast.settings["HOLDFAST_TEST_CLOCK"] = str(clock)
     found = patient.doctor().of("daemon", "fault")
     assert "UnicodeDecodeError" in found["text"] and "holdfast serve" in found["repair"]
 
 
 def test_a_file_that_keeps_a_daemon_from_starting_is_named(patient: Patient) -> None:
-    (patient.home / "machine").mkdir(mode=0o700, parents=True)
+    (patient.home / "lock").mkdir(mode=0o700, parents=True)
     patient.home.chmod(0o700)
     found = patient.doctor().of("daemon", "fault")
-    assert f"{patient.home / 'machine'}: Is a directory" in found["text"] and "holdfast serve" in found["repair"]
+    (patient.home / "lock").rmdir()
+    assert f"{patient.home / 'lock'}: Is a directory" in found["text"] and "holdfast serve" in found["repair"]
 
 
 def test_a_process_that_holds_the_home_and_is_silent_is_named(patient: Patient) -> None:

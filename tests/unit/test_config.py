@@ -47,6 +47,8 @@ def test_durations(text: str, ms: int) -> None:
         {"HOLDFAST_KEEP_DAYS": "99999999999999999999"},
         {"HOLDFAST_DATABASE_URL": "mysql://x"},
         {"HOLDFAST_SHARE_TRANSCRIPTS": "no"},
+        {"MCP_SESSION_SECRET": "short"},
+        {"MCP_SESSION_SECRET": " " * 64},
     ],
 )
 def test_a_bad_setting_is_named(env: dict[str, str]) -> None:

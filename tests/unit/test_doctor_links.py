@@ -86,7 +86,7 @@ def test_a_full_disk_is_a_fault_and_a_tight_one_a_note(home: Path, monkeypatch: 
 
 def test_every_secret_of_the_home_is_looked_at(home: Path) -> None:
     for name in installation.PRIVATE:
-        (home / name).write_text("secret")
+        (home / name).write_text("secret" * 10)
         (home / name).chmod(0o640)
     found = list(check_key(around(home)))
     assert [one.mark for one in found] == [Mark.FAULT] * len(installation.PRIVATE)

@@ -8,6 +8,7 @@ import sys
 
 from holdfast.config import Settings, read_settings
 from holdfast.errors import HoldfastError
+from holdfast.lock import check_home_owner
 
 BAR = 24
 
@@ -18,8 +19,10 @@ def add_home(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """The settings in force for a command."""
-    return read_settings(home=options.home)
+    """The settings in force for a command; raises ForeignHome where the data directory is another user's."""
+    settings = read_settings(home=options.home)
+    check_home_owner(settings.home)
+    return settings
 
 
 def other_home(settings: Settings) -> str | None:

@@ -36,8 +36,11 @@ def ask_daemon(
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
     try:
+        path = place.socket_path(str(settings.home))
         try:
-            connection.connect(place.socket_path(str(settings.home)))
+            if not place.is_ours(path):
+                raise NoDaemon(f"{path} is not a socket of this user.", recovery="Remove it, or run this as its owner.")
+            connection.connect(path)
         except OSError as error:
             raise NoDaemon(
                 f"No daemon is running for {settings.home}.", recovery="Start one with `holdfast serve`."

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.common import add_home, settings_of
+from holdfast.cli.common import add_home
 from holdfast.cli.control import ask_daemon
+from holdfast.config import read_settings
 from holdfast.doctor.findings import Finding, Mark
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import BadInput
@@ -89,7 +90,7 @@ def examine(options: argparse.Namespace) -> int:
 def _surroundings(options: argparse.Namespace) -> Surroundings:
     from holdfast.protocol.worktree import worktree_of
 
-    settings = settings_of(options)
+    settings = read_settings(home=options.home)  # also of another user: that is one of the findings
     here = worktree_of(Path.cwd())
 
     try:

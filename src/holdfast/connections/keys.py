@@ -44,7 +44,7 @@ class Keys:
         self._read_at = float("-inf")
 
     async def check(self, given: str) -> Key | None:
-        """Whose key this is. Every hash is compared, and each in constant time."""
+        """Whose key this is. Every hash is compared, and each in constant time. An empty key is nobody's."""
         if time.monotonic() - self._read_at > FRESH_SECONDS:
             await self._reload()
         presented = _digest(given)
@@ -52,7 +52,7 @@ class Keys:
         for kept, key in self._known:
             if hmac.compare_digest(presented, kept):
                 found = key
-        return found
+        return found if given else None
 
     async def create(self, name: str, scope: Scope) -> str:
         """A new key; it is told once and never again."""

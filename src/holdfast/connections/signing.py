@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from holdfast.config import SHORTEST_SECRET
 from holdfast.errors import Conflict
+from holdfast.secrets_file import UnfitSecret, read_secret
 from holdfast.store import Store, Tx
 
 FILE = "signing-keys"
@@ -25,6 +27,14 @@ class SigningKey:
     secret: str
     created_at: int
     retired_at: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what anybody could guess."""
+        if not isinstance(self.secret, str) or len(self.secret.strip()) < SHORTEST_SECRET:
+            raise UnfitSecret(
+                f"The signing key {self.kid} has fewer than {SHORTEST_SECRET} characters.",
+                recovery="Remove it where it is kept (the file signing-keys, or the table signing_keys).",
+            )
 
 
 class KeyShelf(Protocol):
@@ -61,9 +71,16 @@ class FileShelf:
 
     def _read(self) -> list[SigningKey]:
         try:
-            return [SigningKey(**key) for key in json.loads(self._path.read_text())]
+            kept = read_secret(self._path)
         except FileNotFoundError:
             return []
+        try:
+            return [SigningKey(**key) for key in json.loads(kept)]
+        except (ValueError, TypeError) as error:
+            raise UnfitSecret(
+                f"{self._path} does not hold signing keys.",
+                recovery=f"Remove it (rm {self._path}): the next start makes new ones, and agents reconnect anew.",
+            ) from error
 
 
 class SharedShelf:

@@ -12,13 +12,13 @@ from pathlib import Path
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.file_errors import READ_ONLY, is_read_only
+from holdfast.secrets_file import OTHERS, find_flaw
 from holdfast.version import __version__
 
 TIGHT_BYTES = 1_000_000_000
 FULL_BYTES = 100_000_000
-OTHERS = 0o077
-"""The permission bits of everybody but the owner."""
-PRIVATE = ("key", "machine", "signing-keys", "holdfast.db")
+SECRETS = ("key", "machine", "signing-keys")
+PRIVATE = (*SECRETS, "holdfast.db")
 """What in the data directory only its owner may read."""
 
 
@@ -85,11 +85,7 @@ def check_key(around: Surroundings) -> Iterator[Finding]:
             "`holdfast stop`, then `holdfast serve`: it makes a new one, which HTTP clients then need.",
         )
     elif sound:
-        text = path.read_text().strip()
-        if text:
-            yield ok(f"{path}, for its owner alone")
-        else:
-            yield fault(f"{path} is empty.", f"Remove {path}; `holdfast stop` and `holdfast serve` make a new one.")
+        yield ok(f"{path}, for its owner alone")
 
 
 def allowed(path: Path, wanted: int) -> bool:
@@ -131,6 +127,11 @@ def _room(home: Path, mode: int) -> Iterator[Finding]:
 
 
 def _private(path: Path) -> Iterator[Finding]:
+    if path.name in SECRETS:
+        flaw = find_flaw(path) if allowed(path, os.R_OK) or path.is_symlink() else None
+        if flaw is not None:
+            yield fault(flaw.text, flaw.repair, closed(path, 0o600) if flaw.open_to_others else None)
+            return
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -40,7 +40,10 @@ def _ask(home: str, args: dict[str, object]) -> str:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(LIMIT)
     try:
-        connection.connect(place.socket_path(home))
+        path = place.socket_path(home)
+        if not place.is_ours(path):
+            return ""
+        connection.connect(path)
         connection.sendall(json.dumps({"holdfast": "command", "name": "statusline", "args": args}).encode() + b"\n")
         with connection.makefile("rb") as lines:
             answer = json.loads(lines.readline())

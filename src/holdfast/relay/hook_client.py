@@ -121,6 +121,8 @@ def _payload(deadline: float) -> bytes:
 
 def _connection(event: str, deadline: float) -> _socket.socket:
     home = _home()
+    if os.path.exists(home) and os.stat(home).st_uid != os.geteuid():
+        raise FailOpen(f"{home} belongs to another user; set HOLDFAST_HOME to a directory of your own.")
     try:
         return _connect(home, deadline)
     except (FileNotFoundError, ConnectionRefusedError):

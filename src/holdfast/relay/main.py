@@ -58,6 +58,13 @@ def main(argv: list[str]) -> int:
     except BadUsage as error:
         sys.stderr.write(f"holdfast mcp: {error} See `holdfast mcp --help`.\n")
         return 2
+    owner = place.foreign_owner(options.home)
+    if owner is not None:  # what it left there for relays, the tools and their descriptions, would reach the agent
+        sys.stderr.write(
+            f"holdfast mcp: {options.home} belongs to user {owner}, this is user {os.geteuid()}."
+            " Run the agent as its owner, or set HOLDFAST_HOME to a directory of your own.\n"
+        )
+        return 1
     try:
         _relay(options)
     except KeyboardInterrupt:

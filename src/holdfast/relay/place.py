@@ -18,6 +18,15 @@ def home(given: str | None = None) -> str:
     return os.path.abspath(os.path.expanduser(chosen))
 
 
+def foreign_owner(home: str) -> int | None:
+    """The user id of another user who owns the data directory; None where it is ours or not there."""
+    try:
+        owner = os.stat(home).st_uid
+    except OSError:
+        return None
+    return None if owner == os.geteuid() else owner
+
+
 def socket_path(home: str) -> str:
     """Where to look for the daemon's socket; nothing may be there."""
     direct = _direct(home)

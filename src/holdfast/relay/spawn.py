@@ -6,6 +6,7 @@ spawn.py HOME`, for whoever wants a daemon with another environment than its own
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sys
@@ -37,6 +38,8 @@ def start_daemon(home: str, host: str | None = None, port: int | None = None, *,
     which gives it back when it serves; if it dies instead, the turn ends with it.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
+    if os.stat(home).st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, "the data directory belongs to another user", home)
     command = [sys.executable, "-P", "-m", "holdfast", "serve", "--detach", "--home", home]
     if host is not None:
         command += ["--host", host]

@@ -47,7 +47,7 @@ class SignedWebhook:
     def __init__(
         self, url: str, secret: str, *, timeout_s: float = TIMEOUT_S, clock: Callable[[], float] = time.time
     ) -> None:
-        if len(secret) < SHORTEST_SECRET:
+        if len(secret.strip()) < SHORTEST_SECRET:
             raise BadInput("HOLDFAST_WEBHOOK_SECRET", f"must have at least {SHORTEST_SECRET} characters")
         self._url = guarded("HOLDFAST_WEBHOOK_URL", url)
         self.account = self._url
