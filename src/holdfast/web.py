@@ -15,6 +15,7 @@ from holdfast.config import Settings
 from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
 from holdfast.wire.http import FindOutage, Gate, Webhook, allowed_hosts, http_app
+from holdfast.wire.http_connection import HttpConnection
 from holdfast.wire.rest import RestRoute
 from holdfast.wire.server import Wire
 
@@ -70,7 +71,8 @@ class Web:
         self.address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         config = uvicorn.Config(
             self._app,
-            http="httptools",
+            http=HttpConnection,
+            ws="none",  # else an upgrade would come past the checks of Host, Origin and key
             loop="none",
             log_config=None,
             access_log=False,

@@ -11,7 +11,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -38,7 +38,11 @@ from holdfast.wire.rest import (
 )
 from holdfast.wire.server import Wire
 
+KEY = "holdfast.key"
+"""Where a request's scope holds the key that was accepted."""
 MAX_BODY = 8 * 1024 * 1024
+MAX_WEBHOOK_BODY = 1024 * 1024
+"""Less than of others: it is read before anything is known of who sends it."""
 WEBHOOK = "/telegram/webhook"
 OPEN_ROUTES = frozenset({"/healthz", "/readyz", WEBHOOK})
 ADMIN_ROUTES = frozenset({"/mcp"})
@@ -135,10 +139,13 @@ def _brought(webhook: Webhook) -> Callable[[Request], Awaitable[Response]]:
 
     async def take(request: Request) -> Response:
         body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                return refusal(413, "The body is too long.")
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_WEBHOOK_BODY:
+                    return refusal(413, "The body is too long.")
+        except ClientDisconnect:
+            return refusal(400, "The body did not come.")  # to nobody: it is gone, which is no error of ours
         secret = request.headers.get("x-telegram-bot-api-secret-token", "")
         return Response(status_code=await webhook(bytes(body), secret))
 
@@ -197,7 +204,7 @@ class _CheckKey:
                 return await refusal(403, "This key may only read; MCP needs one with scope admin.")(
                     scope, receive, send
                 )
-            scope["holdfast.key"] = key
+            scope[KEY] = key
         return await self._app(scope, receive, send)
 
 
