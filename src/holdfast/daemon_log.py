@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.terminal import visible
+
 LOG_LIMIT = 5 * 1024 * 1024
 OLDER_KEPT = 2
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 60.0, 3600.0
@@ -93,6 +95,10 @@ class DaemonLog(logging.StreamHandler):  # type: ignore[type-arg]
         self._limit = limit
         self._file = file if file is not None and _is_stderr(file) else None
         self._begin_anew()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line; what it quotes cannot steer the terminal on which somebody reads the log."""
+        return visible(super().format(record))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record, unless it only repeats earlier ones."""

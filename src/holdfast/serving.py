@@ -21,6 +21,7 @@ from holdfast.daemon_log import DaemonLog
 from holdfast.errors import DaemonRunning, HoldfastError
 from holdfast.file_errors import explain
 from holdfast.relay.spawn import FOR_HOOK, TURN
+from holdfast.terminal import say
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
@@ -47,7 +48,7 @@ def run_detached(arguments: Sequence[str]) -> int | None:
             read_settings(home=given.get("--home"), host=given.get("--host"), port=int(port) if port else None)
         )
     except (HoldfastError, OSError) as error:
-        print(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+        say(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
         return 1
 
 

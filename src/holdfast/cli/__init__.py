@@ -6,8 +6,10 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from holdfast.errors import HoldfastError
+from holdfast.terminal import one_line, say, screened
 from holdfast.version import __version__
 
 DESCRIPTION = "Holdfast keeps a coding agent's sessions alive across everything that ends them."
@@ -49,7 +51,12 @@ ROOMS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status."""
+    """Run one command; returns its exit status. Nothing that it prints steers the terminal."""
+    with screened():
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     parser = build_parser(arguments[0] if arguments else None)
     options = parser.parse_args(arguments)
@@ -59,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = options.run(options)
     except HoldfastError as error:
-        print(f"holdfast: {error}", file=sys.stderr)
+        say(f"holdfast: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -68,14 +75,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         from holdfast.file_errors import explain
 
-        print(f"holdfast: {explain(error)}", file=sys.stderr)
+        say(f"holdfast: {explain(error)}", file=sys.stderr)
         return 1
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """Quotes what it does not understand on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(one_line(message))
+
+
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """The commands with their options: all, or those that are in one module with `command`."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="holdfast",
         description=DESCRIPTION,
         epilog=EXAMPLES,

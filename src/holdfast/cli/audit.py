@@ -13,6 +13,7 @@ from holdfast.client import AuditEntry, Client
 from holdfast.config import Settings
 from holdfast.errors import BadInput, NoDaemon
 from holdfast.secrets_file import read_or_make
+from holdfast.terminal import say
 
 AT_ONCE = 200
 COLUMNS = "{:24} {:13} {:24} {:36} {:12} {:16} {}"
@@ -39,16 +40,16 @@ def show_audit(options: argparse.Namespace) -> int:
     entries = list(_entries(_client(settings_of(options)), options.session, options.limit))
     if options.json:
         shown = [{name: value for name, value in asdict(entry).items() if value is not None} for entry in entries]
-        print(json.dumps(shown))
+        say(json.dumps(shown))
         return 0
     if not entries:
-        print("Nothing was recorded yet.")
+        say("Nothing was recorded yet.")
         return 0
-    print(COLUMNS.format("TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT"))
+    say(COLUMNS.format("TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT"))
     for entry in entries:
         outcome = entry.outcome if entry.times == 1 else f"{entry.outcome} x{entry.times}"
         rest = (entry.session_id, entry.principal, entry.address, entry.client)
-        print(COLUMNS.format(entry.at, entry.action, outcome, *(text or "-" for text in rest)).rstrip())
+        say(COLUMNS.format(entry.at, entry.action, outcome, *(text or "-" for text in rest)).rstrip())
     return 0
 
 

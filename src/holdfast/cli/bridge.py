@@ -15,6 +15,7 @@ from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import BadInput, NoDaemon, NotFound
 from holdfast.teams.fields import shown
+from holdfast.terminal import say
 from holdfast.times import iso
 
 FOLLOW_SECONDS = 1.0
@@ -67,9 +68,9 @@ def run_send(options: argparse.Namespace) -> int:
     args = {"target": options.target, "message": _message(options), "priority": options.priority, "id": options.id}
     sent = ask_or_do(settings_of(options), "bridge-send", args, show_progress)
     if not sent["queued"]:
-        print(f"Not queued: {shown(sent['reason'])}.", file=sys.stderr)
+        say(f"Not queued: {shown(sent['reason'])}.", file=sys.stderr)
         return 1
-    print(f"Queued for {shown(sent['target'])} as {shown(sent['id'], LINE)}.")
+    say(f"Queued for {shown(sent['target'])} as {shown(sent['id'], LINE)}.")
     return 0
 
 
@@ -78,13 +79,13 @@ def run_pull(options: argparse.Namespace) -> int:
     args = {"target": options.target, "since": options.since}
     pulled = ask_or_do(settings_of(options), "bridge-pull", args, show_progress)
     if options.json:
-        print(json.dumps(pulled))
+        say(json.dumps(pulled))
         return 0
     _print(pulled["updates"])
     if pulled["updates"]:
-        print(f"To go on from here: --since {pulled['cursor']}")
+        say(f"To go on from here: --since {pulled['cursor']}")
     else:
-        print("Nothing happened." if options.since is None else "Nothing happened since.")
+        say("Nothing happened." if options.since is None else "Nothing happened since.")
     return 0
 
 
@@ -92,15 +93,15 @@ def run_queue(options: argparse.Namespace) -> int:
     """Show the queues."""
     targets = _targets(ask_or_do(settings_of(options), "bridge-queue", {}, show_progress), options.target)
     if options.json:
-        print(json.dumps({"targets": targets}))
+        say(json.dumps({"targets": targets}))
         return 0
     if not targets:
-        print("There are no targets yet: each team is one. `holdfast teams add NAME --project DIR` adds one.")
+        say("There are no targets yet: each team is one. `holdfast teams add NAME --project DIR` adds one.")
         return 0
     rows = [HEADINGS, *(_row(name, target) for name, target in targets.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     return 0
 
 
@@ -121,7 +122,7 @@ def run_tail(options: argparse.Namespace) -> int:
             if not since:
                 raise
             if not gone:
-                print("The daemon is away; waiting for it.", file=sys.stderr, flush=True)
+                say("The daemon is away; waiting for it.", file=sys.stderr, flush=True)
             gone = True
         time.sleep(FOLLOW_SECONDS)
 
@@ -164,6 +165,6 @@ def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
 def _print(updates: Iterable[Update], target: str | None = None) -> None:
     for update in updates:
         told = [update["created_at"], *([shown(target)] if target else []), update["type"]]
-        print("  ".join([*told, shown(update["message_id"] or "-", LINE)]), flush=True)
+        say("  ".join([*told, shown(update["message_id"] or "-", LINE)]), flush=True)
         for line in str(update["content"]).splitlines():
-            print(f"    {shown(line, LINE)}", flush=True)
+            say(f"    {shown(line, LINE)}", flush=True)

@@ -15,6 +15,7 @@ from holdfast.errors import BadInput
 from holdfast.git_place import git_answer, keep_out_of_git
 from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.team import Delivery, Team
+from holdfast.terminal import one_line, say
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,9 +49,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
     if not change.needed:
-        print(f"The hooks in {change.path} are as they should be.")
+        say(f"The hooks in {change.path} are as they should be.")
         return
-    print(f"{'Would change' if options.dry_run else 'Changing'} {change.path}:\n\n{change.diff()}")
+    print(f"{'Would change' if options.dry_run else 'Changing'} {one_line(str(change.path))}:\n\n{change.diff()}")
     if not options.dry_run:
         change.write()
 
@@ -60,18 +61,18 @@ def _warn(project: Path, settings: Settings) -> None:
     roster = RosterFile(settings.home)
     team = _at_home(project, roster.roster.teams.values())
     if team is None:
-        print(
+        say(
             f"warning: no team of {roster.path} has its project here, so nothing will come."
             f" `holdfast teams add NAME --project {project}` makes it one.",
             file=sys.stderr,
         )
     elif team.delivery is Delivery.RUN:
-        print(
+        say(
             f'warning: {roster.path} has "delivery": "run" for {team.name}, so nothing will come with these hooks.',
             file=sys.stderr,
         )
     else:
-        print(f"Messages for {team.name} come to the agent that works here.")
+        say(f"Messages for {team.name} come to the agent that works here.")
 
 
 def _at_home(project: Path, teams: Iterable[Team]) -> Team | None:

@@ -9,6 +9,7 @@ import sys
 from holdfast.config import Settings, read_settings
 from holdfast.errors import HoldfastError
 from holdfast.lock import check_home_owner
+from holdfast.terminal import one_line, write_own
 
 BAR = 24
 
@@ -42,6 +43,5 @@ def show_progress(share: float, message: str) -> None:
         return
     filled = round(BAR * max(0.0, min(1.0, share)))
     end = "\n" if share >= 1 else ""
-    print(
-        f"\r[{'#' * filled}{' ' * (BAR - filled)}] {share:4.0%} {message[:60]:60}", end=end, file=sys.stderr, flush=True
-    )
+    write_own(f"\r[{'#' * filled}{' ' * (BAR - filled)}] {share:4.0%} {one_line(message)[:60]:60}{end}", sys.stderr)
+    sys.stderr.flush()

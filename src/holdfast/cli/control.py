@@ -12,6 +12,7 @@ from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.lock import HomeLock
 from holdfast.relay import place
+from holdfast.terminal import say
 
 ANSWER_SECONDS = 10.0
 
@@ -98,7 +99,7 @@ async def _do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
     store, notices = await open_app_store(settings)
     losses = LossNotices(settings.home)
     for notice in [*([] if losses.tell_of(notices) else notices), *losses.lines()]:
-        print(notice, file=sys.stderr)
+        say(notice, file=sys.stderr)
     try:
         app = build(store, settings, read_or_make(settings.home / "machine"))
         await app.connections.reconnects.start()

@@ -18,6 +18,7 @@ from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.file_errors import FileTrouble, explain
 from holdfast.lock import Holder, HomeLock, current_holder, make_home, read_holder
 from holdfast.relay import place
+from holdfast.terminal import say
 from holdfast.times import iso
 
 STOP_SECONDS = 15.0
@@ -55,11 +56,11 @@ def show_status(options: argparse.Namespace) -> int:
     try:
         status = ask_daemon(settings, "status")
     except NoDaemon as error:
-        print(json.dumps({"running": False, "home": str(settings.home)}) if options.json else str(error))
+        say(json.dumps({"running": False, "home": str(settings.home)}) if options.json else str(error))
         return NOT_RUNNING
     outage = status.get("outage")
     if options.json:
-        print(json.dumps({"running": True, **status}))
+        say(json.dumps({"running": True, **status}))
         return STORE_AWAY if outage else 0
     rows = {
         "version": status["version"],
@@ -71,18 +72,18 @@ def show_status(options: argparse.Namespace) -> int:
         "clients": status["clients"],
     }
     for name, value in rows.items():
-        print(f"{name:9} {value}")
+        say(f"{name:9} {value}")
     if outage:
         repair = f" {outage['repair']}" if outage.get("repair") else ""
-        print(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
+        say(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
     for loop in status["loops"]:
         missed = outage and (loop["last_error"] or "").startswith("StoreUnreachable")  # the line above says it for all
         if loop["last_error"] and not missed:
-            print(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
+            say(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
     for mirror in status["mirrors"]:
-        print(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
+        say(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
     for notice in status["notices"]:
-        print(f"notice    {notice}")
+        say(f"notice    {notice}")
     return STORE_AWAY if outage else 0
 
 
@@ -108,13 +109,13 @@ def stop_daemon(options: argparse.Namespace) -> int:
             deadline = time.monotonic() + STOP_SECONDS
         time.sleep(POLL_SECONDS)
     if told is None:
-        print(f"No daemon was running for {settings.home}.")
+        say(f"No daemon was running for {settings.home}.")
     elif unmarked is None:
-        print("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
+        say("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
     else:
-        print("Stopped.")
+        say("Stopped.")
     if unmarked is not None:
-        print(f"holdfast: It may be started again by an agent that runs: {unmarked}", file=sys.stderr)
+        say(f"holdfast: It may be started again by an agent that runs: {unmarked}", file=sys.stderr)
     return 0 if unmarked is None else 1
 
 

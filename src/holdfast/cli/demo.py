@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import shutil
 import signal
@@ -15,6 +14,7 @@ from typing import Any, NoReturn
 
 from holdfast.cli.control import ask_daemon
 from holdfast.config import Settings
+from holdfast.terminal import write_own
 
 ANSWER_SECONDS = 10.0
 WIDEST = 100
@@ -53,12 +53,10 @@ def run(options: argparse.Namespace) -> int:
     from holdfast.demo.stage import Stage
     from holdfast.demo.story import Screen, play
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # whatever the briefing quotes, every terminal can be told
     on_terminal = sys.stdout.isatty()
     coloured = on_terminal and not os.environ.get("NO_COLOR")
     screen = Screen(
-        say=lambda line: print(line, flush=True),
+        say=_tell,
         pause=lambda seconds: None if options.fast else time.sleep(seconds),
         width=min(shutil.get_terminal_size().columns, WIDEST) if on_terminal else PLAIN_WIDTH,
         letters=letters_for(sys.stdout.encoding),
@@ -75,6 +73,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _ask(settings: Settings, name: str, args: dict[str, Any]) -> dict[str, Any]:
     return ask_daemon(settings, name, args, timeout=ANSWER_SECONDS)
+
+
+def _tell(text: str) -> None:
+    """Print what is all our own, down to the project that it plays in, in bold where that is meant."""
+    encoding = sys.stdout.encoding or "utf-8"
+    write_own(f"{text}\n".encode(encoding, "replace").decode(encoding), sys.stdout)
+    sys.stdout.flush()
 
 
 def _ended(number: int, frame: FrameType | None) -> NoReturn:

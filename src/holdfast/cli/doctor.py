@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import shutil
@@ -21,6 +20,7 @@ from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import BadInput
 from holdfast.relay.main import BadUsage, read_options
 from holdfast.relay.spawn import SESSION_NAMES
+from holdfast.terminal import write_own
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -70,8 +70,6 @@ def examine(options: argparse.Namespace) -> int:
     # Not above: it brings the store's and the chats' packages with it, which other commands do not need.
     from holdfast.doctor.chain import Diagnosis, diagnose
 
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold what the terminal cannot show
     printed = _Quiet() if options.json else _Lines()
     try:
         diagnosis = diagnose(_surroundings(options), fix=options.fix, show=printed.show, told=printed.told)
@@ -128,7 +126,8 @@ class _Lines:
 
     def _line(self, before: str, text: str) -> None:
         rest = textwrap.wrap(text, self._width - MARGIN, break_long_words=False, break_on_hyphens=False) or [""]
-        print(before + ("\n" + " " * MARGIN).join(rest), flush=True)
+        write_own(before, sys.stdout)
+        print(("\n" + " " * MARGIN).join(rest), flush=True)
 
     def _marked(self, mark: Mark) -> str:
         word = f"{mark.value:7}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.terminal import say
 
 HANDOFF = """\
 Writes the reasoning sessions, protocol runs, queue, tasks, team conversations and ledgers of a project, and the
@@ -64,14 +65,14 @@ def run_handoff(options: argparse.Namespace) -> int:
     args = {"project": str(project), "file": str(target), "config": config_directory(), "replace": options.replace}
     report = ask_or_do(settings_of(options), "handoff", args, show_progress)
     counts = report["counts"]
-    print(
+    say(
         f"{report['file']}: {counts['sessions']} reasoning sessions with {counts['thoughts']} thoughts,"
         f" {counts['protocol_runs']} runs, {counts['bridge_messages']} messages, {counts['transcripts']} transcripts,"
         f" {report['bytes'] / 1e6:.1f} MB. Only you can read it."
     )
     for warning in report["warnings"]:
-        print(f"warning: {warning}", file=sys.stderr)
-    print(f"There: `holdfast adopt {shlex.quote(target.name)} --project DIR`")
+        say(f"warning: {warning}", file=sys.stderr)
+    say(f"There: `holdfast adopt {shlex.quote(target.name)} --project DIR`")
     return 0
 
 
@@ -80,13 +81,13 @@ def run_adopt(options: argparse.Namespace) -> int:
     project = _absolute(options.project)
     args = {"file": str(_absolute(options.file)), "project": str(project), "config": config_directory()}
     report = ask_or_do(settings_of(options), "adopt", args, show_progress)
-    print(_summary(report))
+    say(_summary(report))
     for note in report["notes"]:
-        print(f"note: {note}")
+        say(f"note: {note}")
     for refusal in report["refused"]:
-        print(f"refused: {refusal}", file=sys.stderr)
+        say(f"refused: {refusal}", file=sys.stderr)
     if report["resume"]:
-        print(f"Go on: cd {shlex.quote(report['project'])} && claude --resume {report['resume']}")
+        say(f"Go on: cd {shlex.quote(report['project'])} && claude --resume {report['resume']}")
     return 1 if report["refused"] else 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
+from holdfast.terminal import say
 
 IMPORT = """\
 Indexes the transcripts that Claude Code keeps on this machine, so that `holdfast find` finds what was said and done.
@@ -98,19 +99,19 @@ def run_import(options: argparse.Namespace) -> int:
     args = {"project": project, "config": config_directory()}
     if options.remove:
         removed = ask_or_do(settings_of(options), "history-remove", args, show_progress)
-        print(f"Dropped what was imported of {removed['files']} transcripts. The transcripts themselves are untouched.")
+        say(f"Dropped what was imported of {removed['files']} transcripts. The transcripts themselves are untouched.")
         return 0
     report = ask_or_do(settings_of(options), "history-import", args, show_progress)
     if not report["found"]:
         where = f"of {project} " if project else ""
-        print(f"There are no transcripts {where}under {args['config']}. `--all` looks at every project.")
+        say(f"There are no transcripts {where}under {args['config']}. `--all` looks at every project.")
         return 0
-    print(
+    say(
         f"{report['found']} transcripts ({report['bytes'] / 1e6:.1f} MB): {report['files']} had something new,"
         f" {report['passages']} passages indexed. `holdfast find TEXT` finds them."
     )
     if report["unreadable"]:
-        print(f"{report['unreadable']} could not be read and were left out.", file=sys.stderr)
+        say(f"{report['unreadable']} could not be read and were left out.", file=sys.stderr)
     return 0
 
 
@@ -129,10 +130,10 @@ def run_find(options: argparse.Namespace) -> int:
     answer = ask_or_do(settings_of(options), "history-find", args, show_progress)
     if answer["files"] or options.json:
         return _shown(answer, query, as_json=options.json)
-    print("Nothing is imported yet: `holdfast import claude --all` indexes the transcripts on this machine.")
+    say("Nothing is imported yet: `holdfast import claude --all` indexes the transcripts on this machine.")
     if sys.stdin.isatty() and input("Look through them directly this once? [y/N] ").strip().lower() == "y":
         return _shown(_scan(query, project, options.limit), query, as_json=False)
-    print("`holdfast find --scan TEXT` looks through them directly.")
+    say("`holdfast find --scan TEXT` looks through them directly.")
     return 1
 
 
@@ -145,18 +146,18 @@ def _scan(query: str, project: Path | None, limit: int) -> dict[str, Any]:
 def _shown(answer: dict[str, Any], query: str, *, as_json: bool) -> int:
     results = answer["results"]
     if as_json:
-        print(json.dumps(results))
+        say(json.dumps(results))
         return 0 if results else 1
     for hit in results:
         more = f"  (+{hit['more']} more)" if hit["more"] else ""
         where = "  [another machine]" if hit["elsewhere"] else ""
-        print(f"{hit['project'] or '(unknown project)'}  {hit['date']}{where}{more}")
-        print(f"  {hit['role']}: {hit['line']}")
-        print(f"  {hit['resume']}")
+        say(f"{hit['project'] or '(unknown project)'}  {hit['date']}{where}{more}")
+        say(f"  {hit['role']}: {hit['line']}")
+        say(f"  {hit['resume']}")
     if not results:
-        print(f"Nothing holds all of: {query}")
+        say(f"Nothing holds all of: {query}")
     if answer.get("left_out"):
-        print(f"{answer['left_out']} older transcripts were not looked at; `holdfast import claude --all` takes all.")
+        say(f"{answer['left_out']} older transcripts were not looked at; `holdfast import claude --all` takes all.")
     return 0 if results else 1
 
 
@@ -164,11 +165,11 @@ def run_saved(options: argparse.Namespace) -> int:
     """Show what was given back."""
     projects = ask_or_do(settings_of(options), "saved", {"all": options.all}, show_progress)["projects"]
     if options.json:
-        print(json.dumps({"projects": projects}))
+        say(json.dumps({"projects": projects}))
         return 0
     span = "ever" if options.all else "in the last seven days"
     if not projects:
-        print(f"Nothing had to be recovered {span}.")
+        say(f"Nothing had to be recovered {span}.")
         return 0
     rows = [("PROJECT", "TIMES", "AFTER", "WHAT", "LAST")]
     for project in projects:
@@ -177,8 +178,8 @@ def run_saved(options: argparse.Namespace) -> int:
         rows.append((project["project"], str(project["times"]), after, what, project["last"][:16].replace("T", " ")))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
-        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
-    print(f"{sum(project['times'] for project in projects)} times {span}.")
+        say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
+    say(f"{sum(project['times'] for project in projects)} times {span}.")
     return 0
 
 

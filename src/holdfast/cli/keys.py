@@ -10,6 +10,7 @@ from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.lock import make_home
 from holdfast.secrets_file import read_or_make
+from holdfast.terminal import say
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -49,40 +50,40 @@ def print_key(options: argparse.Namespace) -> int:
     """Print the owner's key; it is made when there is none yet."""
     settings = settings_of(options)
     make_home(settings.home)
-    print(read_or_make(settings.key_file))
+    say(read_or_make(settings.key_file))
     return 0
 
 
 def create_key(options: argparse.Namespace) -> int:
     """Make a key."""
     args = {"name": options.name, "scope": options.scope}
-    print(ask_or_do(settings_of(options), "key-create", args, show_progress)["key"])
-    print(f"This is the key {options.name} ({options.scope}). It is not shown again.", file=sys.stderr)
+    say(ask_or_do(settings_of(options), "key-create", args, show_progress)["key"])
+    say(f"This is the key {options.name} ({options.scope}). It is not shown again.", file=sys.stderr)
     return 0
 
 
 def list_keys(options: argparse.Namespace) -> int:
     """List the keys."""
     keys = ask_or_do(settings_of(options), "key-list", {}, show_progress)["keys"]
-    print(f"{'NAME':24} {'SCOPE':6} {'CREATED':20} STATE")
-    print(f"{'owner':24} {'admin':6} {'':20} in force (`holdfast key` prints it)")
+    say(f"{'NAME':24} {'SCOPE':6} {'CREATED':20} STATE")
+    say(f"{'owner':24} {'admin':6} {'':20} in force (`holdfast key` prints it)")
     for key in keys:
         state = "in force" if key["revoked_at"] is None else f"revoked {_time(key['revoked_at'])}"
-        print(f"{key['name']:24} {key['scope']:6} {_time(key['created_at']):20} {state}")
+        say(f"{key['name']:24} {key['scope']:6} {_time(key['created_at']):20} {state}")
     return 0
 
 
 def revoke_key(options: argparse.Namespace) -> int:
     """Honour a key no longer."""
     ask_or_do(settings_of(options), "key-revoke", {"name": options.name}, show_progress)
-    print(f"The key {options.name} is revoked.")
+    say(f"The key {options.name} is revoked.")
     return 0
 
 
 def rotate_signing(options: argparse.Namespace) -> int:
     """Sign with a new key from now on."""
     kid = ask_or_do(settings_of(options), "key-rotate-signing", {}, show_progress)["kid"]
-    print(f"Reconnect tokens are signed with key {kid} from now on. Those signed before stay good until they expire.")
+    say(f"Reconnect tokens are signed with key {kid} from now on. Those signed before stay good until they expire.")
     return 0
 
 

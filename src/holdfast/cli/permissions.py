@@ -10,6 +10,7 @@ from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progr
 from holdfast.cli.control import ask_or_do
 from holdfast.teams.fields import shown
 from holdfast.teams.permissions import LONGEST, shown_input
+from holdfast.terminal import say
 
 SHORTEST = 4
 """Characters of an id that are enough to name a request."""
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         for request in waiting:
             _show(request)
         if not waiting:
-            print("Nobody asks for a permission.")
+            say("Nobody asks for a permission.")
         return 0
     matching = [request for request in waiting if request["id"].startswith(options.id) and len(options.id) >= SHORTEST]
     decision = {"id": options.id, "allowed": options.allowed}
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         _show(matching[0])
         decision |= {"id": matching[0]["id"], "digest": matching[0]["digest"]}
     decided = ask_or_do(settings, "permit", decision, show_progress)
-    print(f"{'Allowed' if options.allowed else 'Denied'}: {shown(decided['tool'], LONGEST)} of team {decided['team']}.")
+    say(f"{'Allowed' if options.allowed else 'Denied'}: {shown(decided['tool'], LONGEST)} of team {decided['team']}.")
     return 0
 
 

@@ -17,6 +17,7 @@ from holdfast.protocol.project.agent_settings import AgentSettings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.fields import shown
+from holdfast.terminal import say
 
 EXIT_STATUS = {"PASS": 0, "FAIL": 1}
 UNDECIDED = 2
@@ -70,11 +71,11 @@ def run_check(options: argparse.Namespace) -> int:
     """Show the faults of a project's protocol."""
     project = read_project(worktree_at(options).path)
     for fault in project.faults:
-        print(shown(str(fault), SHOWN))
+        say(shown(str(fault), SHOWN))
     if project.faults:
         return 1
     told = "as .holdfast/protocol.toml says" if project.configured else "without a protocol.toml"
-    print(f"The protocol {project.protocol.name} can be used ({told}): {len(project.protocol.gates)} gates.")
+    say(f"The protocol {project.protocol.name} can be used ({told}): {len(project.protocol.gates)} gates.")
     return 0
 
 
@@ -84,21 +85,21 @@ def run_show(options: argparse.Namespace) -> int:
     project = read_project(worktree.path)
     trusted = is_trusted(options, worktree, project)
     if options.json:
-        print(json.dumps(_as_json(project, trusted)))
+        say(json.dumps(_as_json(project, trusted)))
         return 0
-    print(
+    say(
         f"protocol {project.protocol.name}, enforcement {project.enforcement.value},"
         f" started by the {project.started_by}, {'trusted' if trusted else 'not trusted'}"
     )
-    print(f"{'PHASE':24} {'GATE':24} {'NEXT PHASE':24} {'LEVEL':8} {'BLOCKS':6} VERIFIED BY")
+    say(f"{'PHASE':24} {'GATE':24} {'NEXT PHASE':24} {'LEVEL':8} {'BLOCKS':6} VERIFIED BY")
     for step in project.protocol.transitions:
         gate = step.gate
-        print(
+        say(
             f"{shown(step.source, 24):24} {shown(gate.name, 24):24} {shown(step.target, 24):24} {gate.level.value:8}"
             f" {'yes' if gate.blocking else 'no':6} {shown(_checks(gate, trusted), SHOWN)}"
         )
     for fault in project.faults:
-        print(f"fault: {shown(str(fault), SHOWN)}")
+        say(f"fault: {shown(str(fault), SHOWN)}")
     return 0
 
 
@@ -111,13 +112,13 @@ def run_validate(options: argparse.Namespace) -> int:
     except HoldfastError as error:
         result = {"status": "NONE", "gates": [], "message": str(error)}
     if options.json:
-        print(json.dumps(result))
+        say(json.dumps(result))
     else:
         for gate in result["gates"]:
-            print(f"{gate['status']:8} {shown(gate['message'], SHOWN)}")
+            say(f"{gate['status']:8} {shown(gate['message'], SHOWN)}")
             for step in gate.get("recovery", ()) if gate["blocking"] else ():
-                print(f"         {shown(step, SHOWN)}")
-        print(shown(result["message"], SHOWN))
+                say(f"         {shown(step, SHOWN)}")
+        say(shown(result["message"], SHOWN))
     return EXIT_STATUS.get(result["status"], UNDECIDED)
 
 

@@ -14,6 +14,7 @@ from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
 from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
 from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
 from holdfast.protocol.worktree import worktree_of
+from holdfast.terminal import one_line, say
 
 TEMPLATE = """\
 # How agents work in this project. `holdfast protocol show` prints what this file makes of it.
@@ -67,10 +68,10 @@ def run(options: argparse.Namespace) -> int:
     if options.git_hook:
         _install_git_hook(worktree.path, options)
     if written and not options.dry_run:
-        print("`holdfast protocol show` prints the gates; after adding a command, `holdfast trust` lets it run.")
+        say("`holdfast protocol show` prints the gates; after adding a command, `holdfast trust` lets it run.")
     faults = () if options.dry_run else read_project(worktree.path).faults
     for fault in faults:
-        print(fault)
+        say(str(fault))
     return 1 if faults else 0
 
 
@@ -87,7 +88,7 @@ def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:
                 f"{SETTINGS} is there already and was left as it is.",
                 recovery="Edit it, or leave out --protocol and --enforcement.",
             )
-        print(f"{SETTINGS} is there already.")
+        say(f"{SETTINGS} is there already.")
         return False
     protocol = options.protocol or read_project(worktree).protocol.name
     text = TEMPLATE.format(
@@ -95,7 +96,7 @@ def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:
         document=DOCUMENT_LINE if protocol == "document" else "",
         enforcement=options.enforcement or Enforcement.WARN.value,
     )
-    print(f"{'Would write' if options.dry_run else 'Writing'} {path}:\n")
+    print(f"{'Would write' if options.dry_run else 'Writing'} {one_line(str(path))}:\n")
     print("\n".join(f"    {line}".rstrip() for line in text.splitlines()) + "\n")
     if not options.dry_run:
         _create(path, text)
@@ -114,22 +115,22 @@ def _create(path: Path, text: str) -> None:
 
 def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
     if not change.needed:
-        print(f"The hooks in {change.path} are as they should be.")
+        say(f"The hooks in {change.path} are as they should be.")
         return
-    print(f"{'Would change' if options.dry_run else 'Changing'} {change.path}:\n\n{change.diff()}")
+    print(f"{'Would change' if options.dry_run else 'Changing'} {one_line(str(change.path))}:\n\n{change.diff()}")
     if not options.dry_run:
         change.write()
 
 
 def _install_git_hook(worktree: Path, options: argparse.Namespace) -> None:
     if options.dry_run:
-        print(f"Would write {git_hook.hook_path(worktree)}:\n\n{git_hook.script()}")
+        print(f"Would write {one_line(str(git_hook.hook_path(worktree)))}:\n\n{git_hook.script()}")
     else:
-        print(f"The git hook is {git_hook.install(worktree)}.")
+        say(f"The git hook is {git_hook.install(worktree)}.")
 
 
 def _remove(worktree: Path, options: argparse.Namespace) -> int:
     _apply(claude_settings.removed(worktree, claude_settings.PURPOSES["protocol"]), options)
     if not options.dry_run and (worktree / ".git").exists() and git_hook.remove(worktree):
-        print("The git hook is removed.")
+        say("The git hook is removed.")
     return 0

@@ -14,6 +14,7 @@ from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.lock import HomeLock
+from holdfast.terminal import say
 
 TEXTS_NAMED = 20
 
@@ -86,11 +87,11 @@ def run_backup(options: argparse.Namespace) -> int:
     args = {"file": file, "replace": options.replace, "anyway": options.anyway}
     report = ask_or_do(settings_of(options), "backup", args, show_progress)
     for problem in report["problems"]:
-        print(f"PROBLEM {problem}")
+        say(f"PROBLEM {problem}")
     for line in report["losses"]:
-        print(f"LOSS    {line}")
+        say(f"LOSS    {line}")
     verdict = "which does not verify" if report["problems"] else "verified"
-    print(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, {verdict}.")
+    say(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, {verdict}.")
     _name_damaged_texts(report.get("damaged_texts", []), "The backup has it byte for byte.")
     return 0
 
@@ -109,9 +110,9 @@ def run_restore(options: argparse.Namespace) -> int:
             report = restore_sqlite(source, settings.database, show_progress)
     finally:
         lock.release()
-    print(f"Restored {sum(report.rows.values())} rows from {source}.")
+    say(f"Restored {sum(report.rows.values())} rows from {source}.")
     if report.previous is not None:
-        print(f"What was there before is kept as {report.previous}.")
+        say(f"What was there before is kept as {report.previous}.")
     _name_damaged_texts(report.damaged_texts, "U+FFFD stands for what cannot be read.")
     return 0
 
@@ -119,33 +120,33 @@ def run_restore(options: argparse.Namespace) -> int:
 def _name_damaged_texts(places: list[str], then: str) -> None:
     """Say which texts were damaged before they were copied."""
     for place in places[:TEXTS_NAMED]:
-        print(f"Damaged text, not UTF-8: {place}. {then}")
+        say(f"Damaged text, not UTF-8: {place}. {then}")
     if len(places) > TEXTS_NAMED:
-        print(f"And {len(places) - TEXTS_NAMED} more damaged texts.")
+        say(f"And {len(places) - TEXTS_NAMED} more damaged texts.")
 
 
 def run_verify(options: argparse.Namespace) -> int:
     """Check the store and every hash chain, and say what is lost."""
     report = _verified(settings_of(options))
     if options.json:
-        print(json.dumps(report))
+        say(json.dumps(report))
         return 0 if report["ok"] else 1
     known = 0
     for problem in report["problems"]:
         known += problem["known"]
-        print(f"{'known' if problem['known'] else 'PROBLEM':8}{problem['subject']}: {problem['text']}")
+        say(f"{'known' if problem['known'] else 'PROBLEM':8}{problem['subject']}: {problem['text']}")
     for line in report["losses"]:
-        print(f"LOST    {line}")
+        say(f"LOST    {line}")
     if not report["complete"]:
-        print("There are more problems than these.")
+        say("There are more problems than these.")
     if report.get("salvage"):
-        print("The next start of the daemon moves the damaged database aside and keeps all that can still be read.")
+        say("The next start of the daemon moves the damaged database aside and keeps all that can still be read.")
     checked = ", ".join(report["checked"]) or "nothing: there is no store yet"
     if not report["ok"]:
-        print(f"Something was lost or changed (checked: {checked}).")
+        say(f"Something was lost or changed (checked: {checked}).")
         return 1
     said = f"Nothing was lost or changed beyond the {known} known" if known else "Nothing was lost or changed"
-    print(f"{said} (checked: {checked}).")
+    say(f"{said} (checked: {checked}).")
     return 0
 
 
@@ -184,11 +185,12 @@ def run_acknowledge(options: argparse.Namespace) -> int:
 
     notices = LossNotices(settings_of(options).home).acknowledge(system_clock())
     if not notices:
-        print("No loss is waiting to be acknowledged.")
+        say("No loss is waiting to be acknowledged.")
         return 0
     for notice in notices:
-        print("\n".join(notice.lines()))
-    print("Acknowledged. `holdfast verify` still names what is missing, as known.")
+        for line in notice.lines():
+            say(line)
+    say("Acknowledged. `holdfast verify` still names what is missing, as known.")
     return 0
 
 
@@ -202,31 +204,31 @@ def run_forget(options: argparse.Namespace) -> int:
         if options.json or not sys.stdin.isatty():
             raise HoldfastError("Nothing was removed.", recovery="Say with --yes that all of this is to go for good.")
         if input("Remove all of this for good? Type yes: ").strip().lower() != "yes":
-            print("Nothing was removed.")
+            say("Nothing was removed.")
             return 1
     report = ask_or_do(settings, "forget", {"what": what}, show_progress)
     if options.json:
-        print(json.dumps(report))
+        say(json.dumps(report))
         return 0 if report["success"] else 1
-    print(f"Forgotten: {_counted(report)}.")
+    say(f"Forgotten: {_counted(report)}.")
     for file in report["files"]:
-        print(f"Removed: {file}, a copy of the store.")
+        say(f"Removed: {file}, a copy of the store.")
     for file in report["named_in"]:
-        print(f"Still named in {file}, which is yours to change.")
+        say(f"Still named in {file}, which is yours to change.")
     for trouble in report["left"]:
-        print(f"NOT ERASED YET: {trouble} The daemon tries again every hour and when it starts; so does this command.")
-    print("Backups that you made yourself still hold it.")
+        say(f"NOT ERASED YET: {trouble} The daemon tries again every hour and when it starts; so does this command.")
+    say("Backups that you made yourself still hold it.")
     return 0 if report["success"] else 1
 
 
 def _show_what_would_go(found: dict[str, Any]) -> None:
     places = [place for place in found["roots"] if place != found["what"]]
     also = f" (also {', '.join(places)})" if places else ""
-    print(f"Of {found['what']}{also}: {_counted(found)}.", file=sys.stderr)
+    say(f"Of {found['what']}{also}: {_counted(found)}.", file=sys.stderr)
     for team in found["teams"]:
-        print(f"With all conversations and messages of the team {team}.", file=sys.stderr)
+        say(f"With all conversations and messages of the team {team}.", file=sys.stderr)
     for file in found["files"]:
-        print(f"With {file}, a copy of the whole store.", file=sys.stderr)
+        say(f"With {file}, a copy of the whole store.", file=sys.stderr)
 
 
 def _counted(report: dict[str, Any]) -> str:
@@ -246,5 +248,5 @@ def run_recording(options: argparse.Namespace) -> int:
     """Pause or resume recording."""
     project = options.project if "://" in options.project else str(Path(options.project).expanduser().resolve())
     report = ask_or_do(settings_of(options), options.command, {"project": project}, show_progress)
-    print(f"Recording is {'paused' if report['paused'] else 'on'} for {report['project']}.")
+    say(f"Recording is {'paused' if report['paused'] else 'on'} for {report['project']}.")
     return 0

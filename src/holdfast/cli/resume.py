@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.teams.fields import shown
+from holdfast.terminal import say
 
 LINE = 10_000
 EXAMPLES = """\
@@ -38,11 +39,12 @@ def run(options: argparse.Namespace) -> int:
     args = {"project": str(Path(options.project).resolve()), "budget": options.budget}
     found = ask_or_do(settings_of(options), "resume", args, show_progress)
     if options.json:
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(found, indent=2))
     elif found["text"]:
-        print("\n".join(shown(line, LINE) for line in found["text"].splitlines()))
+        for line in found["text"].splitlines():
+            say(shown(line, LINE))
     else:
-        print(f"Nothing is known of earlier work in {shown(found['project'], LINE)}.")
+        say(f"Nothing is known of earlier work in {shown(found['project'], LINE)}.")
     return 0
 
 

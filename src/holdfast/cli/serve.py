@@ -17,6 +17,7 @@ from holdfast.config import DEFAULT_HOST, DEFAULT_PORT, Settings, read_settings
 from holdfast.daemon_log import DaemonLog
 from holdfast.errors import DaemonRunning, HoldfastError
 from holdfast.serving import TAKE_OVER_SECONDS, serve, serve_detached, start_again
+from holdfast.terminal import say
 
 if TYPE_CHECKING:
     from holdfast.daemon import Daemon
@@ -90,4 +91,6 @@ def _banner(daemon: Daemon) -> None:
         "",
         "Ctrl-C stops it.",
     ]
-    print("\n".join(lines), flush=True)
+    for line in lines:
+        say(line)
+    sys.stdout.flush()

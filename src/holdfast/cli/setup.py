@@ -17,6 +17,7 @@ from holdfast.setup.claude import ClaudeSetup, Scope
 from holdfast.setup.originals import Originals
 from holdfast.setup.permissions import CORE, Allow
 from holdfast.setup.steps import Step, apply
+from holdfast.terminal import say
 
 DESCRIPTION = """\
 Puts Holdfast into an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (SessionStart,
@@ -103,7 +104,7 @@ def run_claude(options: argparse.Namespace) -> int:
     from holdfast.cli import doctor
 
     if doctor.run(["--home", str(settings.home)]) != 0:
-        print("Claude Code is set up; the faults named above are still to be repaired.", file=sys.stderr)
+        say("Claude Code is set up; the faults named above are still to be repaired.", file=sys.stderr)
     return 0
 
 
@@ -119,9 +120,9 @@ def run_other(options: argparse.Namespace) -> int:
         steps = agent.install(path, server_for(project, other_home(settings)), originals)
     agreed = _carried_out(steps, options)
     if agreed and not options.remove and not options.dry_run:
-        print(f"{agent.title} starts `holdfast` with its next session. `holdfast doctor` checks Holdfast itself.")
+        say(f"{agent.title} starts `holdfast` with its next session. `holdfast doctor` checks Holdfast itself.")
         if project is not None and agent.note:
-            print(agent.note)
+            say(agent.note)
     return 0 if agreed else 1
 
 
@@ -131,7 +132,7 @@ def _carried_out(
     """Show the steps, ask, do them; whether all is then as it should be, or would be."""
     needed = [step for step in steps if step.needed]
     if not needed:
-        print("There is nothing of Holdfast here." if options.remove else "Everything is as it should be.")
+        say("There is nothing of Holdfast here." if options.remove else "Everything is as it should be.")
         return True
     print("This would change:\n" if options.dry_run else "This will change:\n")
     for step in needed:
@@ -140,10 +141,10 @@ def _carried_out(
         return True
     answer = "y" if options.yes else _asked(offers_rules=with_rules is not None)
     if answer == "n":
-        print("Nothing was changed.")
+        say("Nothing was changed.")
         return False
     apply(with_rules() if answer == "a" and with_rules is not None else steps)
-    print("Done.")
+    say("Done.")
     return True
 
 
@@ -155,7 +156,7 @@ def _asked(*, offers_rules: bool) -> str:
         )
     question = "Do it? [y/N] "
     if offers_rules:
-        print(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE)}.")
+        say(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE)}.")
         question = "Do it? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
     try:
         given = input(question).strip().lower()
@@ -180,4 +181,4 @@ def _keep_local_settings_out_of_git(project: Path) -> None:
         return
     name = (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix()
     if keep_out_of_git(project, name):
-        print(f"{name} stays out of git (.git/info/exclude).")
+        say(f"{name} stays out of git (.git/info/exclude).")

@@ -18,6 +18,7 @@ from holdfast.teams.fields import from_home, shown
 from holdfast.teams.roster import Roster
 from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.whereabouts import true_spelling
+from holdfast.terminal import say
 
 SHOWN_PATH = 100
 
@@ -81,11 +82,9 @@ def run_found(options: argparse.Namespace) -> int:
     """List sessions that could be adopted."""
     sessions = ask_or_do(settings_of(options), "teams-found", {}, show_progress)["sessions"]
     for session in sessions:
-        print(
-            f"{session['team'][:20]:20} {session['sessionId']}  {session['modifiedAt'][:16]}  {session['title'][:60]}"
-        )
+        say(f"{session['team'][:20]:20} {session['sessionId']}  {session['modifiedAt'][:16]}  {session['title'][:60]}")
     if not sessions:
-        print("No session on disk is free to be adopted.")
+        say("No session on disk is free to be adopted.")
     return 0
 
 
@@ -93,7 +92,7 @@ def run_adopt(options: argparse.Namespace) -> int:
     """Adopt a session."""
     args = {"team": options.team, "session": options.session, "from": options.sender, "thread": options.thread}
     made = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
-    print(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} goes on in session {made['sessionId']}.")
+    say(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} goes on in session {made['sessionId']}.")
     return 0
 
 
@@ -101,17 +100,17 @@ def run_stats(options: argparse.Namespace) -> int:
     """Show the figures of all teams."""
     figures = ask_or_do(settings_of(options), "teams-stats", {}, show_progress)
     if options.json:
-        print(json.dumps(figures))
+        say(json.dumps(figures))
         return 0
-    print(f"{'team':20} {'asks':>6} {'answered':>8} {'failed':>6} {'tokens in':>10} {'out':>8} {'USD':>8}")
+    say(f"{'team':20} {'asks':>6} {'answered':>8} {'failed':>6} {'tokens in':>10} {'out':>8} {'USD':>8}")
     for team in figures["teams"]:
-        print(
+        say(
             f"{team['team'][:20]:20} {team['asks']:6} {team['answered']:8} {team['failed']:6}"
             f" {team['input_tokens']:10} {team['output_tokens']:8} {team['cost_usd']:8.2f}"
         )
     for pair in figures["pairs"]:
-        print(f"{pair['from'] or 'outside'} → {pair['to']}: {pair['messages']} messages")
-    print(
+        say(f"{pair['from'] or 'outside'} → {pair['to']}: {pair['messages']} messages")
+    say(
         f"{figures['conversations']} conversations, {figures['messages_per_conversation']} messages each,"
         f" {figures['mean_lifetime_ms'] / 3_600_000:.1f} h on average"
     )
@@ -130,11 +129,11 @@ def run_add(options: argparse.Namespace) -> int:
         skip_permissions=options.skip_permissions,
         color=options.color,
     )
-    print(f"Team {team.name} works in {shown(str(team.project), SHOWN_PATH)}.")
+    say(f"Team {team.name} works in {shown(str(team.project), SHOWN_PATH)}.")
     if sys.stdin.isatty() and "HOLDFAST_MANAGED" not in os.environ:
         file.confirm([team])
     elif team in file.waiting():
-        print("Its rights count once you said `holdfast teams confirm` in a terminal.")
+        say("Its rights count once you said `holdfast teams confirm` in a terminal.")
     return 0
 
 
@@ -144,27 +143,27 @@ def run_confirm(options: argparse.Namespace) -> int:
     file = RosterFile(settings_of(options).home)
     waiting = file.waiting()
     if not waiting:
-        print("No rights wait for your word.")
+        say("No rights wait for your word.")
         return 0
     for team in waiting:
-        print(f"Team {shown(team.name)} would have these rights:")
+        say(f"Team {shown(team.name)} would have these rights:")
         for key, value in rights_of(team).items():
             written = json.dumps(value, ensure_ascii=False)
-            print(f"  {key}: {shown(written, len(written))}")
+            say(f"  {key}: {shown(written, len(written))}")
     if not sys.stdin.isatty():
         raise HoldfastError("Nobody is there to be asked.", recovery="Run `holdfast teams confirm` in a terminal.")
     if input("Let them count? Type yes: ").strip().lower() != "yes":
-        print("They do not count.")
+        say("They do not count.")
         return 1
     file.confirm(waiting)
-    print("They count.")
+    say("They count.")
     return 0
 
 
 def run_remove(options: argparse.Namespace) -> int:
     """Remove a team."""
     RosterFile(settings_of(options).home).remove(options.name)
-    print(f"Team {shown(options.name)} is removed. Its conversations stay stored.")
+    say(f"Team {shown(options.name)} is removed. Its conversations stay stored.")
     return 0
 
 
@@ -172,7 +171,7 @@ def run_list(options: argparse.Namespace) -> int:
     """Show the teams, those that cannot be served included."""
     file = RosterFile(settings_of(options).home)
     if options.json:
-        print(json.dumps(_described(file.roster)))
+        say(json.dumps(_described(file.roster)))
         return 0
     counts = dict.fromkeys((*file.roster.teams, *file.roster.refused), 0)
     for fault in file.roster.faults:
@@ -186,11 +185,11 @@ def run_list(options: argparse.Namespace) -> int:
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     if len(rows) > 1:
         for row in rows:
-            print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
+            say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
     elif not file.roster.faults:
-        print("There are no teams yet. `holdfast teams add NAME --project DIR` adds one.")
+        say("There are no teams yet. `holdfast teams add NAME --project DIR` adds one.")
     if file.roster.faults:
-        print("`holdfast teams check` shows the faults and their repair.")
+        say("`holdfast teams check` shows the faults and their repair.")
     return 0
 
 
@@ -199,9 +198,9 @@ def run_check(options: argparse.Namespace) -> int:
     file = RosterFile(settings_of(options).home)
     roster = file.roster
     for fault in roster.faults:
-        print(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
+        say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
     total = len(roster.teams) + len(roster.refused)
-    print(f"{file.path}: {len(roster.teams)} of {total} teams can be served.")
+    say(f"{file.path}: {len(roster.teams)} of {total} teams can be served.")
     return 1 if roster.errors else 0
 
 

@@ -15,6 +15,7 @@ from holdfast.protocol.project.agent_settings import FILES, AgentSettings, read_
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
 from holdfast.teams.fields import shown
+from holdfast.terminal import say
 
 WHOLE = 300_000
 """Longer than anything that can be asked about: what is trusted is shown in full."""
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     place = shown(str(worktree.path), WHOLE)
     if options.revoke:
         was = ask_or_do(settings_of(options), "untrust", {"root": worktree.root}, show_progress)["was_trusted"]
-        print(f"{place} is {'no longer trusted' if was else 'not trusted anyway'}.")
+        say(f"{place} is {'no longer trusted' if was else 'not trusted anyway'}.")
         return 0
     project = read_project(worktree.path)
     if project.faults:
@@ -55,22 +56,22 @@ def run(options: argparse.Namespace) -> int:
         print(f"What {place} brings for managed agents cannot be trusted: {shown(brought.problem, 400)}\n")
     programs = [*runnable(project), *followed(brought)]
     if not programs:
-        print(f"{place} would run nothing: there is nothing to trust.")
+        say(f"{place} would run nothing: there is nothing to trust.")
         return 0
     if is_trusted(options, worktree, project, brought):
-        print(f"{place} is trusted already.")
+        say(f"{place} is trusted already.")
         return 0
     print(f"Once trusted, {place} may have this run in your name:\n")
     for program in programs:
-        print(f"  {shown(program, WHOLE)}")
+        say(f"  {shown(program, WHOLE)}")
     print("\nThat includes whatever those programs run. A change of these settings asks again.")
     if not options.yes and not _agreed():
-        print("It is not trusted.")
+        say("It is not trusted.")
         return 1
     # What was shown is what is trusted: a file that changed since has another digest.
     digests = {"digest": project.digest, "agent_digest": brought.digest}
     ask_or_do(settings_of(options), "trust", {"root": worktree.root, **digests}, show_progress)
-    print(f"{place} is trusted. `holdfast trust --revoke` takes that back.")
+    say(f"{place} is trusted. `holdfast trust --revoke` takes that back.")
     return 0
 
 

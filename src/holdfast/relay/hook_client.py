@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
         _write(output)
     except FailOpen as reason:
         message = f"holdfast hook: {reason} The agent goes on without it. See `holdfast doctor`."
-        sys.stderr.write(message + "\n")
+        sys.stderr.write("".join(char if char.isprintable() else "?" for char in message) + "\n")
         if argv[:1] == ["SessionStart"] and not isinstance(reason, Stopped):
             _tell_user(message)
         return 0

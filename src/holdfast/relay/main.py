@@ -56,13 +56,13 @@ def main(argv: list[str]) -> int:
     try:
         options = read_options(argv)
     except BadUsage as error:
-        sys.stderr.write(f"holdfast mcp: {error} See `holdfast mcp --help`.\n")
+        _say(f"{error} See `holdfast mcp --help`.")
         return 2
     owner = place.foreign_owner(options.home)
     if owner is not None:  # what it left there for relays, the tools and their descriptions, would reach the agent
-        sys.stderr.write(
-            f"holdfast mcp: {options.home} belongs to user {owner}, this is user {os.geteuid()}."
-            " Run the agent as its owner, or set HOLDFAST_HOME to a directory of your own.\n"
+        _say(
+            f"{options.home} belongs to user {owner}, this is user {os.geteuid()}."
+            " Run the agent as its owner, or set HOLDFAST_HOME to a directory of your own."
         )
         return 1
     try:
@@ -148,4 +148,9 @@ def _clear_stopped(home: str) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        sys.stderr.write(f"holdfast mcp: cannot remove {error.filename}: {error.strerror}\n")
+        _say(f"cannot remove {error.filename}: {error.strerror}")
+
+
+def _say(text: str) -> None:
+    """One line on standard error, without anything that steers a terminal; importing what commands use takes longer."""
+    sys.stderr.write("holdfast mcp: " + "".join(char if char.isprintable() else "?" for char in text) + "\n")

@@ -18,6 +18,7 @@ from holdfast.setup.json_file import Change, read_text
 from holdfast.setup.originals import Original, Originals
 from holdfast.setup.server import NAME, is_ours
 from holdfast.setup.steps import original_for
+from holdfast.terminal import one_line
 
 LIMIT_S = 60.0
 ELSEWHERE = ("~/.local/bin/claude", "~/.claude/local/claude")
@@ -84,7 +85,7 @@ class Registration:
         return bool(self.commands)
 
     def shown(self) -> str:
-        return "".join(f"$ {shlex.join(['claude', *command])}\n" for command in self.commands)
+        return "".join(f"$ {one_line(shlex.join(['claude', *command]))}\n" for command in self.commands)
 
     def apply(self) -> None:
         registry, path = self.registry, self.registry.file

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import Conflict, HoldfastError
+from holdfast.terminal import one_line
 
 LARGEST = 16 * 1024 * 1024
 REPAIR = "Repair it; it was left as it is."
@@ -55,8 +56,8 @@ class Change:
         lines = difflib.unified_diff(
             (self.before or "").splitlines(keepends=True),
             (self.after or "").splitlines(keepends=True),
-            str(self.path) if self.before is not None else os.devnull,
-            str(self.path) if self.after is not None else os.devnull,
+            one_line(str(self.path)) if self.before is not None else os.devnull,
+            one_line(str(self.path)) if self.after is not None else os.devnull,
         )
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
