@@ -19,6 +19,12 @@ PATH_SAFE = "/-._~!$&'()*+,;=:@"
 DEFAULT_PORTS = {"https": 443, "http": 80, "git": 9418}
 
 
+# A repository that nobody trusts yet writes what they read: none may look at a character more than a few times.
+_SECTION = re.compile(r'\[\s*+([A-Za-z0-9.-]++)(?:\s++"((?:[^"\\]++|\\.)*+)")?\s*+\]')
+_URL = re.compile(r"url\s*+=\s*(.+)$", re.IGNORECASE)
+_SCP_LIKE = re.compile(r"(?:[^/@:]++@)?([A-Za-z0-9._-]++):(?!/{2})(.+)$")
+
+
 class RootSource(StrEnum):
     """Where a root came from, from the strongest to the weakest."""
 
@@ -129,11 +135,11 @@ def _remote_url(config: str) -> str | None:
     section: str | None = None
     for raw in config.splitlines():
         line = raw.strip()
-        header = re.match(r'\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]', line)
+        header = _SECTION.match(line)
         if header:
             section = header[2] if header[1].lower() == "remote" else None
             line = line[header.end() :].strip()
-        setting = re.match(r"url\s*=\s*(.+)$", line, re.IGNORECASE)
+        setting = _URL.match(line)
         if section is not None and setting:
             remotes.setdefault(section, setting[1].strip().strip('"'))
     return remotes.get("origin") or next(iter(remotes.values()), None)
@@ -141,7 +147,7 @@ def _remote_url(config: str) -> str | None:
 
 def normalise_remote(url: str) -> str:
     """host/owner/repository, whatever way of fetching the URL names; user info is dropped."""
-    scp_like = re.match(r"^(?:[^/@:]+@)?([A-Za-z0-9._-]+):(?!/{2})(.+)$", url)
+    scp_like = _SCP_LIKE.match(url)
     if scp_like and "://" not in url:
         return _remote_name(scp_like[1], scp_like[2])
     try:

@@ -21,7 +21,7 @@ from holdfast.setup.server import NAME
 
 CLIENT = "holdfast/relay/hook.py"
 
-_WORD = r"(?:[\w@%+=:,./-]|'[^']*'|\"'\")+"
+_WORD = r"(?:[\w@%+=:,./-]++|'[^']*+'|\"'\")++"
 _OURS = re.compile(r"holdfast/relay/hook\.py|\bholdfast hook ")
 _WRITTEN = re.compile(
     rf"\[ -x (?P<python>{_WORD}) \] && \[ -f (?P<client>{_WORD}) \] \|\| exit 0; "

@@ -236,7 +236,8 @@ _ENTRY = re.compile(
     r":(?:\*\*)?\s*(.*)",
     re.IGNORECASE,
 )
-_CELLS = re.compile(r"((?:[^|\\]|\\.)*)\|")
+_CELLS = re.compile(r"((?:[^|\\]++|\\.?)*+)(?:\||\Z)")
+"""Matches wherever it is tried: a row that never ends a cell is gone through once, not once per character."""
 _GATE = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
 _DONE = frozenset({"COMPLETE", "COMPLETED", "PASS", "PASSED", "DONE", "[X]", "✅"})
 _NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
@@ -269,5 +270,4 @@ def read_current_state(text: str) -> ImportedState | None:
 
 def _cells(line: str) -> list[str]:
     """The cells of a table's row; an escaped pipe does not end one."""
-    inner = line.strip()[1:] + "|"  # the last pipe may be missing
-    return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(inner)]
+    return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(line.strip()[1:])]

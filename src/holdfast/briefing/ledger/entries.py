@@ -57,7 +57,6 @@ LOCAL_COMMANDS = frozenset(
 )
 """Commands that Claude Code runs itself; any other one is a request to the agent."""
 _COMMAND = re.compile(r"<command-name>/?([^<\n]{1,200})</command-name>")
-_ARGUMENTS = re.compile(r"<command-args>([\s\S]*?)</command-args>")
 
 
 def text_member(value: Any, name: str) -> str:
@@ -137,8 +136,8 @@ def _command_in(words: str) -> str | None:
     name = _COMMAND.search(words)
     if name is None or name[1].strip().lower() in LOCAL_COMMANDS:
         return None
-    arguments = _ARGUMENTS.search(words)
-    return f"/{name[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
+    arguments, closed, _ = words.partition("<command-args>")[2].partition("</command-args>")
+    return f"/{name[1].strip()} {arguments.strip() if closed else ''}".strip()
 
 
 def is_interruption(entry: Entry) -> bool:

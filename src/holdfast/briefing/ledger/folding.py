@@ -42,9 +42,8 @@ from holdfast.briefing.ledger.shell_files import files_in
 READS = frozenset({"Read", "NotebookRead"})
 MODIFIES = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
 _SERVER_READS = re.compile(r"mcp__.*__read_(?:text_|media_)?file")
-_SERVER_MODIFIES = re.compile(
-    r"mcp__.*__(?:(?:write|edit|create|create_text)_file|replace_\w+|insert_(?:before|after)_\w+)"
-)
+_MODIFYING = re.compile(r"(?:write|edit|create|create_text)_file|replace_\w+|insert_(?:before|after)_\w+")
+"""How a tool of a server is called that changes a file."""
 _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 
 SCANNED = 200_000
@@ -222,8 +221,13 @@ def _answered(ledger: Ledger, entry: Entry, block: Entry) -> None:
         finish(ledger, call, entry, text)
     elif call.about and (call.tool in READS or _SERVER_READS.fullmatch(call.tool)):
         _touch(ledger.read, call.about)
-    elif call.about and (call.tool in MODIFIES or _SERVER_MODIFIES.fullmatch(call.tool)):
+    elif call.about and (call.tool in MODIFIES or _is_modifying(call.tool)):
         _modified(ledger, call)
+
+
+def _is_modifying(tool: str) -> bool:
+    server, _, name = tool.rpartition("__")
+    return server.startswith("mcp__") and _MODIFYING.fullmatch(name) is not None
 
 
 def _modified(ledger: Ledger, call: Call) -> None:

@@ -14,7 +14,7 @@ from holdfast.protocol.hooks.shell import Command, read
 
 SHOWS = frozenset({"cat", "head", "tail", "nl", "bat", "less"})
 _HINT = re.compile(r"\b(?:cat|head|tail|nl|bat|less|sed|tee)\b")
-_HERE_DOCUMENT = re.compile(r"(?:^|[;&|\n])\s*cat\s*>{1,2}\s*([\w./~@%+=:-]+)\s*<<")
+_HERE_DOCUMENT = re.compile(r"(?:^|[;&|\n])[^\S\n]*+cat\s*>{1,2}\s*([\w./~@%+=:-]++)\s*<<")
 _VALUED = frozenset({"-n", "-c", "-e", "-f", "-l"})
 """Options whose value is the next word."""
 _NO_FILE = re.compile(r"-|/dev/|/proc/|.*[*?\[{~]")

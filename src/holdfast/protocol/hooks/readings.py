@@ -17,7 +17,7 @@ ENOUGH_LINES = 200
 """A long file is read in pieces; a beginning of this length counts as read, a line picked out of it does not."""
 MEMORIES = ".serena/memories"
 
-_SERENA_READS = re.compile(r"mcp__\w*serena\w*__read_memory", re.IGNORECASE)
+_SERENA_READS = re.compile(r"mcp__(?=\w*?serena)\w*__read_memory", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

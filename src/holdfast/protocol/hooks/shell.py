@@ -17,12 +17,12 @@ MAX_DEPTH = 24
 """Substitutions within substitutions; deeper ones are not looked into."""
 
 _PLAIN = re.compile(r"[^\s;&|()<>'\"\\$`]+")
-_BLANK = re.compile(r"(?:[ \t\r\f\v]|\\\n)+")
+_BLANK = re.compile(r"(?:[ \t\r\f\v]++|\\\n)++")
 _REDIRECTION = re.compile(r"<<<|<<-|<<|<>|<&|<|&>>|&>|>>|>\||>&|>")
 _IN_DOUBLE_QUOTES = re.compile(r"[^\"\\$`]+")
 _PARENTHESIS = re.compile(r"[()]")
-_BACKTICKED = re.compile(r"(?:[^`\\]|\\.)*", re.DOTALL)
-_ANSI_C_QUOTED = re.compile(r"(?:[^'\\]|\\.)*", re.DOTALL)
+_BACKTICKED = re.compile(r"(?:[^`\\]++|\\.)*+", re.DOTALL)
+_ANSI_C_QUOTED = re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!_-]")
 _ESCAPED_IN_DOUBLE_QUOTES = {"$": "$", "`": "`", '"': '"', "\\": "\\", "\n": ""}
 _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "v": "\v"}

@@ -48,9 +48,9 @@ EVIDENCE_COLUMNS = frozenset({"evidence", "verification"})
 MARKDOWN_FENCES = frozenset({"", "markdown", "md"})
 
 _PART = re.compile(r"\bsession\s+(start|end)\b", re.IGNORECASE)
-_PHASE = re.compile(r"phase\b\s*[\w.]*\s*[:–—-]\s*(?P<title>.*)", re.IGNORECASE)
+_PHASE = re.compile(r"phase\b\s*+(?:[\w.]++\s*+)?[:–—-]\s*+(?P<title>.*)", re.IGNORECASE)
 _LIKE_A_PHASE = re.compile(r"phase\s+\d", re.IGNORECASE)
-_SUFFIX = re.compile(r"\((?P<suffix>[^()]*(?:\([^()]*\)[^()]*)*)\)$")
+_SUFFIX = re.compile(r"\((?P<suffix>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)$")
 _LABEL = re.compile(
     r"(\*\*|__)(?P<label>[^*_:]{1,60})(:\1|\1\s*:)|(?P<bare>requirements|verification)\s*:$", re.IGNORECASE
 )

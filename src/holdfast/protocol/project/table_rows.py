@@ -60,11 +60,13 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     """The text in order, code spans apart with their backticks; a run of them without its counterpart is text."""
     runs = [(match.start(), match.end()) for match in _RUNS.finditer(text) if not _escaped(text, match.start())]
     done = 0
-    for index, (start, end) in enumerate(runs):
-        if start < done:
-            continue
-        closing = next((run for run in runs[index + 1 :] if run[1] - run[0] == end - start), None)
-        if closing is None:
+    following: dict[int, tuple[int, int]] = {}
+    closings: list[tuple[int, int] | None] = []
+    for start, end in reversed(runs):  # each run's counterpart, found in one pass
+        closings.append(following.get(end - start))
+        following[end - start] = (start, end)
+    for (start, end), closing in zip(runs, reversed(closings), strict=True):
+        if start < done or closing is None:
             continue
         yield "", text[done:start]
         yield text[start:end], text[end : closing[0]]
@@ -73,8 +75,10 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _escaped(text: str, position: int) -> bool:
-    before = text[:position]
-    return (len(before) - len(before.rstrip("\\"))) % 2 == 1
+    first = position
+    while first > 0 and text[first - 1] == "\\":
+        first -= 1
+    return (position - first) % 2 == 1
 
 
 def _unmarked(text: str) -> str:

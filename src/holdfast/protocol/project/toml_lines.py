@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tomllib
 
-_HEADER = re.compile(r"\s*\[\s*(?P<keys>[^\[\]]+?)\s*\]\s*(#.*)?$")
+_HEADER = re.compile(r"\s*+\[(?P<keys>[^\[\]]++)\]\s*+(#.*)?$")
 _ENTRY = re.compile(
-    r"""\s*(?P<keys>(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*="""
+    r"""\s*+(?P<keys>(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+')(?:\s*+\.\s*+(?:[A-Za-z0-9_-]++|"[^"]*+"|'[^']*+'))*+)\s*="""
 )
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 _AT = re.compile(r"\(at line (\d+), column \d+\)$")

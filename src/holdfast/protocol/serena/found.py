@@ -23,7 +23,7 @@ LARGEST = 32 * 1024 * 1024
 
 STARTS_SERVER = "start-mcp-server"
 SERVER_PROGRAMS = ("serena-mcp-server",)
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*+)(?::-(.*))?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,14 @@ def _pairs(given: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 def _filled_in(text: str, env: Mapping[str, str]) -> str:
     """With ${NAME} and ${NAME:-default} replaced, as Claude Code does it."""
-    return _VARIABLE.sub(lambda found: env.get(found[1]) or found[2] or "", text)
+    # Each } ends at most one of them; looking for it from every ${ anew would take a hostile text's square.
+    *closed, rest = text.split("}")
+    return "".join(_closed(part, env) for part in closed) + rest
+
+
+def _closed(part: str, env: Mapping[str, str]) -> str:
+    found = _VARIABLE.search(part)
+    return f"{part}}}" if found is None else part[: found.start()] + (env.get(found[1]) or found[2] or "")
 
 
 def _within(worktree: Path, project: str | None) -> bool:
