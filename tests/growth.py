@@ -149,7 +149,8 @@ def _found(module: str, source: str, statement: ast.stmt, where: str, call: ast.
     if not isinstance(pattern, ast.Constant):
         return Found(f"{module}:{where}", (), frozenset({method}))
     flags = re.compile(r"\bre\.([A-Z]+)\b").findall(ast.unparse(call))
-    compiled = re.compile(pattern.value, sum(re.RegexFlag[flag] for flag in flags))
+    literal: Any = pattern.value
+    compiled = re.compile(literal, sum(re.RegexFlag[flag] for flag in flags))
     return Found(f"{module}:{where}:{pattern.value!r}", (compiled,), frozenset({method}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -170,7 +171,10 @@ def _remote_name(host: str, path: str) -> str:
 def _read(path: Path) -> str | None:
     """The beginning of a small text file, or None where there is none to read."""
     try:
-        with path.open("rb") as file:
+        # A pipe where git has a file would keep its reader, and with it every project, waiting for ever.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None
             return file.read(READ_LIMIT).decode("utf-8", "surrogateescape")
     except OSError:
         return None

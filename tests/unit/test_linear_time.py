@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from tests.growth import Text, discovered, growth, other_uses, uses
 from tests.unit.linear_patterns import ADVERSARIES, CALLED, UNREACHED
+
+from holdfast.archive.checking import CHANGED, _told_as_changed
+from holdfast.bridge.chat.formatting import formatted
+from holdfast.bridge.chat.splitting import split
+from holdfast.bridge.session_files import session_in
+from holdfast.briefing.ledger import folding
+from holdfast.briefing.ledger.model import Ledger
+from holdfast.briefing.ledger.shell_files import files_in
+from holdfast.history.finding import line_with
+from holdfast.project import _remote_url, normalise_remote
+from holdfast.protocol.checks.docs_only import code_in
+from holdfast.protocol.checks.globs import matches
+from holdfast.protocol.checks.reports import read_report
+from holdfast.protocol.hooks.git_actions import git_actions
+from holdfast.protocol.memories import read_current_state
+from holdfast.protocol.project import settings
+from holdfast.protocol.project.document import parse
+from holdfast.protocol.project.table_rows import cells
+from holdfast.protocol.serena.found import _filled_in
+from holdfast.protocol.serena.state_file import read_state_json
+from holdfast.reasoning.search import snippet
+from holdfast.relay.ends import members
+from holdfast.teams.fields import MAX_PATH, matching
+from holdfast.wire.catalog import _pattern
 
 ANYWHERE = tuple(
     Text(repeated, prefix, suffix)
@@ -19,6 +45,8 @@ def test_every_regular_expression_is_listed_with_the_text_it_would_be_slow_on() 
     assert sorted(listed) == sorted(set(listed)), "listed twice"
     assert sorted(set(discovered()) - set(listed)) == [], "add them to linear_patterns.py"
     assert sorted(set(listed) - set(discovered())) == [], "these are no longer there"
+    measured = {name.split(":")[0] for name in PARSERS}
+    assert sorted({name for name in CALLED.values() if name not in measured}) == [], "add them to PARSERS"
     assert other_uses() == [], "use `re.compile` and the like, so that the list is whole"
 
 
@@ -30,3 +58,148 @@ def test_a_regular_expression_is_linear_in_hostile_text(key: str) -> None:
     slow = [told for work in works for text in ADVERSARIES[key] if (told := growth(work, text))]
     slow += [told for work in works for text in ANYWHERE if (told := growth(work, text, UP_TO_16_KB))]
     assert slow == []
+
+
+MARKDOWN = tuple(
+    map(
+        Text,
+        (
+            "> ",
+            "- ",
+            "1. ",
+            "- a\n",
+            "  - a\n",
+            "|a|\n",
+            "|",
+            "|-",
+            "```\n",
+            "<!--\n",
+            "    a\n",
+            "> a\nb\n",
+            "` `` ",
+            "\\",
+            "a\n=\n",
+            "* * ",
+            ">\n",
+            "> - ",
+            "- ```\n",
+            "[a]: b\n",
+            "### Phase 1: a\n",
+            "\\`",
+        ),
+    )
+)
+ROWS = Text("| MUST | a `b` |\n", "## Session Start\n\n| Req | Step |\n|-|-|\n")
+SHELL = tuple(
+    map(
+        Text,
+        (
+            "(",
+            "((",
+            "$(",
+            "$((",
+            "`",
+            "\\`",
+            '"',
+            "'",
+            "<<a\n",
+            "cat <<a\n$(cat <<b\n",
+            "a;",
+            "cd a;",
+            "a=(",
+            "${",
+            '"$(',
+            "|a",
+            "$'",
+            "<(",
+            'bash -c "',
+            "{ ",
+            "if ",
+            "\\\n",
+            "git commit;",
+            "cat a;",
+            " ;cat >a <<",
+        ),
+    )
+)
+TOML = (
+    *(Text("a.", prefix, suffix) for prefix, suffix in (("", ""), ("", "a=1"), ("[", "a]\n"))),
+    *(Text(repeated, "a=") for repeated in ("[", "{a=", '"', "1", "1_", "'", '"\\', "[1,")),
+    *map(Text, ("[a]\n", "[[a]]\n", "#", "\n", '"a".', "[a." + "b." * 60 + "c]\n")),
+)
+CELLS = tuple(map(Text, ("`", "` `` ", "|", "\\`", "\\", "``` `")))
+
+
+def _settings(text: str) -> object:
+    return settings._settings.__wrapped__(text.encode())
+
+
+def _many(line: str) -> Callable[[str], object]:
+    return lambda text: _settings("".join(line % number for number in range(len(text) // 8)))
+
+
+def _result(text: str) -> object:
+    told = {"type": "tool_result", "tool_use_id": "a", "content": text, "is_error": True}
+    return folding.folded(Ledger("a"), [{"type": "user", "message": {"content": [told]}}])
+
+
+PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
+    "protocol.project.settings": (_settings, TOML),
+    "protocol.project.settings: keys that are not known": (_many("k%d=1\n"), (Text("a"),)),
+    "protocol.project.settings: tables that are not known": (_many("[k%d]\n"), (Text("a"),)),
+    "protocol.project.settings: gates that are not known": (_many("[gates.K%d]\n"), (Text("a"),)),
+    "protocol.project.document": (parse, (*MARKDOWN, ROWS)),
+    "protocol.project.table_rows": (lambda text: cells(text, 3), CELLS),
+    "protocol.checks.docs_only": (code_in, MARKDOWN),
+    "protocol.checks.reports": (read_report, tuple(map(Text, ("---\n", "<!--", "-->", "---\nsession: a\n")))),
+    "protocol.checks.globs": (lambda text: matches("**/" * 200 + "*a*a*b", text[:4096]), (Text("a/"), Text("a"))),
+    "protocol.memories": (read_current_state, (Text("a", "|", "\\"), *map(Text, ("|", "|a\\", "|\n", "- **", "\n")))),
+    "protocol.serena.state_file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
+    "protocol.serena.found": (lambda text: _filled_in(text, {}), tuple(map(Text, ("${a:-", "${a}", "}", "$")))),
+    "protocol.hooks.git_actions": (lambda text: git_actions(f"git commit;{text}"), SHELL),
+    "briefing.ledger.shell_files": (lambda text: files_in(f"cat {text}", "/"), SHELL),
+    "briefing.ledger.folding.kept": (
+        lambda text: folding.kept(text, 2_000),
+        tuple(map(Text, ("-eyJ", "password is "))),
+    ),
+    "briefing.ledger.folding": (_result, tuple(map(Text, ("AError ", "Error\n", "AError", "\n", "Exit code ")))),
+    "project": (
+        lambda text: normalise_remote(_remote_url(f'[remote "origin"]\nurl={text}') or ""),
+        tuple(map(Text, ("a", "@", ":", "/", "[a]\n", '[remote "a"]\nurl=b\n', "../", "%41"))),
+    ),
+    "bridge.chat.splitting": (lambda text: split(text, 4_096), tuple(map(Text, ("a", "\n", "```\n", "a ", "```")))),
+    "bridge.chat.formatting": (formatted, tuple(map(Text, ("```\n", "```a\n", "`", "**", "[", "\n", "# a\n")))),
+    "bridge.session_files": (lambda text: session_in(text.encode()), tuple(map(Text, ("[", '{"a":', '"', "1")))),
+    "relay.ends": (
+        lambda text: members(text.encode(), text.encode()),
+        (Text('\\"', '{"'), Text("\\", '"'), Text('{"id":1,', "{"), *map(Text, ('"', '{"a":', "{", '"\\'))),
+    ),
+    "history.finding": (lambda text: line_with(text, ["aab", "b"]), (Text("a"), Text("a\n"))),
+    "reasoning.search": (lambda text: snippet(text, ["aab", "a"]), (Text("a"), Text("a "), Text("_a"))),
+    "archive.checking": (_told_as_changed, (Text("1"), Text("1, "), Text(CHANGED))),
+    "wire.catalog": (_pattern("thoughts://{name}/{number}").fullmatch, (Text("a", "thoughts://"), Text("/a"))),
+    "teams.fields": (lambda text: matching("[a-z]+[0-9]*", "a name", "a1")(text[:MAX_PATH]), (Text("a"),)),
+}
+"""What reads text from outside: the parser, and the texts that a slow one would be slowest on."""
+SLOWER = (256, 1_024, 4_096, 16_384)
+"""Sizes for parsers in Python, of which a megabyte takes seconds however it is read; `long` has the rest."""
+
+
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_a_parser_is_linear_in_hostile_text(name: str) -> None:
+    work, texts = PARSERS[name]
+    assert [told for text in texts if (told := growth(work, text, SLOWER))] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(PARSERS))
+def test_a_parser_is_linear_up_to_a_megabyte(name: str) -> None:
+    work, texts = PARSERS[name]
+    assert [told for text in texts if (told := growth(work, text))] == []
+
+
+def test_a_line_of_settings_that_is_too_long_is_named() -> None:
+    for line in ("a." * 120 + "a = 1", "a" * 70_000 + " = 1"):
+        (fault,) = settings._settings(f'protocol = "simple"\n{line}\n'.encode()).faults
+        assert fault.line == 2
+        assert "Break it into several" in fault.message

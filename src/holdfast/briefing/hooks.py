@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from holdfast.briefing.wish import WishUnreadable, wish
 from holdfast.hook_answers import Answer
 from holdfast.processes import mark_of
 from holdfast.project import Root, RootSource, locate
+from holdfast.protocol.in_time import in_time
 
 EVENTS = ("SessionStart", "PreCompact", "SessionEnd")
 SOURCES = ("startup", "resume", "compact", "clear")
@@ -55,9 +55,9 @@ class BriefingHooks:
             return await self._begins(payload, session, cwd, pid, wanted, beside)
         transcript = _transcript(payload)
         if event == "PreCompact" and transcript is not None:
-            await self._briefings.compacts(session, transcript, await asyncio.to_thread(_root, cwd))
+            await self._briefings.compacts(session, transcript, await in_time(_root, cwd))
         elif event == "SessionEnd":
-            root = await asyncio.to_thread(_root, cwd)
+            root = await in_time(_root, cwd)
             await self._briefings.ends(session, transcript, root, str(payload.get("reason", "other"))[:40])
         return None
 
@@ -88,7 +88,7 @@ class BriefingHooks:
             return visit, wish(wanted, Path(cwd))
 
         try:
-            visit, wished = await asyncio.to_thread(arrival)
+            visit, wished = await in_time(arrival)
         except WishUnreadable as failure:
             return {"systemMessage": f"Holdfast: {failure}"}
         found = await self._briefings.begins(visit, wished, beside)

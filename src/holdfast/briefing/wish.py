@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from holdfast import bounded_toml
+from holdfast.bounded_toml import TomlFault
 from holdfast.briefing.model import TOKENS, Occasion, Wish
 from holdfast.errors import HoldfastError
 from holdfast.protocol.inside import UnreadableInside, read_inside
@@ -34,8 +36,8 @@ def wish(environment: str | None, project: Path | None) -> Wish | None:
     import tomllib  # most projects have no such file, and all of them wait for the daemon to start
 
     try:
-        mode = tomllib.loads(content.decode()).get("mode")
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
+        mode = bounded_toml.loads(content.decode()).get("mode")
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, TomlFault) as failure:
         raise WishUnreadable(f"{FILE}: {failure}", recovery='It may hold: mode = "off"') from failure
     return _wish(mode, f"{FILE}: mode")
 

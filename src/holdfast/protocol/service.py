@@ -14,6 +14,7 @@ from holdfast.protocol import definition, model, queries
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import Claim, judge
 from holdfast.protocol.git.state import Git
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.agent_settings import brings_nothing, read_agent_settings
@@ -65,7 +66,7 @@ class Protocols:
             raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
         if branch is not None and not 0 < len(branch) <= 255:
             raise BadInput("branch", "must be 1 to 255 characters")
-        project = await asyncio.to_thread(read_project, worktree.path)
+        project = await in_time(read_project, worktree.path)
         _refuse_faults(project)
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
         foreign = await self._foreign_state(worktree.path)
@@ -263,7 +264,7 @@ class Protocols:
         if worktree is None:
             return None, None
         active = await self._find.active(worktree)
-        return active, None if active else await asyncio.to_thread(configured_project, worktree.path)
+        return active, None if active else await in_time(configured_project, worktree.path)
 
     async def start_run(self, cwd: str, objective: str) -> Run:
         """Begin a run for an agent whose project has its hook do it."""
@@ -383,7 +384,7 @@ class Protocols:
         worktree = await self._find.at(str(path_of(root) or ""))
         if worktree is None:
             return False
-        project = await asyncio.to_thread(read_project, worktree.path)
+        project = await in_time(read_project, worktree.path)
         return bool(project.digest) and project.digest == await self.trusted(root)
 
     async def sweep(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from holdfast.project import Root, path_of
 from holdfast.protocol import definition, queries
 from holdfast.protocol.errors import NoProject, NoRun, UnknownGate
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.model import WORKING, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.runs import Run
@@ -60,7 +60,7 @@ class Situations:
     async def worktree(self, root: Root | None) -> Worktree:
         """The worktree of a caller's root; raises NoProject."""
         path = path_of(root.uri) if root else None
-        found = await asyncio.to_thread(worktree_of, path) if path else None
+        found = await in_time(worktree_of, path) if path else None
         if found is None:
             raise NoProject(
                 "The call names no project directory on this machine.",
@@ -72,7 +72,7 @@ class Situations:
         """The worktree that a directory is in."""
         if not cwd.startswith("/") or "\0" in cwd or len(os.fsencode(cwd)) > LONGEST_PATH:
             return None
-        return await asyncio.to_thread(worktree_of, Path(cwd))
+        return await in_time(worktree_of, Path(cwd))
 
     async def of(self, root: Root | None, key: CallKey | None = None) -> Situation:
         """The active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
@@ -96,5 +96,5 @@ class Situations:
         if found is None:
             return None
         run, standing = found
-        project = await asyncio.to_thread(read_project, worktree.path)
+        project = await in_time(read_project, worktree.path)
         return Situation(run, definition.loads(run.definition), standing, project, worktree.path, key)

@@ -28,15 +28,21 @@ def split(text: str, limit: int) -> list[str]:
     """The text in pieces of at most `limit` UTF-16 units; a code block that is cut is closed and opened again."""
     if limit < SHORTEST_LIMIT:
         raise ValueError(f"limit must be at least {SHORTEST_LIMIT}")
-    rest, pieces = clean(text).strip("\n"), []
-    while units(rest) > limit:
+    whole, at, pieces = clean(text).strip("\n"), 0, []
+    reopened = ""
+    while True:
+        # No more than could fit is looked at: counting all that is left, for each piece, takes a long text's square.
+        rest = reopened + whole[at : at + limit + 1]
+        if units(rest) <= limit:
+            break
         # Room for the line that closes a code block.
         head = _head(rest, limit - len(FENCE) - 1)
         opening = open_fence(head)
         pieces.append(f"{head.rstrip()}\n{FENCE}" if opening is not None else head.rstrip())
-        rest = rest[len(head) :].lstrip("\n") if opening is not None else rest[len(head) :].lstrip()
-        if opening is not None and rest:
-            rest = f"{opening}\n{rest}"
+        at += max(len(head) - len(reopened), 1)
+        while at < len(whole) and (whole[at] == "\n" or (opening is None and whole[at].isspace())):
+            at += 1
+        reopened = f"{opening}\n" if opening is not None and at < len(whole) else ""
     return [piece for piece in [*pieces, rest] if piece.strip()]
 
 

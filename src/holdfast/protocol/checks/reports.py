@@ -13,6 +13,7 @@ from holdfast.protocol.checks.findings import Finding, failed, named, passed, sk
 from holdfast.protocol.checks.globs import find
 from holdfast.protocol.checks.repository import more_than_docs_since
 from holdfast.protocol.git.state import Git, GitFault
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.inside import UnreadableInside, read_inside
 from holdfast.protocol.model import Check, says_something
 from holdfast.protocol.runs import EvidenceKind, Scene
@@ -56,7 +57,7 @@ async def report(check: Check, scene: Scene) -> Finding:
         if isinstance(content, UnreadableInside):
             refused.append(str(content).rstrip("."))
             continue
-        found = read_report(content)
+        found = await in_time(read_report, content)
         if found.sessions and found.sessions != {scene.run.id}:
             if path in recorded:
                 refused.append(f"{path} belongs to {named(sorted(found.sessions))}")

@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from holdfast import bounded_toml
+from holdfast.bounded_toml import TomlFault
 from holdfast.protocol.builtin import PROTOCOLS
 from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
 from holdfast.protocol.model import Gate, Protocol
@@ -32,6 +34,8 @@ AGENTS_DIRECTORY = ".agents"
 DOCUMENTS = (".agents/SESSION-PROTOCOL.md", "SESSION-PROTOCOL.md")
 KEYS = ("protocol", "document", "enforcement", "start", "gates")
 NAMES = (*PROTOCOLS, DOCUMENT)
+MAX_FAULTS = 50
+"""Faults that are told; finding the line of each costs a pass through the file."""
 
 StartedBy = Literal["agent", "hook"]
 
@@ -196,7 +200,7 @@ def _configured(
 
     names = [gate.name for gate in protocol.gates]
     for name in settings.gates:
-        if name not in names:
+        if name not in names and len(faults) < MAX_FAULTS:
             near = get_close_matches(name.upper(), names, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}."
             message = f"The protocol {protocol.name} has no gate {name}; {hint}"
@@ -212,7 +216,8 @@ def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tu
     from holdfast.protocol.project.gate_settings import configured
 
     def complain(key: str, message: str) -> None:
-        faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", gate.name, key), message))
+        if len(faults) < MAX_FAULTS:
+            faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", gate.name, key), message))
 
     made = configured(gate, settings.gates.get(gate.name, {}), complain)
     if made.blocking and not made.checks:
@@ -233,14 +238,14 @@ def _settings(content: bytes | None) -> _Settings:
 
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        found = tomllib.loads(text)
+        found = bounded_toml.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return _Settings(faults=(ProjectFault(SETTINGS, line, "This is not UTF-8."),))
     except tomllib.TOMLDecodeError as error:
         return _Settings(faults=(ProjectFault(SETTINGS, line_of_error(text, error), f"{reason_of(error)}."),))
-    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
-        return _Settings(faults=(ProjectFault(SETTINGS, None, f"This cannot be read: {error}."),))
+    except TomlFault as fault:
+        return _Settings(faults=(ProjectFault(SETTINGS, fault.line, fault.message),))
     return _checked(text, found)
 
 
@@ -260,7 +265,7 @@ def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
         return None if value is None else str(value)
 
     for key in found:
-        if key not in KEYS:
+        if key not in KEYS and len(faults) < MAX_FAULTS:
             near = get_close_matches(key, KEYS, n=1)
             complain(f"{key} is not known here" + (f"; did you mean {near[0]}?" if near else "."), key)
     name = chosen("protocol", NAMES, None)

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from holdfast.errors import HoldfastError
 from holdfast.project import path_of
 from holdfast.protocol import memories
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.inside import UnreadableInside
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.runs import RunStatus, RunView
@@ -209,7 +210,7 @@ class Mirror:
         await kept.write(memories.HISTORY, memories.history(views))
         await kept.write(memories.VIOLATIONS_LOG, memories.violations_log(views))
         there = await kept.read(memories.CURRENT_STATE)
-        state = memories.read_current_state(there) if there is not None else None
+        state = await in_time(memories.read_current_state, there) if there is not None else None
         active = _active(views)
         if state is not None and not await self._knows(root, state):
             return _in_the_way(memories.CURRENT_STATE, state) if active else None
@@ -221,7 +222,7 @@ class Mirror:
 
     async def _write_state(self, worktree: Path, root: str, views: Sequence[RunView]) -> str | None:
         there = await asyncio.to_thread(read_text, worktree, STATE_JSON)
-        state = read_state_json(there) if there is not None else None
+        state = await in_time(read_state_json, there) if there is not None else None
         if state is not None and not await self._knows(root, state):
             return _in_the_way(STATE_JSON, state) if _active(views) else None
         text = state_json(views)
@@ -237,11 +238,11 @@ async def foreign_state(worktree: Path) -> ImportedState | None:
     """The state of a session as it lies in the worktree, to be imported before the mirror writes its own there."""
     for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, read_state_json)):
         try:
-            text = await asyncio.to_thread(read_text, worktree, relative)
+            text = await in_time(read_text, worktree, relative)
         except (UnreadableInside, OSError) as error:
             logger.warning("no state is imported from %s: %s", worktree, error)
             continue
-        state = read(text) if text is not None else None
+        state = await in_time(read, text) if text is not None else None
         if state is not None:
             return state
     return None
