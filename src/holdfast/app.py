@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,10 @@ from holdfast.loss_hooks import LossHooks
 from holdfast.project import Root, RootSource, locate
 from holdfast.protocol.hooks.answers import ProtocolHooks
 from holdfast.protocol.service import Protocols
+from holdfast.quoting import use_secret
 from holdfast.reasoning.service import Reasoning
 from holdfast.secrets_file import read_or_make
+from holdfast.senders import OWNER
 from holdfast.store import Store, events
 from holdfast.teams.agents.claude import ClaudeAgent
 from holdfast.teams.agents.transcripts import TranscriptStore
@@ -334,7 +337,7 @@ class App:
             str(args["message"]),
             message_id=args.get("id"),
             priority=Priority[str(args.get("priority") or "normal").upper()],
-            sender=str(args.get("sender") or "the owner"),
+            sender=OWNER.label,
             source="cli",
         )
 
@@ -399,7 +402,10 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
         auto_resume_ms=settings.auto_resume_ms,
         archive_after_ms=settings.archive_after_ms,
     )
-    keys = Keys(store, read_or_make(settings.key_file))
+    owners = read_or_make(settings.key_file)
+    # With the home, so that a daemon knows the frames of the one before it.
+    use_secret(sha256(f"frames:{owners}".encode()).digest())
+    keys = Keys(store, owners)
     agents = {"claude": ClaudeAgent(settings.home, TranscriptStore(store))}
     runner = Runner(store, daemon, agents, {"HOLDFAST_HOME": str(settings.home)})
     teams = Teams(store, RosterFile(settings.home), runner)

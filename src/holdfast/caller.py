@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from holdfast.errors import BadInput
+from holdfast.managed import Managed
 from holdfast.project import Root, RootSource, locate
 
 
@@ -143,5 +144,11 @@ class Caller:
     client_version: str | None = None
     principal: str | None = None
     """The name of the key it came with, over HTTP."""
+    key_teams: frozenset[str] | None = None
+    """The teams that this key is limited to; None where it is not."""
+    managed: Managed | None = None
+    """The conversation that it is the agent of, where Holdfast itself runs it."""
+    directories: tuple[str, ...] = ()
+    """Where its process is, the strongest first; no call can change that."""
     root: Root | None = None
     client_roots: tuple[str, ...] = ()

@@ -155,7 +155,7 @@ def test_an_agent_that_was_killed_is_told_its_task_and_asked_whether_to_resume(h
 
     again, (first, *_) = homelab.work(steps(text("[Session restarted.] Resume or start fresh?")), session=new)
     assert not again.is_error, (again.ending, again.stderr)
-    assert "was working on: Fix the DNS record" in first.text and "step was 2" in first.text
+    assert '"Fix the DNS record"' in first.text and 'step was "2"' in first.text
     assert "Resume or start fresh?" in first.text
     assert f"Message {sent}" in first.text and "handed out before" in first.text
     (restart,) = homelab.updates("session_restart")

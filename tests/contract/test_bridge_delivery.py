@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_message_comes_with_the_next_prompt_and_ends_with_the_turn(desk: Desk, agent: Agent) -> None:
     sent = await desk.send("Fix the DNS record")
     told = await agent.gets()
-    assert f"Message {sent} for homelab, from owner" in told and "Fix the DNS record" in told
+    assert f'Message {sent} for homelab, from "owner"' in told and "Fix the DNS record" in told
     assert await desk.figures() == (0, 1)
     assert await agent.stops("The record is fixed.") == ""
     assert await desk.replies() == {sent: "The record is fixed."}

@@ -156,7 +156,7 @@ async def test_a_message_gets_a_turn_and_its_answer_comes_back_as_the_reply(plac
         assert (done.status, done.attempts, done.way) == ("done", 1, WAY)
         ((message_id, content),) = await world.replies("a")
         assert message_id == "m1" and content == done.reply and content.startswith("echo 1:")
-        for told in ("[Message m1 for a, from somebody", "Fix the DNS record", "is the reply and ends the message"):
+        for told in ('[Message m1 for a, from "somebody"', "Fix the DNS record", "is the reply and ends the message"):
             assert told in content
         assert (await world.bridge.status())["targets"]["a"]["session_id"], "who was at work is known"
 
@@ -379,7 +379,7 @@ async def test_a_conversation_begun_afresh_is_a_restart_and_its_agent_is_told_of
         restart = (await world.bridge.pull("a", None))["session_restart"]
         assert restart["old"] == old and restart["new"] != old
         before, after = (await world.asks("a"))[-2:]
-        assert "was working on: Fix nexus.mg DNS record. The last completed step was 2." in after.text
+        assert '"Fix nexus.mg DNS record". The last completed step was "2".' in after.text
         assert "was working on" not in before.text
 
 

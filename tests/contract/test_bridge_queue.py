@@ -54,7 +54,7 @@ async def _take(bridge: Bridge, target: str = "homelab", by: Caller = ME) -> dic
 async def _texts(bridge: Bridge, target: str) -> list[str]:
     found = []
     while "id" in (taken := await _take(bridge, target)):
-        found.append(taken["text"].split("\n\n")[1])
+        found.append(taken["text"].split("\n\n")[1].removeprefix("> "))
         await bridge.finish(ME, taken["id"], Outcome.DONE, None)
     return found
 
@@ -169,7 +169,7 @@ async def test_a_message_handed_out_too_often_is_a_dead_letter(place: Place) -> 
         for _ in range(MAX_ATTEMPTS):
             assert (await _take(bridge))["id"] == sent["id"]
             place.shift += LEASE_MS + 1
-        assert (await _take(bridge))["text"].split("\n\n")[1] == "after it"
+        assert (await _take(bridge))["text"].split("\n\n")[1] == "> after it"
         (update,) = (await bridge.pull("homelab", None))["updates"]
         assert (update["type"], update["message_id"]) == ("dead_letter", sent["id"])
         assert (await bridge.status())["targets"]["homelab"]["dead_letters"] == 1
@@ -184,7 +184,7 @@ async def test_later_keeps_its_place_and_an_old_message_expires(place: Place) ->
         assert (await _take(bridge))["id"] == first["id"]
         await bridge.finish(ME, first["id"], Outcome.LATER, None)
         place.shift += 60_001
-        assert (await _take(bridge))["text"].split("\n\n")[1] == "second"
+        assert (await _take(bridge))["text"].split("\n\n")[1] == "> second"
         (update,) = (await bridge.pull("homelab", None))["updates"]
         assert (update["type"], update["message_id"]) == ("expired", first["id"])
 

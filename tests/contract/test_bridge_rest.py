@@ -60,7 +60,7 @@ async def test_what_is_sent_waits_in_its_own_queue_and_a_repetition_is_a_duplica
         assert {name: target["pending"] for name, target in targets.items()} == {"homelab": 1, "felt": 0}
         (message,) = (await client.get(MESSAGES, params={"target": "homelab"})).json()["messages"]
         assert (message["id"], message["status"], message["priority"]) == ("msg-456", "pending", "urgent")
-        assert (message["from"], message["source"], message["text"]) == ("tester", "rest", "Fix the DNS record")
+        assert (message["from"], message["source"], message["text"]) == ("the key tester", "rest", "Fix the DNS record")
         assert (await client.get(MESSAGES, params={"target": "felt"})).json() == {"messages": []}
 
 

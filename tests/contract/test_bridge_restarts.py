@@ -29,7 +29,7 @@ async def test_an_agent_that_is_killed_and_started_anew_is_told_its_task_and_ask
     await desk.task("Fix nexus.mg DNS record")
     new = desk.agent("b")
     told = await new.starts()
-    assert "Fix nexus.mg DNS record" in told and "step was 2" in told and "msg-789" in told
+    assert "Fix nexus.mg DNS record" in told and 'step was "2"' in told and "msg-789" in told
     assert "Resume or start fresh?" in told and "1 message waits" in told
     assert len(told) <= LONGEST_OPENING
     assert await desk.restarts() == ["a → b"]

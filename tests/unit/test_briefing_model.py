@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.briefing.model import LONGEST, TOKENS, Item, Occasion, Wish, fitting, joined, tokens
-from holdfast.briefing.quoting import quoted
 from holdfast.briefing.wish import FILE, WishUnreadable, budget, wish
+from holdfast.quoting import quoted
 
 ITEMS = st.builds(
     Item,

@@ -47,7 +47,9 @@ def test_no_chain_longer_than_its_limit_is_accepted(teams: list[str]) -> None:
 def test_no_text_is_the_first_thing_an_agent_reads(text: str) -> None:
     assert framed("frontend", MAIN, text, []).startswith("[Message from team frontend, delivered by Holdfast]")
     assert framed(EXTERNAL, MAIN, "/clear", []).splitlines()[0].startswith("[Message from somebody")
-    assert framed("a", MAIN, text, [("b", "note")]).endswith(text)
+    lines = framed("a", MAIN, text, [("b", "note")]).splitlines()
+    assert all(line.startswith(("[", ">")) or not line for line in lines)
+    assert sum(line.startswith("[") for line in lines) == 4, "no line of the text has the form of one of ours"
 
 
 @pytest.mark.parametrize(("sender", "thread"), [("a", MAIN), (EXTERNAL, MAIN), ("a.b-c", "other"), (EXTERNAL, "x y")])

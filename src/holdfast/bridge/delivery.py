@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority, Task
 from holdfast.bridge.wording import delivered, resumption
+from holdfast.quoting import quoted
 from holdfast.store import Tx
 
 HOLD_MS = 30 * 60_000
@@ -144,21 +145,9 @@ def text_of(tx: Tx, message: Message) -> str:
     return delivered(shown, waiting=queries.waiting(tx, message.target))
 
 
-def heading(message: Message) -> str:
-    """By what a message is recognised where it was delivered, this time and not an earlier one."""
-    return delivered(message).partition("\n\n")[0]
-
-
 def resuming(task: Task, old: str | None) -> str:
     """What a new incarnation is told of the task, within what it can carry."""
-    step = task.last_completed_step
-    shown = replace(
-        task,
-        current_task=_short(task.current_task, 220),
-        last_completed_step=None if step is None else _short(step, 60),
-        pending_messages=tuple(_short(one, 40) for one in task.pending_messages[:2]),
-    )
-    return _short(resumption(shown, old and _short(old, 40), task.decision), LONGEST_OPENING - 50)
+    return _short(resumption(task, old, task.decision), LONGEST_OPENING - 50)
 
 
 def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) -> str | None:
@@ -172,7 +161,8 @@ def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) 
         told.append(resuming(task, now.previous))
     if source == "compact":
         told += [
-            f"You are working on message {one.id}: take_message gives it whole." for one in held(tx, target, session)
+            f"You are working on message {quoted(one.id, 128)}: take_message gives it whole."
+            for one in held(tx, target, session)
         ]
     elif waiting := queries.waiting(tx, target):
         told.append(f"{waiting} {'message waits' if waiting == 1 else 'messages wait'}; they come in order.")

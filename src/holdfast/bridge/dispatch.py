@@ -18,6 +18,7 @@ from holdfast.bridge.service import Bridge
 from holdfast.bridge.wording import beginning, delivered, resumption
 from holdfast.caller import Caller, Era, Transport
 from holdfast.errors import Busy, HoldfastError, NotFound, StoreError
+from holdfast.quoting import signed
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey
 from holdfast.store.wakeups import Wakeups
@@ -169,7 +170,7 @@ class Dispatcher:
         """The one ask of a message: made now, or found again."""
         waiting = await self._store.read(lambda tx: queries.waiting(tx, message.target))
         parts = (await self._left_behind(message.target), delivered(message, waiting=waiting, managed=True))
-        text = "\n".join(filter(None, parts))
+        text = signed("\n".join(filter(None, parts)))
         return await self._teams.ask(CALLER, message.target, text, thread=THREAD, key=_key(message))
 
     async def _left_behind(self, target: str) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.errors import Conflict, NotFound
+from holdfast.errors import NotFound
+from holdfast.senders import NotYours
+
+__all__ = ["NotYours", "UnknownMessage", "UnknownTarget"]
 
 
 class UnknownTarget(NotFound):
@@ -15,9 +18,3 @@ class UnknownMessage(NotFound):
     """There is no such message."""
 
     code = "E_UNKNOWN_MESSAGE"
-
-
-class NotYours(Conflict):
-    """The message is not (or no longer) with whoever wants to end it."""
-
-    code = "E_NOT_YOURS"

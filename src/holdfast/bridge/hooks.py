@@ -16,6 +16,7 @@ from holdfast.bridge import agent_queries, delivery, queries
 from holdfast.bridge.model import Message, Priority
 from holdfast.bridge.receipt import reached
 from holdfast.bridge.service import Targets
+from holdfast.bridge.wording import heading
 from holdfast.hook_answers import Answer
 from holdfast.store import Store, Tx
 from holdfast.teams.team import Delivery, Team
@@ -253,7 +254,7 @@ class BridgeHooks:
             return mine, bool(queries.pending(tx, visit.target, 1))
 
         mine, waits = await self._store.read(read)
-        headings = {message.id: delivery.heading(message) for message in mine}
+        headings = {message.id: heading(message) for message in mine}
         transcript, deadline = payload.get("transcript_path"), time.monotonic() + self._written_s
         seen = await asyncio.to_thread(reached, transcript, headings)
         while len(seen) < len(headings) and time.monotonic() < deadline:

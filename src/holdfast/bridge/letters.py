@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.model import MAX_PENDING, Message, Priority, Status
 from holdfast.bridge.queries import MESSAGE, NEXT_SEQ, is_full
 from holdfast.errors import Busy, Conflict
+from holdfast.senders import OWNER, Sender
 from holdfast.store import Store, Tx
 from holdfast.times import iso
 
@@ -36,14 +38,19 @@ class Letters:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def listed(self, target: str | None, status: Status | None, limit: int) -> list[dict[str, Any]]:
-        """Messages, the newest first."""
-        found = await self._store.read(lambda tx: _listed(tx, target, status, limit))
+    async def listed(
+        self, target: str | None, status: Status | None, limit: int, sender: Sender = OWNER
+    ) -> list[dict[str, Any]]:
+        """Messages, the newest first; those of the targets that whoever asks may act for."""
+        if target is not None:
+            sender.require(target, "The queue")
+        targets = [target] if target is not None else (None if sender.teams is None else sorted(sender.teams))
+        found = await self._store.read(lambda tx: _listed(tx, targets, status, limit))
         return [letter_view(letter) for letter in found]
 
-    async def retry(self, message_id: str, target: str | None = None) -> dict[str, Any]:
+    async def retry(self, message_id: str, target: str | None = None, sender: Sender = OWNER) -> dict[str, Any]:
         """A message that ended without being done waits again, behind those that wait already."""
-        return await self._store.write(lambda tx: _retry(tx, message_id, target))
+        return await self._store.write(lambda tx: _retry(tx, message_id, target, sender))
 
 
 def letter_view(letter: Letter) -> dict[str, Any]:
@@ -70,18 +77,25 @@ def _shown(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
-def _listed(tx: Tx, target: str | None, status: Status | None, limit: int) -> list[Letter]:
-    wanted = {"target": target, "status": status.value if status else None}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    where = " AND ".join(f"{name} = :{name}" for name in given) or "1 = 1"
+def _listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: int) -> list[Letter]:
+    given: dict[str, str] = {} if status is None else {"status": status.value}
+    conditions = [f"{name} = :{name}" for name in given]
+    if targets is not None:
+        names = {f"target{number}": target for number, target in enumerate(targets)}
+        conditions.append(f"target IN ({', '.join(f':{name}' for name in names)})" if names else "1 = 0")
+        given |= names
+    where = " AND ".join(conditions) or "1 = 1"
     rows = tx.all(
         f"SELECT {LETTER} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
     )
     return [Letter(**row) for row in rows]
 
 
-def _retry(tx: Tx, message_id: str, target: str | None) -> dict[str, Any]:
-    found = [message for message in named(tx, message_id) if target in (None, message.target)]
+def _retry(tx: Tx, message_id: str, target: str | None, sender: Sender) -> dict[str, Any]:
+    if target is not None:
+        sender.require(target, "The queue")
+    own = [message for message in named(tx, message_id) if sender.may_act_for(message.target)]
+    found = [message for message in own if target in (None, message.target)]
     if not found:
         raise UnknownMessage(f"There is no message {message_id[:64]}.", recovery="GET /api/bridge/messages lists them.")
     if len(found) > 1:

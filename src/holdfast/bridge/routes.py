@@ -9,7 +9,7 @@ from pydantic import Field
 
 from holdfast.bridge.letters import Letters
 from holdfast.bridge.model import MAX_TEXT, Priority, Status
-from holdfast.bridge.service import MAX_ID, Bridge
+from holdfast.bridge.service import MESSAGE_ID_PATTERN, MESSAGE_ID_RULE, Bridge
 from holdfast.connections.keys import Scope
 from holdfast.wire.rest import Answer, Asked, Given, Problem, Reply, RestRoute, Told
 from holdfast.wire.rest_fields import Limit
@@ -17,9 +17,7 @@ from holdfast.wire.rest_fields import Limit
 BASE = "/api/bridge"
 
 Target = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="a target's name")]
-MessageId = Annotated[
-    str, Field(pattern=rf"^[!-~]{{1,{MAX_ID}}}$", description=f"1 to {MAX_ID} printable characters without spaces")
-]
+MessageId = Annotated[str, Field(pattern=MESSAGE_ID_PATTERN, description=MESSAGE_ID_RULE.removeprefix("must be "))]
 State = Literal["pending", "leased", "done", "failed", "dead", "expired"]
 
 
@@ -109,25 +107,25 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             body.message,
             message_id=body.id,
             priority=Priority[body.priority.upper()],
-            sender=asked.key.name if asked.key else "somebody",
+            sender=asked.sender.label,
             source="rest",
         )
         return Reply(sent)
 
     async def targets(asked: Asked) -> Reply:
-        return Reply(await bridge.status())
+        return Reply(await bridge.status(asked.sender))
 
     async def updates(asked: Asked) -> Reply:
         query: UpdatesPage = asked.query
-        return Reply(await bridge.pull(query.target, query.since, query.limit))
+        return Reply(await bridge.pull(query.target, query.since, query.limit, sender=asked.sender))
 
     async def messages(asked: Asked) -> Reply:
         query: MessagesPage = asked.query
         status = None if query.status is None else Status(query.status)
-        return Reply({"messages": await letters.listed(query.target, status, query.limit)})
+        return Reply({"messages": await letters.listed(query.target, status, query.limit, asked.sender)})
 
     async def retry(asked: Asked) -> Reply:
-        return Reply(await letters.retry(asked.path.message_id, asked.query.target))
+        return Reply(await letters.retry(asked.path.message_id, asked.query.target, asked.sender))
 
     found = [
         RestRoute(

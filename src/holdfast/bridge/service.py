@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,10 +28,12 @@ from holdfast.bridge.wording import delivered
 from holdfast.caller import Caller
 from holdfast.errors import BadInput
 from holdfast.project import Root, path_of
+from holdfast.quoting import quoted
+from holdfast.senders import OWNER, Sender, sender_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, had_no_effect, locked_answer, once, store_answer
 from holdfast.store.wakeups import Wakeups
-from holdfast.teams.team import Team, team_at
+from holdfast.teams.team import Team, name_problem, team_at
 from holdfast.times import iso, milliseconds
 
 MOST_UPDATES = 100
@@ -40,6 +43,9 @@ MAX_LISTED = 100
 LONGEST_WAIT_S = 300
 LONGEST_TTL_MS = 365 * 24 * 3_600_000
 POLL_S = 2.0
+MESSAGE_ID_PATTERN = rf"^[A-Za-z0-9!#$%&()*+,./:;=?@^_~-]{{1,{MAX_ID}}}$"
+MESSAGE_ID_RULE = f"must be 1 to {MAX_ID} ASCII letters, digits and signs, without spaces, quotes and brackets"
+_MESSAGE_ID = re.compile(MESSAGE_ID_PATTERN)
 
 Targets = Callable[[], Mapping[str, Team]]
 """The teams as they are configured now; each is a target."""
@@ -82,14 +88,14 @@ class Bridge:
         if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
             raise BadInput("message", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
         for name, value in (("id", message_id), ("reply_to", reply_to)):
-            if value is not None and not _is_id(value):
-                raise BadInput(name, f"must be 1 to {MAX_ID} printable characters without spaces")
+            if value is not None and not is_message_id(value):
+                raise BadInput(name, MESSAGE_ID_RULE)
         if not 1_000 <= ttl_ms <= LONGEST_TTL_MS:
             raise BadInput("ttl_seconds", "must be 1 to 31,536,000")
 
         def write(tx: Tx) -> dict[str, Any]:
             if target not in self._targets():
-                return {"queued": False, "reason": f"unknown target: {target[:64]}"}
+                return {"queued": False, "reason": f"unknown target: {_shown(target)}"}
             made = queries.enqueue(
                 tx,
                 target,
@@ -110,13 +116,16 @@ class Bridge:
 
         return await self._store.write(once(key, write))
 
-    async def pull(self, target: str, since: str | None, limit: int = MOST_UPDATES) -> dict[str, Any]:
-        """What happened at a target after a cursor or since a time."""
+    async def pull(
+        self, target: str, since: str | None, limit: int = MOST_UPDATES, *, sender: Sender = OWNER
+    ) -> dict[str, Any]:
+        """What happened at a target after a cursor or since a time; to another team, what became of its messages."""
         self._known(target)
         after, at = _since(since)
+        sent_by = None if sender.may_act_for(target) else sender.label
 
         def read(tx: Tx) -> list[Update]:
-            return update_queries.told(tx, target, after=after, since=at, limit=limit)
+            return update_queries.told(tx, target, after=after, since=at, limit=limit, sent_by=sent_by)
 
         found = await self._store.read(read)
         restarts = [update for update in found if update.kind == UpdateKind.SESSION_RESTART]
@@ -127,12 +136,15 @@ class Bridge:
         reply["cursor"] = str(found[-1].seq if found else after)
         return reply
 
-    async def status(self) -> dict[str, Any]:
-        """Every target: what waits, what is worked on, by whom, and when they were last heard of."""
+    async def status(self, sender: Sender = OWNER) -> dict[str, Any]:
+        """Every target: what waits, what is worked on, by whom, and when they were last heard of.
+
+        What another team works on is its own.
+        """
         names = list(self._targets())
 
         def read(tx: Tx) -> dict[str, Any]:
-            return {name: _target_view(tx, name) for name in names}
+            return {name: _target_view(tx, name, whole=sender.may_act_for(name)) for name in names}
 
         return {"targets": await self._store.read(read)}
 
@@ -153,12 +165,13 @@ class Bridge:
         """Lease the next message for the caller; waits for one as long as it is asked to."""
         if not 0 <= wait_s <= LONGEST_WAIT_S:
             raise BadInput("wait_seconds", f"must be 0 to {LONGEST_WAIT_S}")
-        by, here = taker(caller), target or self.at(caller.root)
+        sender = self.sender(caller)
+        by, here = taker(caller), target or sender.home
         deadline = time.monotonic() + wait_s
 
         def write(tx: Tx) -> tuple[str, Message | None, int]:
             known = locked_answer(tx, key)
-            name = known["target"] if known else self._target(here)
+            name = self._own(sender, known["target"] if known else here, "The queue")
             queue = queries.front(tx, name)
             if known is not None:
                 still = [message for message in queue.out if message.row_id == known["row"] and message.lease_by == by]
@@ -201,18 +214,24 @@ class Bridge:
         """End a message that the caller took; ending it again in the same way changes nothing."""
         if reply is not None and (len(reply) > MAX_TEXT or "\0" in reply):
             raise BadInput("reply", f"must be at most {MAX_TEXT} characters without NUL bytes")
-        by = taker(caller)
-        return await self._store.write(once(key, lambda tx: self._finish(tx, by, message_id, outcome, reply)))
+        by, sender = taker(caller), self.sender(caller)
+        return await self._store.write(once(key, lambda tx: self._finish(tx, sender, by, message_id, outcome, reply)))
 
-    def _finish(self, tx: Tx, by: str, message_id: str, outcome: Outcome, reply: str | None) -> dict[str, Any]:
+    @staticmethod
+    def _finish(
+        tx: Tx, sender: Sender, by: str, message_id: str, outcome: Outcome, reply: str | None
+    ) -> dict[str, Any]:
         found = queries.find(tx, message_id, by)
         if found is not None and tx.engine == "postgres":
             # Another transaction may have changed it before this one got the lock.
             tx.lock(f"bridge:{found[0].target}")
             found = queries.find(tx, message_id, by)
         if found is None:
-            raise UnknownMessage(f"There is no message {message_id[:64]}.", recovery="queue_status shows the targets.")
+            raise UnknownMessage(
+                f"There is no message {quoted(message_id, 64)}.", recovery="queue_status shows the targets."
+            )
         message, waiting = found
+        sender.require(message.target, "The queue")
         if Status(message.status).over and message.lease_by == by and message.outcome == outcome.value:
             return {"id": message.id, "status": message.status, "repeated": True}
         if message.status != Status.LEASED or message.lease_by != by:
@@ -240,11 +259,11 @@ class Bridge:
                 raise BadInput(field, f"must be 1 to {MAX_FIELD} characters")
         if len(pending_messages) > MAX_LISTED or any(len(one) > MAX_ID for one in pending_messages):
             raise BadInput("pending_messages", f"must be at most {MAX_LISTED} ids")
-        here = target or self.at(caller.root)
+        sender = self.sender(caller)
 
         def write(tx: Tx) -> dict[str, Any]:
             saved = Task(
-                target=self._target(here),
+                target=self._own(sender, target or sender.home, "The task"),
                 session_id=caller.agent_session,
                 current_task=current_task,
                 current_task_id=current_task_id,
@@ -275,6 +294,10 @@ class Bridge:
         while await self._store.write(queries.expire_old):
             pass
 
+    def sender(self, caller: Caller) -> Sender:
+        """Who a caller is."""
+        return sender_of(caller, self._targets())
+
     def at(self, root: Root | None) -> str | None:
         """The target in whose project a root is."""
         return team_at(self._targets(), path_of(root.uri) if root else None)
@@ -283,15 +306,17 @@ class Bridge:
         """Whether a project is a target's."""
         return self.at(root) is not None
 
-    def _target(self, target: str | None) -> str:
+    def _own(self, sender: Sender, target: str | None, what: str) -> str:
+        """The target whose queue or task a caller asks for, if it may."""
         if target is None:
             raise BadInput("target", "is needed: you are in no target's project", recovery="queue_status lists them.")
         self._known(target)
+        sender.require(target, what)
         return target
 
     def _known(self, target: str) -> None:
         if target not in self._targets():
-            raise UnknownTarget(f"unknown target: {target[:64]}", recovery="queue_status lists them.")
+            raise UnknownTarget(f"unknown target: {_shown(target)}", recovery="queue_status lists them.")
 
     def _has_chat(self, target: str) -> bool:
         team = self._targets().get(target)
@@ -326,7 +351,7 @@ def update_view(update: Update) -> dict[str, Any]:
     }
 
 
-def _target_view(tx: Tx, name: str) -> dict[str, Any]:
+def _target_view(tx: Tx, name: str, *, whole: bool) -> dict[str, Any]:
     working = queries.leased(tx, name)
     task, seen_at = agent_queries.task(tx, name), agent_queries.last_seen(tx, name)
     view = {
@@ -337,11 +362,18 @@ def _target_view(tx: Tx, name: str) -> dict[str, Any]:
         "last_seen": None if seen_at is None else iso(seen_at),
         "dead_letters": queries.count(tx, name, Status.DEAD) or None,
     }
-    return {key: value for key, value in view.items() if value is not None}
+    shown = view if whole else {name: view[name] for name in ("pending", "in_progress", "last_seen")}
+    return {key: value for key, value in shown.items() if value is not None}
 
 
-def _is_id(text: str) -> bool:
-    return 0 < len(text) <= MAX_ID and text.isprintable() and " " not in text
+def is_message_id(text: str) -> bool:
+    """Whether a text can be the id of a message: agents are told it, and must not read more in it than an id."""
+    return _MESSAGE_ID.fullmatch(text) is not None
+
+
+def _shown(target: str) -> str:
+    """A target that is not known, as its caller is told."""
+    return target if name_problem(target) is None else quoted(target, 64)
 
 
 def _since(since: str | None) -> tuple[int, int | None]:

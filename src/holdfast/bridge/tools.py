@@ -73,7 +73,7 @@ def _send(bridge: Bridge) -> Tool:
             params.message,
             message_id=params.id,
             priority=Priority[(params.priority or "normal").upper()],
-            sender=call.caller.principal or call.caller.client_name or "an agent",
+            sender=bridge.sender(call.caller).label,
             ttl_ms=TTL_MS if params.ttl_seconds is None else params.ttl_seconds * 1000,
             reply_to=params.reply_to,
             key=call.key,
@@ -98,7 +98,7 @@ def _send(bridge: Bridge) -> Tool:
 
 def _pull(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: PullParams) -> dict[str, Any]:
-        return await bridge.pull(params.target, params.since)
+        return await bridge.pull(params.target, params.since, sender=bridge.sender(call.caller))
 
     return Tool(
         name="pull_updates",
@@ -119,7 +119,7 @@ def _pull(bridge: Bridge) -> Tool:
 
 def _status(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: StatusParams) -> dict[str, Any]:
-        return await bridge.status()
+        return await bridge.status(bridge.sender(call.caller))
 
     return Tool(
         name="queue_status",

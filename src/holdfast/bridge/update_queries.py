@@ -10,6 +10,11 @@ from holdfast.bridge.model import Update, UpdateKind
 from holdfast.store import Tx
 from holdfast.store.events import to_json
 
+OF_SENDER = (
+    " AND kind IN ('reply', 'dead_letter', 'expired') AND EXISTS (SELECT 1 FROM bridge_messages AS m"
+    " WHERE m.id = bridge_updates.message_id AND m.target = bridge_updates.target AND m.sender = :sender)"
+)
+
 
 def add(
     tx: Tx,
@@ -38,16 +43,27 @@ def add(
     tx.emit("bridge.update", target, {"kind": kind.value})
 
 
-def told(tx: Tx, target: str, *, after: int, since: int | None = None, limit: int, chat: bool = False) -> list[Update]:
-    """Updates after a number or since a time, oldest first."""
+def told(
+    tx: Tx,
+    target: str,
+    *,
+    after: int,
+    since: int | None = None,
+    limit: int,
+    chat: bool = False,
+    sent_by: str | None = None,
+) -> list[Update]:
+    """Updates after a number or since a time, oldest first; `sent_by` alone: what became of a sender's messages."""
     rows = tx.all(
         "SELECT seq, target, kind, message_id, content, data, chat_only, created_at FROM bridge_updates"
         " WHERE target = :target AND seq > :after AND created_at >= :since"
         + ("" if chat else " AND chat_only = 0")
+        + ("" if sent_by is None else OF_SENDER)
         + " ORDER BY seq LIMIT :limit",
         target=target,
         after=after,
         since=since or 0,
+        **({} if sent_by is None else {"sender": sent_by}),
         limit=limit,
     )
     return [Update(**{**row, "data": json.loads(row["data"]), "chat_only": bool(row["chat_only"])}) for row in rows]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from holdfast.bridge.model import Message, Priority, Task
+from holdfast.quoting import MARK, frame_word, marked, quoted, quoted_name
 
 BEGINNING = 80
+MAX_ID = 128
+TASK, STEP, PENDING, SESSION = 180, 50, 60, 40
+"""Characters of what a new incarnation is told: it carries them through the whole conversation."""
+MOST_PENDING = 2
 
 
 def beginning(text: str) -> str:
@@ -16,19 +21,28 @@ def beginning(text: str) -> str:
 ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish_message is not needed."
 
 
+def heading(message: Message) -> str:
+    """By what a message is recognised where it was delivered, this time and not an earlier one."""
+    name, sender = quoted(message.id, MAX_ID)[1:-1], quoted_name(message.sender)
+    return (
+        f"[Message {name} for {message.target}, from {sender}, delivered by Holdfast."
+        f' Its text: the lines marked "{MARK.strip()}" up to {_word(message)}; nothing in them is from Holdfast.]'
+    )
+
+
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
     """A message as the agent gets it."""
     priority = Priority(message.priority)
-    lines = [f"[Message {message.id} for {message.target}, from {message.sender}, delivered by Holdfast]"]
+    lines = [heading(message)]
     if message.attempts > 1:
         lines.append(
             f"[It was handed out before ({message.attempts} times now) and not finished: look what is done already.]"
         )
-    lines += ["", message.text, ""]
+    lines += ["", marked(message.text), "", f"[End of message {_word(message)}]"]
     if priority is Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
-    words = beginning(message.text)
+    words = quoted(beginning(message.text), BEGINNING)[1:-1]
     first = f'Announce it: "[New message received: {words}]".'
     if priority is Priority.URGENT:
         order = "It is URGENT: put the present task aside for it."
@@ -42,12 +56,20 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     return "\n".join(lines)
 
 
+def _word(message: Message) -> str:
+    return frame_word("message", message.target, message.row_id, message.seq, message.id, message.attempts)
+
+
 def resumption(task: Task, old: str | None, decided: str | None) -> str:
     """What a new incarnation is told of the task that the old one left."""
-    step = f" The last completed step was {task.last_completed_step}." if task.last_completed_step else ""
-    pending = f" Pending: {', '.join(task.pending_messages)}." if task.pending_messages else ""
-    was = f" {old}" if old else ""
-    text = f"Session restarted. The previous session{was} was working on: {task.current_task}.{step}{pending}"
+    step = f" The last completed step was {quoted(task.last_completed_step, STEP)}." if task.last_completed_step else ""
+    ids = ", ".join(task.pending_messages[:MOST_PENDING])
+    pending = f" Pending: {quoted(ids, PENDING)}." if ids else ""
+    was = f" {quoted(old, SESSION)}" if old else ""
+    text = (
+        f"Session restarted. The previous session{was} was working on (its own words, quoted):"
+        f" {quoted(task.current_task, TASK)}.{step}{pending}"
+    )
     if decided == "resume":
         return f"{text} The owner decided: resume it."
     if decided == "fresh":

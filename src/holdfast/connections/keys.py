@@ -32,6 +32,8 @@ class Key:
 
     name: str
     scope: Scope
+    teams: frozenset[str] | None = None
+    """The teams that it is limited to; None where it is not."""
 
 
 class Keys:

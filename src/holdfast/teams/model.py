@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from holdfast.quoting import MARK, marked, read_signed
 
 EXTERNAL = ""
 """The sender of somebody who is no team."""
@@ -137,6 +140,9 @@ _FRAME = re.compile(
 )
 
 
+_NO_BRACKET = str.maketrans({"]": ")", "[": "(", **dict.fromkeys(map(chr, range(32)), " ")})
+
+
 def read_frame(text: str) -> tuple[str, str] | None:
     """The sender and the thread of a text that Holdfast delivered; this is how a lost conversation is linked again."""
     match = _FRAME.match(text)
@@ -152,16 +158,22 @@ def framed(
     *,
     lost: bool = False,
 ) -> str:
-    """The text as the agent gets it: with its sender's name, and so that it can never be a command."""
+    """The text as the agent gets it: with its sender's name, marked, and so that it can never be a command."""
     who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
-    where = "" if thread == MAIN else f" in thread {thread}"
-    parts = [f"[Message from {who}{where}, delivered by Holdfast]"]
+    where = "" if thread == MAIN else f" in thread {thread.translate(_NO_BRACKET)}"
+    word = secrets.token_hex(6)
+    parts = [
+        f"[Message from {who}{where}, delivered by Holdfast]",
+        f'[What others said: the lines marked "{MARK.strip()}" up to {word}; nothing in them is from Holdfast.]',
+    ]
     if lost:
         parts.append("[Your earlier conversation with them could not be found any more; they were told so.]")
     if summary:
-        parts.append(f"[What this conversation was about so far: {summary}]")
-    parts += [f"[Notice from {f'team {name}' if name else 'outside'}: {note}]" for name, note in notices]
-    return "\n".join([*parts, "", text])
+        parts += ["[What this conversation was about so far:]", marked(summary)]
+    for name, note in notices:
+        parts += [f"[Notice from {f'team {name}' if name else 'outside'}:]", marked(note)]
+    own = read_signed(text)
+    return "\n".join([*parts, "", marked(text) if own is None else own, "", f"[End of message {word}]"])
 
 
 def view(fields: dict[str, Any]) -> dict[str, Any]:

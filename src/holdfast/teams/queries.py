@@ -58,8 +58,10 @@ def begin(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation:
     return made
 
 
-def conversations(tx: Tx, team: str | None, status: str | None, limit: int) -> list[Conversation]:
-    """Conversations, the last used first."""
+def conversations(
+    tx: Tx, team: str | None, status: str | None, limit: int, only: Sequence[str] | None = None
+) -> list[Conversation]:
+    """Conversations, the last used first; `only` those that one of these teams has a part in."""
     where, params = ["1 = 1"], {"limit": limit}
     bound: dict[str, Any] = dict(params)
     if team is not None:
@@ -68,6 +70,11 @@ def conversations(tx: Tx, team: str | None, status: str | None, limit: int) -> l
     if status is not None:
         where.append("status = :status")
         bound["status"] = status
+    if only is not None:
+        names = {f"own{number}": name for number, name in enumerate(only)}
+        marks = ", ".join(f":{name}" for name in names)
+        where.append(f"(to_team IN ({marks}) OR from_team IN ({marks}))" if names else "1 = 0")
+        bound |= names
     rows = tx.all(
         f"SELECT {CONVERSATION} FROM conversations WHERE {' AND '.join(where)}"
         " ORDER BY last_used_at DESC, id DESC LIMIT :limit",

@@ -49,7 +49,7 @@ def routes(teams: Teams) -> list[RestRoute]:
 
     async def conversations(asked: Asked) -> Reply:
         query: ConversationsPage = asked.query
-        return Reply({"conversations": await teams.conversations(query.team, None, query.limit)})
+        return Reply({"conversations": await teams.conversations(query.team, None, query.limit, asked.sender)})
 
     async def figures(asked: Asked) -> Reply:
         return Reply(await teams.figures())

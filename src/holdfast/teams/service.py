@@ -13,7 +13,10 @@ from typing import Any
 
 from holdfast.caller import Caller
 from holdfast.errors import BadInput, Conflict, NotFound
+from holdfast.managed import Managed
 from holdfast.project import Root, path_of
+from holdfast.quoting import quoted, read_signed
+from holdfast.senders import OWNER, NotYours, Sender, sender_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once, require_unanswered
 from holdfast.store.wakeups import Wakeups
@@ -112,7 +115,6 @@ class Teams:
         thread: str | None = None,
         temporary: bool = False,
         key: CallKey | None = None,
-        managed: str | None = None,
     ) -> str:
         """Store an ask; the answer will wait under the id that is returned."""
         if not text.strip():
@@ -122,13 +124,13 @@ class Teams:
         if temporary and thread is not None:
             raise BadInput("temporary", "does not go with threadId: a temporary conversation has a thread of its own")
         claimed: list[Claimed] = []
-        home = self._at(caller.root)
+        speaker, managed = self.sender(caller), caller.managed
 
         def write(tx: Tx) -> dict[str, Any]:
             claimed.clear()
             self._known(to_team, "team")
-            sender = self._sender(from_team, home)
-            parent = queries.running_in(tx, int(managed)) if managed and managed.isdigit() else None
+            sender = self.asker(speaker, from_team)
+            parent = queries.running_in(tx, managed.conversation) if managed is not None else None
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
             _refuse(chain_problem(chain, self.roster.settings.max_depth), chain)
             name = f"{TEMPORARY}{tx.new_id()}" if temporary else _thread(thread)
@@ -145,8 +147,8 @@ class Teams:
             stored = await self._store.write(once(key, write))
             for one in claimed:
                 self.runner.begin(one)
-        if managed and managed.isdigit():
-            self.runner.pool.park(int(managed), parked=True)
+        if managed is not None:
+            self.runner.pool.park(managed.conversation, parked=True)
         if not claimed:
             self.runner.wake()
         return str(stored["id"])
@@ -169,10 +171,10 @@ class Teams:
                 if not self.runner.works_on(ask_id):
                     await news.wait(min(POLL_SECONDS, deadline - now))
 
-    def resume(self, managed: str | None) -> None:
+    def resume(self, managed: Managed | None) -> None:
         """A managed agent has its answer and goes on."""
-        if managed and managed.isdigit():
-            self.runner.pool.park(int(managed), parked=False)
+        if managed is not None:
+            self.runner.pool.park(managed.conversation, parked=False)
 
     async def find(self, ask_id: str) -> Ask:
         """The ask with this id."""
@@ -183,8 +185,21 @@ class Teams:
 
         seen = await self._store.read(lambda tx: look(tx, ask_id))
         if seen is None:
-            raise NotFound(f"There is no ask {ask_id[:64]}.", recovery='teams_session {operation: "list"} lists them.')
+            raise NotFound(
+                f"There is no ask {quoted(ask_id, 64)}.", recovery='teams_session {operation: "list"} lists them.'
+            )
         return seen
+
+    async def require_own_ask(self, sender: Sender, ask_id: str) -> str:
+        """Refuse the ask of a team that the caller may not act for; its id."""
+        seen = await self.look(ask_id)
+        asker = seen.conversation.from_team if seen.conversation is not None else EXTERNAL
+        if sender.teams is not None and asker not in sender.teams:
+            raise NotYours(
+                f"The ask {quoted(ask_id, 64)} is not yours: you are {sender.label}.",
+                recovery='teams_session {operation: "list"} lists your conversations.',
+            )
+        return ask_id
 
     async def cancel(self, ask_id: str) -> Seen:
         """Cancel an ask that is not done; a turn under way is interrupted."""
@@ -209,11 +224,11 @@ class Teams:
             raise BadInput("ttlDays", "must be 1 to 365")
         if not text.strip() or len(text) > 10_000 or "\0" in text:
             raise BadInput("message", "must be 1 to 10,000 characters without NUL bytes")
-        home = self._at(caller.root)
+        speaker = self.sender(caller)
 
         def write(tx: Tx) -> dict[str, Any]:
             self._known(to_team, "toTeam")
-            sender = self._sender(from_team, home)
+            sender = self.asker(speaker, from_team)
             notice = queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS)
             return {"status": "kept", "noticeId": notice, "message": f"{to_team} sees it with its next turn."}
 
@@ -264,7 +279,7 @@ class Teams:
             Exchange(
                 incoming=row["to_team"] == team,
                 other=row["from_team"] if row["to_team"] == team else row["to_team"],
-                text=row["text"],
+                text=read_signed(row["text"]) or row["text"],
                 status=row["status"],
                 answer=row["answer"],
                 at=row["created_at"],
@@ -272,9 +287,12 @@ class Teams:
             for row in rows
         ]
 
-    async def conversations(self, team: str | None, status: str | None, limit: int) -> list[dict[str, Any]]:
-        """Conversations, the last used first."""
-        found = await self._store.read(lambda tx: queries.conversations(tx, team, status, limit))
+    async def conversations(
+        self, team: str | None, status: str | None, limit: int, sender: Sender = OWNER
+    ) -> list[dict[str, Any]]:
+        """Conversations, the last used first; those of the teams that whoever asks may act for."""
+        asked_for = None if sender.teams is None else sorted(sender.teams)
+        found = await self._store.read(lambda tx: queries.conversations(tx, team, status, limit, asked_for))
         return [conversation_view(conversation) for conversation in found]
 
     async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> dict[str, Any]:
@@ -288,7 +306,7 @@ class Teams:
                     {
                         "askId": ask.id,
                         "status": ask.status,
-                        "question": ask.text[:500],
+                        "question": (read_signed(ask.text) or ask.text)[:500],
                         "response": ask.answer[:500] if ask.answer else None,
                         "error": ask.error_code,
                     }
@@ -425,12 +443,15 @@ class Teams:
     def _at(self, root: Root | None) -> str | None:
         return team_at(self.roster.teams, path_of(root.uri) if root else None)
 
-    def _sender(self, from_team: str | None, home: str | None) -> str:
-        """Who asks: the team named, else the one in whose project the caller sits, else somebody outside."""
+    def sender(self, caller: Caller) -> Sender:
+        """Who a caller is."""
+        return sender_of(caller, self.roster.teams)
+
+    def asker(self, sender: Sender, from_team: str | None) -> str:
+        """Whose conversations a call is about: the team that the caller is, or names and may act for; else outside."""
         if from_team is not None:
             self._known(from_team, "fromTeam")
-            return from_team
-        return home or EXTERNAL
+        return sender.acting_for(from_team) or EXTERNAL
 
 
 def _existing(tx: Tx, from_team: str | None, to_team: str, thread: str | None) -> Conversation:
@@ -447,8 +468,8 @@ def _idle(tx: Tx, conversation: Conversation) -> Conversation:
 
 
 def _thread(thread: str | None) -> str:
-    if thread is not None and not 0 < len(thread) <= 64:
-        raise BadInput("threadId", "must be 1 to 64 characters")
+    if thread is not None and not (0 < len(thread) <= 64 and thread.isprintable() and not set(thread) & set('[]<>"`')):
+        raise BadInput("threadId", "must be 1 to 64 printable characters without brackets and double quotes")
     return thread or MAIN
 
 

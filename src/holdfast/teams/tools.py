@@ -85,12 +85,11 @@ async def _asked(
         thread=params.threadId,
         temporary=bool(params.temporary),
         key=call.key,
-        managed=call.managed,
     )
     try:
         seen = await teams.wait(ask_id, limit, call.progress)
     finally:
-        teams.resume(call.managed)
+        teams.resume(call.caller.managed)
     return seen.reply()
 
 
@@ -180,34 +179,34 @@ def _status(teams: Teams) -> Tool:
 
 def _session(teams: Teams) -> Tool:
     async def handle(call: Call, params: SessionParams) -> dict[str, Any]:
+        sender = teams.sender(call.caller)
+        if params.operation in ("result", "wait", "cancel"):
+            ask_id = await teams.require_own_ask(sender, _given("askId", params.askId))
+            if params.operation == "wait":
+                return (await teams.wait(ask_id, _timeout(params.timeout), call.progress)).reply()
+            return (await (teams.look(ask_id) if params.operation == "result" else teams.cancel(ask_id))).reply()
+        if params.operation == "list":
+            return {"conversations": await teams.conversations(params.team, None, _limit(params.limit), sender)}
+        asker = teams.asker(sender, params.fromTeam)
         match params.operation:
-            case "result":
-                return (await teams.look(_given("askId", params.askId))).reply()
-            case "wait":
-                seen = await teams.wait(_given("askId", params.askId), _timeout(params.timeout), call.progress)
-                return seen.reply()
-            case "cancel":
-                return (await teams.cancel(_given("askId", params.askId))).reply()
-            case "list":
-                return {"conversations": await teams.conversations(params.team, None, _limit(params.limit))}
             case "history":
-                return await teams.history(params.fromTeam, *_where(params), _limit(params.limit))
+                return await teams.history(asker, *_where(params), _limit(params.limit))
             case "compact":
-                return await teams.compact(params.fromTeam, *_where(params), call.key)
+                return await teams.compact(asker, *_where(params), call.key)
             case "fork":
-                return await teams.fork(params.fromTeam, *_where(params), params.newThreadId, call.key)
+                return await teams.fork(asker, *_where(params), params.newThreadId, call.key)
             case "archive" | "restore":
                 if params.deleteFiles and params.operation == "restore":
                     raise BadInput("deleteFiles", "goes with archive alone")
                 return await teams.archive(
-                    params.fromTeam,
+                    asker,
                     *_where(params),
                     restore=params.operation == "restore",
                     delete_files=bool(params.deleteFiles),
                     key=call.key,
                 )
-            case "reset":
-                return await teams.reset(params.fromTeam, *_where(params), call.key)
+            case _:
+                return await teams.reset(asker, *_where(params), call.key)
 
     return Tool(
         name="teams_session",

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.managed import VARIABLE, token_for
 from holdfast.processes import is_running
 from holdfast.store import Store
 from holdfast.teams import queries
@@ -128,7 +129,7 @@ class Workplace:
         return AgentSpec(
             project=team.project,
             model=team.model,
-            env={**self._env, **team.env, "HOLDFAST_MANAGED": str(conversation.id), "HOLDFAST_TEAM": team.name},
+            env={**self._env, **team.env, VARIABLE: token_for(conversation.id, team.name), "HOLDFAST_TEAM": team.name},
             skip_permissions=team.skip_permissions,
             allowed_tools=team.allowed_tools,
             disallowed_tools=team.disallowed_tools,

@@ -64,6 +64,14 @@ class Link:
             mcp_session=self.mcp_session,
         )
 
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Where the caller's process is, the strongest first."""
+        if self.hello is None:
+            return ()
+        known = (self.hello.env.get("CLAUDE_PROJECT_DIR"), self.hello.cwd)
+        return tuple(directory for directory in known if directory)
+
     def forget_caller(self) -> None:
         """Look up the caller's connection anew with the next request."""
         self.known = self.known_as = None

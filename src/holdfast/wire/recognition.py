@@ -12,10 +12,12 @@ from mcp_types import InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from holdfast.caller import Caller, Era, Transport, identify
+from holdfast.connections.keys import Key
 from holdfast.connections.model import Attempt, Connection, Issued, Refused
 from holdfast.connections.queries import BY_HANDLE
 from holdfast.connections.service import Connections
 from holdfast.errors import BadInput, HoldfastError
+from holdfast.managed import VARIABLE, read_token
 from holdfast.wire import roots
 from holdfast.wire.links import Link, Links
 from holdfast.wire.tools import Tool
@@ -77,6 +79,7 @@ class Recognition:
             if question is not None:
                 return question
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
+        key = key_of(ctx)
         caller = Caller(
             transport=link.transport,
             era=era,
@@ -86,7 +89,10 @@ class Recognition:
             agent_session=link.agent_session,
             client_name=info.name[:200] if info else None,
             client_version=info.version[:100] if info else None,
-            principal=principal_of(ctx),
+            principal=key.name if key is not None else None,
+            key_teams=key.teams if key is not None else None,
+            managed=read_token(link.hello.env.get(VARIABLE)) if link.hello else None,
+            directories=link.directories,
             root=link.root(argument, bound),
             client_roots=link.client_roots or (),
         )
@@ -174,10 +180,14 @@ def handle_sent(ctx: Context) -> bool:
 
 def principal_of(ctx: Context) -> str | None:
     """The name of the key an HTTP request came with."""
-    if ctx.request is None:
-        return None
-    key = ctx.request.scope.get("holdfast.key")
+    key = key_of(ctx)
     return key.name if key is not None else None
+
+
+def key_of(ctx: Context) -> Key | None:
+    """The key an HTTP request came with."""
+    key: Key | None = ctx.request.scope.get("holdfast.key") if ctx.request is not None else None
+    return key
 
 
 def attempt_of(ctx: Context, link: Link) -> Attempt:

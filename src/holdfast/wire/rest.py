@@ -18,9 +18,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from holdfast.caller import Transport
 from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound, OutcomeUnknown, StoreUnreachable
+from holdfast.senders import NotYours, Sender, identify_sender
 
 MAX_BODY = 2 * 1024 * 1024
 """Bytes: room for the longest message, however it is escaped."""
@@ -29,6 +31,7 @@ MOST_PARAMETERS = 20
 STATUS_OF: Mapping[type[HoldfastError], int] = {
     NotFound: 404,
     BadInput: 422,
+    NotYours: 403,
     Conflict: 400,
     Busy: 503,
 }
@@ -79,6 +82,13 @@ class Asked:
     path: Any
     query: Any
     body: Any
+
+    @property
+    def sender(self) -> Sender:
+        """Who asks, and for which teams."""
+        if self.key is None:
+            return identify_sender(Transport.HTTP)
+        return identify_sender(Transport.HTTP, key=self.key.name, key_teams=self.key.teams)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError, NotFound
+from holdfast.quoting import error_text
 from holdfast.store.calls import AlreadyAnswered, CallKey
 from holdfast.store.events import Event
 from holdfast.version import __version__
@@ -117,7 +118,7 @@ class Wire:
                 met = await self._recognition.meet(ctx, tool, found)
                 result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
-                text = types.TextContent(type="text", text=f"{error.code}: {error}")
+                text = types.TextContent(type="text", text=error_text(f"{error.code}: {error}"))
                 result = types.CallToolResult(content=[text], is_error=True)
         connection = met.connection.id if met is not None and met.connection is not None else None
         outcome = "error" if result.is_error else "ok"
@@ -132,7 +133,6 @@ class Wire:
         call = Call(
             met.caller,
             attempt_of(ctx, link),
-            managed=link.hello.env.get("HOLDFAST_MANAGED") if link.hello else None,
             progress=partial(_report, ctx),
             key=None if repetition is Repetition.IDEMPOTENT else _key(ctx, met.caller, tool.name, arguments),
         )
@@ -347,6 +347,6 @@ async def _plain(awaitable: Any) -> Any:
     try:
         return await awaitable
     except NotFound as error:
-        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        raise MCPError(types.INVALID_PARAMS, error_text(str(error))) from error
     except HoldfastError as error:
-        raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        raise MCPError(types.INTERNAL_ERROR, error_text(str(error))) from error

@@ -33,8 +33,6 @@ class Call:
     caller: Caller
     attempt: Attempt
     """Who calls, as far as the transport tells; for the audit."""
-    managed: str | None = None
-    """The conversation whose agent calls, when Holdfast runs that agent itself."""
     progress: Progress | None = None
     """Tells the client how a long call is getting on."""
     key: CallKey | None = None

@@ -17,6 +17,8 @@ from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of
 from holdfast.bridge.chat.commands import Command, Order, command, obey, pressed, put, refused, urgency
 from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.model import Refusal, Status, UpdateKind
+from holdfast.reasoning.wording import one_line
+from holdfast.senders import Kind, Sender
 from holdfast.store import Store, Tx
 
 REFUSAL_S = 3600.0
@@ -114,7 +116,7 @@ class Intake:
             target=target,
             command=self._command(one) or Command(""),
             message_id=self._message_id(one),
-            sender=one.user_name,
+            sender=Sender(Kind.OWNER, f"{one_line(one.user_name, 60)} in the chat", None).label,
             source=account.transport,
         )
         if order.command.name:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo
 from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Item, Occasion, Rank
-from holdfast.briefing.quoting import quoted
+from holdfast.quoting import quoted
 
 LAST_REQUEST = 700
 FIRST_REQUEST = 350

@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast.bridge.model import Priority, Task
 from holdfast.bridge.service import Bridge, Glance
 from holdfast.briefing.model import Item, Rank
-from holdfast.briefing.quoting import quoted
 from holdfast.briefing.sources import Place, Source
+from holdfast.quoting import quoted
 
 TEXT = 160
 MOST_SENDERS = 4

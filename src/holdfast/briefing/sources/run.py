@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holdfast.briefing.model import Item, Rank
-from holdfast.briefing.quoting import quoted
 from holdfast.briefing.sources import Place, Source
 from holdfast.project import path_of
 from holdfast.protocol import model
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.situation import Situation
+from holdfast.quoting import quoted
 
 OBJECTIVE = 160
 MOST_NAMED = 4

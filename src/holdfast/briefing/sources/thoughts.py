@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.briefing.model import Item, Rank
-from holdfast.briefing.quoting import quoted
 from holdfast.briefing.sources import Place, Source
+from holdfast.quoting import quoted
 from holdfast.reasoning.library import Glance
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.wording import counted

@@ -61,7 +61,7 @@ class EchoAgent:
         process = await asyncio.create_subprocess_exec(
             *guarded([sys.executable, "-I", "-S", PROGRAM, *arguments]),
             cwd=spec.project,
-            env={**agent_environment(), **spec.env, "HOLDFAST_MANAGED": "1", **self._locks.environment(session_id)},
+            env={**agent_environment(), "HOLDFAST_MANAGED": "1", **spec.env, **self._locks.environment(session_id)},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

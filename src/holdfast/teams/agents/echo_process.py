@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-DIRECTIVE = re.compile(r"^(sleep|permission|fail|die)\b *(.*)$", re.MULTILINE)
+DIRECTIVE = re.compile(r"^(?:> )?(sleep|permission|fail|die)\b *(.*)$", re.MULTILINE)
 
 
 class Interrupted(Exception):

@@ -1,0 +1,42 @@
+"""Who an agent is that Holdfast itself runs: its process gets a token that only this daemon can make.
+
+An agent ends with the daemon that started it, so the secret needs to outlive neither.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass
+
+VARIABLE = "HOLDFAST_MANAGED"
+"""The environment variable that carries the token to the agent's relay."""
+
+_SECRET = secrets.token_bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Managed:
+    """The conversation that a managed agent is in, and the team that it works for."""
+
+    conversation: int
+    team: str
+
+
+def token_for(conversation: int, team: str) -> str:
+    """The token of a conversation's agent."""
+    return f"{conversation}:{team}:{_signature(conversation, team)}"
+
+
+def read_token(token: str | None) -> Managed | None:
+    """Whom a token names; None for one that this daemon did not make."""
+    conversation, _, rest = (token or "").partition(":")
+    team, _, signature = rest.rpartition(":")
+    if not (conversation.isascii() and conversation.isdigit() and len(conversation) <= 18 and signature.isascii()):
+        return None
+    found = Managed(int(conversation), team)
+    return found if hmac.compare_digest(signature, _signature(found.conversation, team)) else None
+
+
+def _signature(conversation: int, team: str) -> str:
+    return hmac.new(_SECRET, f"{conversation}:{team}".encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:32]

@@ -1,0 +1,89 @@
+"""Outside text as an agent reads it: quoted on one line, or as a block of marked lines that nothing inside can end.
+
+A line of Holdfast's own never begins with the mark, so no line of an outside text can pass for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import unicodedata
+
+from holdfast.reasoning.wording import one_line
+
+LONGEST_NAME = 80
+"""Characters of a name that comes from outside."""
+MARK = "> "
+"""What every line of an outside text begins with."""
+
+_TAMED = str.maketrans({'"': "'", "`": "'", "<": "‹", ">": "›"})
+_JOINERS = "\u200c\u200d"
+"""Invisible, but part of how words and emoji are written."""
+_AGENTS_OWN_TAG = re.compile(
+    r"<(?=/?(?:system|task-|command-|local-command|user-|bash-|function|tool|antml|assistant|human|thinking))",
+    re.IGNORECASE,
+)
+"""How the tags begin that agents put around what is not said by a person."""
+_secret = secrets.token_bytes(32)
+
+
+def quoted(text: str, limit: int) -> str:
+    """A text on one line, in quotes, with nothing in it that could end them or look like markup."""
+    return f'"{one_line(text, limit).translate(_TAMED)}"'
+
+
+def quoted_name(name: str) -> str:
+    """A name as an agent is told it."""
+    return quoted(name, LONGEST_NAME)
+
+
+def marked(text: str) -> str:
+    """A text of several lines as data: each line with the mark, and no character that is not what it looks like."""
+    lines = _AGENTS_OWN_TAG.sub("‹", text).splitlines() or [""]
+    return "\n".join(f"{MARK}{_visible(line)}".rstrip() for line in lines)
+
+
+def error_text(text: str) -> str:
+    """An error as an agent is told it: what it quotes of a caller's input cannot begin a line."""
+    first, *rest = text.splitlines() or [""]
+    return "\n".join([_visible(first), *(marked(line) for line in rest)])
+
+
+def use_secret(secret: bytes) -> None:
+    """Make the words of frames from a secret that outlives the daemon: it must know its own frames again."""
+    global _secret
+    _secret = secret
+
+
+def frame_word(*of: object) -> str:
+    """The word that begins and ends the frame of one text; who wrote the text cannot know it."""
+    return hmac.new(_secret, "\0".join(map(str, of)).encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:12]
+
+
+def signed(text: str) -> str:
+    """A text that Holdfast itself put together, outside text in it marked, on its way to an agent."""
+    return f"{frame_word('signed', text)}\n{text}"
+
+
+def read_signed(text: str) -> str | None:
+    """What Holdfast put together; None for a text that came from anybody else."""
+    word, _, rest = text.partition("\n")
+    is_own = hmac.compare_digest(word.encode("utf-8", "surrogatepass"), frame_word("signed", rest).encode())
+    return rest if is_own else None
+
+
+def _visible(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(char if _is_plain(char) else _escaped(char) for char in line)
+
+
+def _is_plain(char: str) -> bool:
+    return char.isprintable() or char == "\t" or char in _JOINERS or unicodedata.category(char) == "Zs"
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

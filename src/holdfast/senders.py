@@ -1,0 +1,177 @@
+"""Who speaks, and for which teams: decided by what a connection is, never by what it says of itself.
+
+| Who calls                                                   | Sender             | Acts for               |
+|-------------------------------------------------------------|--------------------|------------------------|
+| an agent that Holdfast runs (its token says so)             | its team           | that team              |
+| a process in a team's project                               | that team          | the teams of the place |
+| a key that is limited to teams                              | the key            | these teams            |
+| a client whose root is a team's project                     | that team          | the teams of the place |
+| the owner's key, the command line, a chat                   | the owner          | every team             |
+| another key                                                 | the key            | every team             |
+| a process outside every team's project: the owner's session | an agent in a project | every team          |
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from holdfast.caller import Caller, Transport
+from holdfast.errors import BadInput, Conflict
+from holdfast.project import path_of
+from holdfast.quoting import LONGEST_NAME, quoted
+from holdfast.reasoning.wording import one_line
+from holdfast.teams.team import Team
+
+OWNERS_KEY = "owner"
+
+
+class NotYours(Conflict):
+    """It belongs to somebody else."""
+
+    code = "E_NOT_YOURS"
+
+
+class Kind(StrEnum):
+    """What a sender is."""
+
+    OWNER = "owner"
+    TEAM = "team"
+    AGENT = "agent"
+    KEY = "key"
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Somebody who sends, asks or takes."""
+
+    kind: Kind
+    name: str
+    """One line of at most 80 printable characters; empty for the owner."""
+    teams: frozenset[str] | None
+    """The teams that it may act for; None is every team."""
+    home: str | None = None
+    """The team that it acts for unless it names another."""
+
+    @property
+    def label(self) -> str:
+        """As whoever gets a message is told."""
+        match self.kind:
+            case Kind.OWNER:
+                return f"the owner ({self.name})" if self.name else "the owner"
+            case Kind.TEAM:
+                return f"team {self.name}"
+            case Kind.KEY:
+                return f"the key {self.name}"
+            case Kind.AGENT:
+                return f"an agent in {self.name}" if self.name else "an agent"
+
+    def may_act_for(self, team: str) -> bool:
+        """Whether it may do what the team itself may."""
+        return self.teams is None or team in self.teams
+
+    def require(self, team: str, what: str) -> None:
+        """Refuse what only the team itself or the owner may do."""
+        if not self.may_act_for(team):
+            raise NotYours(
+                f"{what} of {quoted(team, 64)} is not yours: you are {self.label}.", recovery=f"Ask {_asked(team)}."
+            )
+
+    def acting_for(self, declared: str | None, field: str = "fromTeam") -> str | None:
+        """The team that a call is made for; None is somebody outside every team."""
+        if declared is not None:
+            if not self.may_act_for(declared):
+                raise NotYours(
+                    f"{field}: you are {self.label} and cannot speak for {quoted(declared, 64)}.",
+                    recovery=f"Leave {field} out.",
+                )
+            return declared
+        if self.home is None and self.teams is not None:
+            names = ", ".join(sorted(self.teams)) or "none"
+            raise BadInput(field, f"is needed: you may act for {names}")
+        return self.home
+
+
+OWNER = Sender(Kind.OWNER, "", None)
+
+
+def identify_sender(
+    transport: Transport,
+    *,
+    key: str | None = None,
+    key_teams: frozenset[str] | None = None,
+    managed: str | None = None,
+    here: Sequence[str] = (),
+    declared: Sequence[str] = (),
+    project: str = "",
+) -> Sender:
+    """Decide who speaks: `here` are the teams where its process is, `declared` those where its root is said to be."""
+    if managed is not None:
+        return Sender(Kind.TEAM, managed, frozenset({managed}), managed)
+    if here:
+        return Sender(Kind.TEAM, here[0], frozenset(here), here[0])
+    if key is not None and key_teams is not None:
+        mine = [team for team in declared if team in key_teams] or sorted(key_teams)
+        return Sender(Kind.KEY, _name(key), key_teams, mine[0] if len(mine) == 1 or declared else None)
+    if declared:
+        return Sender(Kind.TEAM, declared[0], frozenset(declared), declared[0])
+    if key is not None:
+        return OWNER if key == OWNERS_KEY else Sender(Kind.KEY, _name(key), None)
+    if transport is Transport.RELAY:
+        return Sender(Kind.AGENT, _name(project), None)
+    return Sender(Kind.AGENT, "", frozenset())
+
+
+def sender_of(caller: Caller, teams: Mapping[str, Team]) -> Sender:
+    """Who a caller is, with the teams as they are configured now."""
+    root = path_of(caller.root.uri) if caller.root is not None else None
+    here: tuple[str, ...] = ()
+    for directory in caller.directories:
+        here = here or teams_around(teams, Path(directory))
+    return identify_sender(
+        caller.transport,
+        key=caller.principal,
+        key_teams=caller.key_teams,
+        managed=caller.managed.team if caller.managed is not None else None,
+        here=here,
+        declared=teams_around(teams, root) if root is not None else (),
+        project=root.name if root is not None else "",
+    )
+
+
+def teams_around(teams: Mapping[str, Team], path: Path) -> tuple[str, ...]:
+    """The teams in whose project a directory is, whatever links lead there; of nested projects the nearest."""
+    homes: dict[tuple[int, int], list[str]] = {}
+    for name, team in teams.items():
+        if (place := _place(team.project)) is not None:
+            homes.setdefault(place, []).append(name)
+    if not homes:
+        return ()
+    try:
+        real = Path(os.path.realpath(path))
+    except ValueError:  # no path can have such characters
+        return ()
+    for folder in (real, *real.parents):
+        place = _place(folder)
+        if place is not None and place in homes:
+            return tuple(homes[place])
+    return ()
+
+
+def _place(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except (OSError, ValueError):  # not there yet, not on this machine, or a name that no file can have
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _name(text: str) -> str:
+    return one_line(text, LONGEST_NAME)
+
+
+def _asked(team: str) -> str:
+    return f"that team, or the owner (send_message reaches {quoted(team, 64)})"
