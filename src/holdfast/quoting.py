@@ -26,6 +26,8 @@ _AGENTS_OWN_TAG = re.compile(
     re.IGNORECASE,
 )
 """How the tags begin that agents put around what is not said by a person."""
+_PLAIN = re.compile(r"[\w./~+@%=:,#-]+")
+"""Paths and ids that need no quotes: they are one word."""
 _secret = secrets.token_bytes(32)
 
 
@@ -37,6 +39,11 @@ def quoted(text: str, limit: int) -> str:
 def quoted_name(name: str) -> str:
     """A name as an agent is told it."""
     return quoted(name, LONGEST_NAME)
+
+
+def named(text: str, limit: int = LONGEST_NAME) -> str:
+    """A path or an id as it is where it is plain, else quoted."""
+    return text if len(text) <= limit and _PLAIN.fullmatch(text) else quoted(text, limit)
 
 
 def marked(text: str) -> str:

@@ -19,7 +19,7 @@ def test_every_line_of_a_marked_text_has_the_mark_and_shows_what_it_holds(text: 
         assert not any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in line if char != "\t")
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", ATTACKS, ids=[str(number) for number in range(len(ATTACKS))])
 def test_no_line_of_an_attack_has_the_form_of_one_of_ours(attack: str) -> None:
     assert not has_form_of_ours(marked(attack))
     assert "\n" not in quoted(attack, 200) and quoted(attack, 200).isprintable()

@@ -16,6 +16,7 @@ from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.model import Item, Rank
 from holdfast.processes import is_running, mark_of
 from holdfast.project import Root
+from holdfast.quoting import named
 from holdfast.store import Store, Tx
 from holdfast.times import iso
 
@@ -58,9 +59,9 @@ class Predecessor:
             how = f"was cut off; its last entry is of {iso(self.ledger.last_at)}"
         else:
             how = f"was last at work {iso(self.ledger.last_at)}"
-        text = f"The last session, {self.session_id}, {how}."
+        text = f"The last session, {named(self.session_id)}, {how}."
         if self.resumable:
-            text += f" `claude --resume {self.session_id}` continues it whole."
+            text += f" `claude --resume {named(self.session_id)}` continues it whole."
         else:
             text += " Its transcript is not on this machine."
         return Item("way back", Rank.WAY_BACK, text)

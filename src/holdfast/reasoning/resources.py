@@ -8,7 +8,8 @@ from typing import Any
 
 from holdfast.caller import Caller
 from holdfast.errors import NotFound
-from holdfast.reasoning.export import Format, inline, markdown_thought
+from holdfast.quoting import marked, quoted
+from holdfast.reasoning.export import Format, markdown_thought
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.wording import counted, one_line
 from holdfast.store.events import Event
@@ -131,18 +132,18 @@ def quoted_context(reply: dict[str, Any]) -> str:
     if not reply["success"]:
         return "\n".join(lines)
     session = reply["session"]
-    lines += [f"Title: {inline(session['title'])}", f"Next thought number: {reply['nextThoughtNumber']}"]
+    lines += [f"Title: {quoted(session['title'], 200)}", f"Next thought number: {reply['nextThoughtNumber']}"]
     lines += [
-        f"Branch {branch['branchId']} leaves from thought {branch['fromThought']}"
+        f"Branch {quoted(branch['branchId'], 40)} leaves from thought {branch['fromThought']}"
         f" ({counted(branch['thoughtCount'], 'thought')})"
         for branch in reply["branches"]
     ]
     lines.append("The last thoughts, quoted from the record of earlier work:")
     for entry in reply["thoughts"]:
-        branch = f", branch {entry['branchId']}" if "branchId" in entry else ""
+        branch = f", branch {quoted(entry['branchId'], 40)}" if "branchId" in entry else ""
         cut = ", beginning only" if "truncated" in entry else ""
         lines += ["", f"Thought {entry['thoughtNumber']}{branch}{cut}:"]
-        lines += [f"> {line}" for line in entry["thought"].splitlines()]
+        lines.append(marked(entry["thought"]))
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.situation import Situation
+from holdfast.quoting import error_text
 
 if TYPE_CHECKING:
     from holdfast.protocol.hooks.git_actions import GitAction
@@ -210,7 +211,9 @@ def _denied(reason: str) -> Answer:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    # A project's own words may stand in it: the names of its gates, what its document lacks.
+    told = error_text(text)
+    return told if len(told) <= LONGEST_TEXT else told[: LONGEST_TEXT - 1] + "…"
 
 
 def _too_early(situation: Situation, gate: Gate, action: GitAction) -> str:
