@@ -355,7 +355,8 @@ class App:
         return found.view()
 
     async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        return {"name": args["name"], "key": await self.keys.create(args["name"], Scope(args["scope"]))}
+        made = await self.keys.create(args["name"], Scope(args["scope"]), args.get("teams"))
+        return {"name": args["name"], "key": made}
 
     async def _list_keys(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"keys": await self.keys.list()}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.attacks import ATTACKS, CANARY, forged_lines
 from tests.contract.conftest import Place
 from tests.contract.repetition_cases import TIMEOUT_MS
-from tests.contract.wire_world import Json, Life, Relayed, new_world
+from tests.contract.wire_world import Life, Relayed, new_world
 from tests.transcripts import Transcript
 
 from holdfast.hooks import Told
@@ -18,7 +19,7 @@ from holdfast.hooks import Told
 pytestmark = pytest.mark.anyio
 
 
-def texts(answer: Json) -> Iterator[str]:
+def texts(answer: Any) -> Iterator[str]:
     """Every text in an answer, as a model reads it."""
     for value in answer.values() if isinstance(answer, dict) else answer:
         if isinstance(value, str):

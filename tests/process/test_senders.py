@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from tests.attacks import ATTACKS, CANARY, forged_lines, has_form_of_ours
-from tests.installation import Installation
+from tests.installation import PATIENCE, Installation
 from tests.process.agent import MODERN_META, Agent
 
 CLIENT = "io.modelcontextprotocol/clientInfo"
@@ -98,3 +99,45 @@ def test_a_refusal_quotes_what_it_refuses(embedded: Installation, place: Path) -
                 assert text.replace("\n", "").isprintable(), (tool, text)
             unknown = felt.call("send_message", target=attack, message="x")
             assert not unknown["queued"] and unknown["reason"].isprintable()
+
+
+def test_a_key_that_is_limited_to_teams_acts_for_these_alone(embedded: Installation, place: Path) -> None:
+    made = embedded.run("key", "create", "ci", "--scope", "admin", "--team", "felt")
+    assert made.returncode == 0, made.stderr
+    assert "limited to felt" in embedded.run("key", "list").stdout
+    headers = {"Authorization": f"Bearer {made.stdout.strip()}"}
+    with Agent(embedded, place / "outside") as owner:
+        for target in ("felt", "homelab"):
+            owner.call("send_message", target=target, message=f"for {target}", id=target)
+    with httpx2.Client(base_url=embedded.address(), headers=headers, timeout=PATIENCE) as client:
+        messages = client.get("/api/bridge/messages").json()["messages"]
+        assert [one["target"] for one in messages] == ["felt"]
+        assert client.get("/api/bridge/messages", params={"target": "homelab"}).status_code == 403
+        sent = client.post("/api/bridge/messages", json={"target": "homelab", "message": "hello"})
+        assert sent.json()["queued"], "everybody may send"
+        for path in ("/api/teams", "/api/teams/stats", "/api/usage", "/api/briefing"):
+            assert client.get(path).status_code in (403, 404), path
+        assert client.get("/api/teams/conversations").json() == {"conversations": []}
+
+        def call(tool: str, **arguments: object) -> dict[str, object]:
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+            params = {"name": tool, "arguments": arguments, "_meta": MODERN_META}
+            told = {
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2026-07-28",
+                "Mcp-Method": "tools/call",
+                "Mcp-Name": tool,
+            }
+            reply = client.post("/mcp", json={**body, "params": params}, headers=told)
+            text = reply.text.rpartition("data: ")[2] if "event-stream" in reply.headers["content-type"] else reply.text
+            return dict(json.loads(text)["result"])
+
+        assert call("take_message")["structuredContent"]["id"] == "felt"  # type: ignore[index]
+        for tool, arguments in (
+            ("take_message", {"target": "homelab"}),
+            ("teams_notify", {"toTeam": "felt", "message": "x", "fromTeam": "homelab"}),
+            ("init", {"operation": "list_sessions"}),
+            ("thought", {"thought": "x", "nextThoughtNeeded": False}),
+        ):
+            refused = call(tool, **arguments)
+            assert refused["isError"] and "E_NOT_YOURS" in json.dumps(refused), (tool, refused)

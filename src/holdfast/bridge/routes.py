@@ -180,4 +180,4 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             query=UpdatesPage,
         ),
     ]
-    return [replace(route, tag="bridge") for route in found]
+    return [replace(route, tag="bridge", for_teams=True) for route in found]

@@ -32,6 +32,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         default="read",
         help="admin may do everything, and MCP needs it; read may only look (default)",
     )
+    create.add_argument(
+        "--team",
+        action="append",
+        metavar="NAME",
+        dest="teams",
+        help="limit it to what concerns this team: its bridge target and its conversations (may be given again)",
+    )
     create.set_defaults(run=create_key)
 
     _action(actions, "list", "list the keys, without their secrets").set_defaults(run=list_keys)
@@ -56,7 +63,7 @@ def print_key(options: argparse.Namespace) -> int:
 
 def create_key(options: argparse.Namespace) -> int:
     """Make a key."""
-    args = {"name": options.name, "scope": options.scope}
+    args = {"name": options.name, "scope": options.scope, "teams": options.teams}
     say(ask_or_do(settings_of(options), "key-create", args, show_progress)["key"])
     say(f"This is the key {options.name} ({options.scope}). It is not shown again.", file=sys.stderr)
     return 0
@@ -69,7 +76,8 @@ def list_keys(options: argparse.Namespace) -> int:
     say(f"{'owner':24} {'admin':6} {'':20} in force (`holdfast key` prints it)")
     for key in keys:
         state = "in force" if key["revoked_at"] is None else f"revoked {_time(key['revoked_at'])}"
-        say(f"{key['name']:24} {key['scope']:6} {_time(key['created_at']):20} {state}")
+        limited = f"; limited to {', '.join(key['teams'])}" if key["teams"] else ""
+        say(f"{key['name']:24} {key['scope']:6} {_time(key['created_at']):20} {state}{limited}")
     return 0
 
 

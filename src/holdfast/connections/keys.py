@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.store import Store, Tx
+from holdfast.store import Row, Store, Tx
 
 FRESH_SECONDS = 5.0
 """How long a key that another daemon revoked may still be honoured here."""
@@ -56,10 +58,13 @@ class Keys:
                 found = key
         return found if given else None
 
-    async def create(self, name: str, scope: Scope) -> str:
-        """A new key; it is told once and never again."""
+    async def create(self, name: str, scope: Scope, teams: Sequence[str] | None = None) -> str:
+        """A new key, limited to teams where some are named; it is told once and never again."""
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) or name == OWNER:
             raise BadInput("name", "must be 1 to 64 of A-Z a-z 0-9 . _ - (and not 'owner')")
+        for team in teams or ():
+            if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", team):
+                raise BadInput("team", "must be the name of a team: 1 to 64 of A-Z a-z 0-9 . _ -")
         secret = f"hf_{secrets.token_urlsafe(32)}"
 
         def write(tx: Tx) -> None:
@@ -67,12 +72,14 @@ class Keys:
             if tx.one("SELECT 1 AS known FROM api_keys WHERE name = :name", name=name):
                 raise Conflict(f"There is a key {name} already.", recovery="Choose another name.")
             tx.run(
-                "INSERT INTO api_keys (id, name, scope, hash, created_at) VALUES (:id, :name, :scope, :hash, :now)",
+                "INSERT INTO api_keys (id, name, scope, hash, created_at, teams)"
+                " VALUES (:id, :name, :scope, :hash, :now, :teams)",
                 id=tx.new_id(),
                 name=name,
                 scope=scope.value,
                 hash=_digest(secret),
                 now=tx.now(),
+                teams=json.dumps(sorted(set(teams))) if teams else None,
             )
             tx.emit("key.created", name, {"scope": scope.value})
 
@@ -98,16 +105,24 @@ class Keys:
 
     async def list(self) -> list[dict[str, Any]]:
         """Every key without its secret."""
-        return await self._store.read(
-            lambda tx: tx.all("SELECT name, scope, created_at, revoked_at FROM api_keys ORDER BY created_at, name")
+        rows = await self._store.read(
+            lambda tx: tx.all(
+                "SELECT name, scope, created_at, revoked_at, teams FROM api_keys ORDER BY created_at, name"
+            )
         )
+        return [{**row, "teams": json.loads(row["teams"]) if row["teams"] else None} for row in rows]
 
     async def _reload(self) -> None:
         rows = await self._store.read(
-            lambda tx: tx.all("SELECT name, scope, hash FROM api_keys WHERE revoked_at IS NULL")
+            lambda tx: tx.all("SELECT name, scope, hash, teams FROM api_keys WHERE revoked_at IS NULL")
         )
-        self._known = [(row["hash"], Key(row["name"], Scope(row["scope"]))) for row in rows]
+        self._known = [(row["hash"], _key(row)) for row in rows]
         self._read_at = time.monotonic()
+
+
+def _key(row: Row) -> Key:
+    teams = frozenset(json.loads(row["teams"])) if row["teams"] is not None else None
+    return Key(row["name"], Scope(row["scope"]), teams)
 
 
 def _digest(secret: str) -> str:

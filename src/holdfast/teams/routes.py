@@ -73,6 +73,7 @@ def routes(teams: Teams) -> list[RestRoute]:
             {200: Answer("The conversations.", ConversationsTold)},
             query=ConversationsPage,
             tag="teams",
+            for_teams=True,
         ),
         RestRoute(
             "GET",

@@ -127,6 +127,8 @@ class RestRoute:
     query: type[Given] = Nothing
     body: type[Given] | None = None
     tag: str = "daemon"
+    for_teams: bool = False
+    """Whether it keeps to the teams of a key that is limited to some; such keys are refused elsewhere."""
 
 
 def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
@@ -218,6 +220,8 @@ def _check_scope(route: RestRoute, key: Key | None) -> None:
         raise HTTPException(401, "A key is needed.", {"WWW-Authenticate": "Bearer"})
     if route.scope is KeyScope.ADMIN and key.scope is not KeyScope.ADMIN:
         raise HTTPException(403, f"The key {key.name} may only read; this needs a key with scope admin.")
+    if key.teams is not None and not route.for_teams:
+        raise HTTPException(403, f"The key {key.name} is limited to teams; this needs one that is not.")
 
 
 def _client(request: Request) -> str | None:

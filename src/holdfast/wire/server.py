@@ -20,6 +20,7 @@ from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.quoting import error_text
+from holdfast.senders import NotYours
 from holdfast.store.calls import AlreadyAnswered, CallKey
 from holdfast.store.events import Event
 from holdfast.version import __version__
@@ -27,13 +28,15 @@ from holdfast.wire import roots
 from holdfast.wire.catalog import INSTRUCTIONS, Catalog
 from holdfast.wire.exchanges import Exchanges
 from holdfast.wire.links import Link, Links
-from holdfast.wire.recognition import Context, Recognised, Recognition, attempt_of, era_of, handle_sent
+from holdfast.wire.recognition import Context, Recognised, Recognition, attempt_of, era_of, handle_sent, key_of
 from holdfast.wire.schema import parse
 from holdfast.wire.tools import Call, Repetition, Tool
 
 RELAY_KEY = "holdfast/key"
 LISTED_AT_ONCE = 50
 """How many resources of several families make a page; most clients read one."""
+FOR_TEAMS = ("bridge", "teams")
+"""The toolsets that keep to the teams of a key that is limited to some."""
 TOOL_USE_ID = "claudecode/toolUseId"
 CONNECTION = "holdfast/connection"
 
@@ -115,6 +118,11 @@ class Wire:
                 found = await self._recognition.caller(ctx, argument, params.input_responses)
                 if isinstance(found, types.InputRequiredResult):
                     return found
+                if found.caller.key_teams is not None and tool.toolset not in FOR_TEAMS:
+                    raise NotYours(
+                        f"This key is limited to teams, and {tool.name} is not about teams.",
+                        recovery="Use a key that is not limited.",
+                    )
                 met = await self._recognition.meet(ctx, tool, found)
                 result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
@@ -195,6 +203,7 @@ class Wire:
 
     async def _known_caller(self, ctx: Context) -> Caller:
         """The caller for requests that may not turn into a question."""
+        _require_unlimited(ctx)
         found: Recognised | types.InputRequiredResult = await _plain(
             self._recognition.caller(ctx, ask=era_of(ctx) is Era.LEGACY)
         )
@@ -255,6 +264,7 @@ class Wire:
         )
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        _require_unlimited(ctx)
         link = self._recognition.link(ctx)
         if len(link.subscriptions) >= 1000:
             raise MCPError(types.INVALID_PARAMS, "A client may subscribe to 1000 resources; unsubscribe from some.")
@@ -290,6 +300,7 @@ class Wire:
         prompt = self.catalog.prompts.get(params.name)
         if prompt is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:80]!r}")
+        _require_unlimited(ctx)
         found = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
         if isinstance(found, types.InputRequiredResult):
             return found
@@ -310,6 +321,13 @@ class Wire:
         return types.CompleteResult(
             completion=types.Completion(values=values[:100], total=len(values), has_more=len(values) > 100)
         )
+
+
+def _require_unlimited(ctx: Context) -> None:
+    """Refuse a key that is limited to teams: no resource and no prompt is about teams."""
+    key = key_of(ctx)
+    if key is not None and key.teams is not None:
+        raise MCPError(types.INVALID_PARAMS, "E_NOT_YOURS: This key is limited to teams; it has tools for them alone.")
 
 
 async def _handled(tool: Tool, call: Call, parsed: Any) -> dict[str, Any]:
