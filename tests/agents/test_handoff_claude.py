@@ -63,12 +63,14 @@ class Checkout:
     def post(self, name: str) -> Reply:
         return tool_use("Write", {"file_path": str(self.project / name), "content": "a post\n"})
 
-    def handoff(self, archive: Path) -> None:
+    def handoff(self, archive: Path) -> str:
+        """The fingerprint of whoever signed it."""
         done = self.holdfast.run("handoff", str(self.project), "-o", str(archive))
         assert done.returncode == 0, done.stderr
+        return done.stdout.partition("Signed by this machine: ")[2].split()[0]
 
-    def adopt(self, archive: Path) -> str:
-        done = self.holdfast.run("adopt", str(archive), "--project", str(self.project))
+    def adopt(self, archive: Path, signer: str) -> str:
+        done = self.holdfast.run("adopt", str(archive), "--project", str(self.project), "--trust-signer", signer)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -141,8 +143,8 @@ def test_a_conversation_goes_on_at_another_path_with_its_whole_context_and_comes
     talk = str(uuid.uuid4())
     ours.work(seen_so_far, "The gate is green.", session=talk)
     ours.work(seen_so_far, "The post is oak.", resume=talk)
-    ours.handoff(tmp_path / "there.handoff")
-    assert f"claude --resume {talk}" in theirs.adopt(tmp_path / "there.handoff")
+    signer = ours.handoff(tmp_path / "there.handoff")
+    assert f"claude --resume {talk}" in theirs.adopt(tmp_path / "there.handoff", signer)
 
     run, requests = theirs.work(steps(where_am_i(), told_where), "Where are we?", resume=talk)
     assert not run.is_error, (run.ending, run.stderr)
@@ -150,8 +152,7 @@ def test_a_conversation_goes_on_at_another_path_with_its_whole_context_and_comes
     assert "The gate is green." in requests[0].text and "The post is oak." in requests[0].text
     assert f"at work in {theirs.project}" in run.result
 
-    theirs.handoff(tmp_path / "back.handoff")
-    ours.adopt(tmp_path / "back.handoff")
+    ours.adopt(tmp_path / "back.handoff", theirs.handoff(tmp_path / "back.handoff"))
     back, requests = ours.work(seen_so_far, "And now?", resume=talk)
     assert not back.is_error, (back.ending, back.stderr)
     assert all(said in requests[0].text for said in ("The gate is green.", "The post is oak.", "Where are we?"))
@@ -163,8 +164,7 @@ def test_a_plain_start_on_the_other_machine_is_told_what_was_cut_off_on_this_one
     ours, theirs = apart.project("gate")
     talk = str(uuid.uuid4())
     ours.work(steps(ours.post("north.txt"), ours.dying), "Mend the fence, north side first.", session=talk)
-    ours.handoff(tmp_path / "fence.handoff")
-    theirs.adopt(tmp_path / "fence.handoff")
+    theirs.adopt(tmp_path / "fence.handoff", ours.handoff(tmp_path / "fence.handoff"))
     run, (first, *_) = theirs.work(steps(text("Shall I go on?")), "Hello.")
     assert not run.is_error, (run.ending, run.stderr)
     assert BRIEFING in first.text

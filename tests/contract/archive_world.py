@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import zipfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import World, agent, living
 
+from holdfast.archive.container import opened
+from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.service import Archives
 from holdfast.archive.tables import TABLES
 from holdfast.project import RootSource, locate
@@ -74,8 +78,12 @@ class Machine:
         args = {"project": str(self.project), "file": str(target), "config": str(self.config), **more}
         return await self.archives.handoff(args, quiet)
 
-    async def adopt(self, source: Path) -> dict[str, Any]:
-        args = {"project": str(self.project), "file": str(source), "config": str(self.config)}
+    async def adopt(self, source: Path, **more: Any) -> dict[str, Any]:
+        """As its owner does who knows the other machine."""
+        args = {"project": str(self.project), "file": str(source), "config": str(self.config), **more}
+        if not more and zipfile.is_zipfile(source):
+            with contextlib.suppress(ArchiveRefused), opened(source) as archive:
+                args |= {"signer": archive.signer.fingerprint} if archive.signer else {"unsigned": True}
         return await self.archives.adopt(args, quiet)
 
     async def everything(self) -> dict[str, list[Row]]:
@@ -95,6 +103,7 @@ def play(place: Place, there: Place, scenario: Scenario) -> None:
     async def run() -> None:
         folder = place.home / "here"
         (folder / "project").mkdir(parents=True)
+        (folder / "home").mkdir()
         (there.home.parent / "project").mkdir()
         async with living(place) as ours, living(there) as theirs:
             await scenario(Machine(ours, folder), Machine(theirs, there.home.parent))

@@ -56,9 +56,11 @@ def test_what_was_handed_off_is_there_after_adopting_and_adopting_again_changes_
         messages = await theirs.world.rows("SELECT id, status, lease_by FROM bridge_messages ORDER BY seq")
         assert [tuple(row.values()) for row in messages] == [
             ("m1", "done", None),
-            ("m2", "pending", None),
-            ("m3", "pending", None),
+            ("m2", "held", None),
+            ("m3", "held", None),
+            (messages[3]["id"], "held", None),
         ]
+        assert messages[3]["id"].startswith("task-")
         assert [row["id"] for row in await theirs.world.rows("SELECT id FROM asks")] == ["a1"]
         (seen,) = await theirs.world.rows("SELECT root, machine, pid, transcript FROM agent_sessions")
         assert list(seen.values()) == [root, "machine-there", None, str(theirs.transcript())]

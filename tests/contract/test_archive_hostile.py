@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import stat
 import zipfile
@@ -11,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.archives import Members, rewritten
 from tests.contract.archive_world import OTHER_TALK, TALK, Machine, beside, busy_project, play
 from tests.contract.conftest import Place
 
-from holdfast.archive.container import MANIFEST
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.tables import TABLES
 from holdfast.errors import HoldfastError, NotFound
-
-Members = dict[str, bytes]
 
 
 def _renamed(name: str) -> Callable[[Members], Members]:
@@ -46,6 +43,9 @@ HOSTILE: dict[str, Callable[[Members], Members]] = {
     "a number that is a text": _row("sessions", thought_count="4"),
     "a number beyond all numbers": _row("sessions", created_at=2**70),
     "a changed thought": _row("thoughts", content="Something else."),
+    "an ask that would be run": _row("asks", status="waiting"),
+    "an ask that is being run": _row("asks", status="running"),
+    "more values than a line can have": lambda members: {**members, TABLES["sessions"].member: b"[" + b"[]," * 400_000},
     "a status that there is not": _row("bridge_messages", status="gone"),
     "tags that are none": _row("sessions", tags="{"),
     "a thought of nobody": _row("thoughts", session_id="nobody"),
@@ -55,6 +55,8 @@ HOSTILE: dict[str, Callable[[Members], Members]] = {
     "a thread that a terminal obeys": _row("conversations", thread="\x1b]0;x"),
     "a run of no day": _row("protocol_runs", day="../../x"),
     "a run of no number": _row("protocol_runs", number=0),
+    "a time that no calendar has": _row("bridge_messages", created_at=2**60),
+    "a time before all times": _row("sessions", updated_at=-1),
     "a NUL": _row("sessions", title="a\0b"),
     "half a surrogate pair": _row("sessions", title="\ud83d"),
     "a transcript nested too deep": lambda members: {
@@ -71,27 +73,10 @@ def test_a_hostile_archive_is_refused_with_nothing_written(what: str, sqlite_pla
     async def scenario(ours: Machine, theirs: Machine) -> None:
         await busy_project(ours)
         await ours.handoff(tmp_path / "good")
-        _rewritten(tmp_path / "good", tmp_path / "bad", HOSTILE[what])
+        rewritten(tmp_path / "good", tmp_path / "bad", HOSTILE[what])
         await _refuses(theirs, tmp_path / "bad")
 
     play(sqlite_place, beside(tmp_path), scenario)
-
-
-def _rewritten(
-    source: Path, target: Path, change: Callable[[Members], Members], manifest: dict[str, Any] | None = None
-) -> None:
-    """A changed archive whose manifest fits the change, as somebody hostile would write it."""
-    with zipfile.ZipFile(source) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    told = json.loads(members.pop(MANIFEST))
-    members = change(members)
-    told["members"] = {
-        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()} for name, content in members.items()
-    }
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-        file.writestr(MANIFEST, json.dumps(told | (manifest or {})))
 
 
 async def _refuses(
@@ -118,14 +103,14 @@ def test_a_file_that_is_cut_off_changed_linked_or_of_another_version_is_refused(
             await _refuses(theirs, bad, "cut off|damaged")
         bad.write_text("no archive at all")
         await _refuses(theirs, bad, "no archive")
-        _rewritten(good, bad, dict, {"version": 2, "holdfast": "9.9"})
-        await _refuses(theirs, bad, "format 2, written by holdfast 9.9")
-        _rewritten(good, bad, dict, {"members": {}})
+        rewritten(good, bad, dict, {"version": 3, "holdfast": "9.9"})
+        await _refuses(theirs, bad, "format 3, written by holdfast 9.9")
+        rewritten(good, bad, dict, {"members": {}})
         await _refuses(theirs, bad, "manifest")
-        wrong = {name: {"size": 0, "sha256": "0"} for name in zipfile.ZipFile(good).namelist() if name != MANIFEST}
-        _rewritten(good, bad, dict, {"members": wrong})
+        wrong = {name: {"size": 0, "sha256": "0"} for name in zipfile.ZipFile(good).namelist() if name.endswith("l")}
+        rewritten(good, bad, dict, {"members": wrong})
         await _refuses(theirs, bad, "manifest")
-        _rewritten(good, bad, dict)
+        rewritten(good, bad, dict)
         with zipfile.ZipFile(bad, "a") as file:
             link = zipfile.ZipInfo(f"transcripts/{OTHER_TALK}.jsonl")
             link.external_attr = (stat.S_IFLNK | 0o777) << 16
@@ -140,7 +125,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(sqlite_place: Place, tmp_path: 
     async def scenario(ours: Machine, theirs: Machine) -> None:
         await ours.handoff(tmp_path / "good")
         name = f"transcripts/{TALK}.jsonl"
-        _rewritten(tmp_path / "good", tmp_path / "bad", lambda members: {**members, name: bytes(65 * 1024 * 1024)})
+        rewritten(tmp_path / "good", tmp_path / "bad", lambda members: {**members, name: bytes(65 * 1024 * 1024)})
         await _refuses(theirs, tmp_path / "bad", "would unpack")
 
     play(sqlite_place, beside(tmp_path), scenario)

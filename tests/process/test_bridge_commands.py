@@ -66,7 +66,7 @@ def test_without_a_daemon_messages_are_queued_just_the_same(embedded: Installati
     again = embedded.run("send", "homelab", "--id", "m1", "while nobody serves")
     assert (again.returncode, again.stdout, again.stderr) == (1, "", "Not queued: duplicate.\n")
     heading, *rows = embedded.run("queue").stdout.splitlines()
-    assert heading.split() == ["TARGET", "PENDING", "IN", "PROGRESS", "DEAD", "LAST", "SEEN", "SESSION", "TASK"]
+    assert heading.split() == ["TARGET", "PENDING", "IN", "PROGRESS", "DEAD", "HELD", "LAST", "SEEN", "SESSION", "TASK"]
     assert sorted(row.split()[:3] for row in rows) == [["felt", "0", "0"], ["homelab", "1", "0"]]
 
 

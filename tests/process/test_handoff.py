@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -80,8 +82,14 @@ def test_a_project_goes_on_at_another_path_on_another_machine(
     refused = ours.run("handoff", str(here), "-o", str(archive))
     assert refused.returncode == 1 and "exists already" in refused.stderr
 
+    stranger = theirs.run("adopt", str(archive), "--project", str(there))
+    assert stranger.returncode == 1 and not transcript(theirs, there).exists()
+    (command,) = re.findall(r"`holdfast (adopt .*)`", stranger.stderr)
+    known: list[str] = []
     for expected in ("1 transcripts", "nothing was changed"):
-        adopted = theirs.run("adopt", str(archive), "--project", str(there))
+        # As the refusal says it, and after that without a word: the signer is known.
+        adopted = theirs.run(*(known or shlex.split(command)))
+        known = ["adopt", str(archive), "--project", str(there)]
         assert adopted.returncode == 0, adopted.stderr
         assert expected in adopted.stdout
         assert f"cd '{there}' && claude --resume {TALK}" in adopted.stdout

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from holdfast.archive.errors import ArchiveRefused
-from holdfast.archive.tables import Rows
+from holdfast.archive.staging import Staged
+from holdfast.archive.tables import too_many_values
 from holdfast.bridge.model import Priority, UpdateKind
 from holdfast.bridge.model import Status as MessageStatus
 from holdfast.protocol import definition
@@ -75,6 +77,7 @@ TEAMS = (
 CHANGED = "changed thoughts "
 LONGEST_NAME = 128
 MAX_NUMBER = 999_999
+MAX_TEAMS = 100
 JSON_COLUMNS = {
     ("sessions", "tags"): list,
     ("protocol_runs", "decisions"): list,
@@ -86,39 +89,45 @@ JSON_COLUMNS = {
 }
 
 
-def check(rows: Rows) -> None:
+def check(rows: Staged) -> None:
     """Refuse rows that no store could have held."""
     for table, columns in KEYS:
-        keys = [tuple(row[column] for column in columns) for row in rows[table]]
-        if len(set(keys)) < len(keys):
+        if rows.holds_twice(table, columns):
             raise _refused(f"holds a row of {table} twice")
     for table, column, parent, key in REFERENCES:
-        known = {row[key] for row in rows[parent]}
-        if any(row[column] not in known for row in rows[table]):
+        if rows.leads_nowhere(table, column, parent, key):
             raise _refused(f"holds {table} whose {parent} are missing")
     for (table, column), allowed in CHOICES.items():
-        if any(row[column] not in allowed for row in rows[table]):
+        if any(value not in allowed for value in rows.values(table, column)):
             raise _refused(f"holds a {column} in {table} that there is not")
     for (table, column), kind in JSON_COLUMNS.items():
-        if not all(row[column] is None or _is_json(row[column], kind) for row in rows[table]):
+        if not all(value is None or _is_json(value, kind) for value in rows.values(table, column)):
             raise _refused(f"holds a {column} in {table} that cannot be read")
     for table, column in NAMES:
-        if not all(row[column].isprintable() and len(row[column]) <= LONGEST_NAME for row in rows[table]):
+        if not all(value.isprintable() and len(value) <= LONGEST_NAME for value in rows.values(table, column)):
             raise _refused(f"holds a {column} in {table} that is no name")
     for table, column in TEAMS:
-        if any(name_problem(row[column]) for row in rows[table]):
+        if any(name_problem(value) for value in islice(rows.values(table, column), MAX_TEAMS + 1)):
             raise _refused(f"holds a {column} in {table} that is no team")
-    for run in rows["protocol_runs"]:
+    if len(teams_of(rows)) > MAX_TEAMS:
+        raise _refused(f"names more than {MAX_TEAMS} teams")
+    for run in rows.rows("protocol_runs"):
         protocol_of(run)
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", run["day"], re.ASCII) or not 0 < run["number"] <= MAX_NUMBER:
             raise _refused(f"holds a run {run['id']} of no day")
-    thoughts = by(rows["thoughts"], "session_id")
-    for session in rows["sessions"]:
-        _check_chain(session, thoughts.get(session["id"], []))
+    for session in rows.rows("sessions"):
+        _check_chain(session, rows.rows("thoughts", session_id=session["id"]))
+
+
+def teams_of(rows: Staged) -> set[str]:
+    """The teams that the rows name; one more than there may be at most, of each table."""
+    return {team for table, column in TEAMS for team in islice(rows.values(table, column), MAX_TEAMS + 1)}
 
 
 def protocol_of(run: Row) -> Protocol:
     """The protocol that a run began with."""
+    if too_many_values(run["definition"].encode()):
+        raise _refused(f"holds a run {run['id']} whose protocol is too long")
     try:
         return definition.loads(run["definition"])
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -131,17 +140,9 @@ def commands_of(protocol: Protocol) -> set[tuple[str, ...]]:
     return {check.argv for check in checks if check.argv}
 
 
-def by(rows: Iterable[Row], column: str) -> dict[object, list[Row]]:
-    """The rows by their value in a column."""
-    found: dict[object, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row[column], []).append(row)
-    return found
-
-
 def _is_json(text: str, kind: type) -> bool:
     try:
-        return isinstance(json.loads(text), kind)
+        return not too_many_values(text.encode()) and isinstance(json.loads(text), kind)
     except (ValueError, RecursionError):
         return False
 
@@ -167,16 +168,16 @@ def _is_sealed(row: Row) -> bool:
     return bool(chain.seal(row["prev_hash"], queries.to_thought(fields)) == row["hash"])
 
 
-def _check_chain(session: Row, thoughts: list[Row]) -> None:
+def _check_chain(session: Row, thoughts: Iterable[Row]) -> None:
     """A session that is known to be damaged has gaps; what is left of it is whole, but for what it tells itself."""
-    previous = chain.genesis(session["id"])
+    previous, number = chain.genesis(session["id"]), 0
     told = _told_as_changed(session["damage"])
     for number, row in enumerate(thoughts, 1):
         linked = row["prev_hash"] == previous and row["number"] == number
         if not (_is_sealed(row) or row["number"] in told) or not (linked or session["damage"]):
             raise _refused(f"holds a thought {row['number']} of session {session['id']} that was changed")
         previous = row["hash"]
-    if not session["damage"] and (len(thoughts) != session["thought_count"] or previous != session["head_hash"]):
+    if not session["damage"] and (number != session["thought_count"] or previous != session["head_hash"]):
         raise _refused(f"does not hold all thoughts of session {session['id']}")
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from holdfast.archive.container import Archive
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.place import ProjectPlace
+from holdfast.archive.spools import MAX_LINE, Spool
+from holdfast.archive.tables import YEAR_10000
 from holdfast.errors import BadInput
 from holdfast.teams.agents.levelling import Line, lines_in, lines_of, merge
 from holdfast.teams.agents.project_key import project_key
@@ -27,8 +29,8 @@ ENDING = ".jsonl"
 LOOKED_AT = 256 * 1024
 """Characters of a transcript that are looked at for its directory."""
 
-Transcript = Mapping[str, Sequence[Line]]
-"""A conversation's lines, by subpath: its own, and those of its subagents."""
+Elsewhere = Mapping[str, Callable[[], Spool]]
+"""A conversation from an archive or a mirror, by subpath: its own, and those of its subagents."""
 
 
 class Relation(StrEnum):
@@ -51,18 +53,38 @@ def on_disk(config: Path, place: ProjectPlace) -> list[str]:
     return [path.stem for path in files if is_session(path.stem) and _belongs(path, place)]
 
 
-def together(mirrored: Mapping[str, Sequence[Entry]], local: Transcript) -> dict[str, list[Line]]:
-    """A conversation from its mirror in the store and its files; either may be ahead."""
-    subpaths = sorted(mirrored.keys() | local.keys())
-    return {subpath: merge(lines_of(mirrored.get(subpath, [])), local.get(subpath, [])) for subpath in subpaths}
+def together(mirrored: Mapping[str, Sequence[Entry]], here: Mapping[str, Sequence[Line]]) -> dict[str, list[Line]]:
+    """A conversation from its mirror in the store and its files, for the mirror; either may be ahead."""
+    subpaths = sorted(mirrored.keys() | here.keys())
+    return {subpath: merge(lines_of(mirrored.get(subpath, [])), here.get(subpath, [])) for subpath in subpaths}
 
 
-def members(session_id: str, transcript: Transcript) -> Iterator[tuple[str, bytes]]:
-    """The conversation as members of an archive."""
-    for subpath, lines in transcript.items():
+def mirror(entries: Sequence[Entry]) -> Spool:
+    """A conversation out of its mirror in the store."""
+    return Spool.of(line.text.encode("utf-8", "surrogateescape") + b"\n" for line in lines_of(entries))
+
+
+def local(files: TranscriptFiles, session_id: str, subpath: str) -> Spool:
+    """A conversation out of the files that lie here."""
+    found = Spool()
+    for path in files.paths(session_id).get(subpath, []):
+        with found as before, Spool.of_file(path) as next_one:
+            found = before.merged(next_one)
+    return found
+
+
+def gathered(
+    files: TranscriptFiles, session_id: str, mirrored: Mapping[str, Sequence[Entry]]
+) -> Iterator[tuple[str, Spool]]:
+    """A conversation from its mirror in the store and its files, by member of an archive; either may be ahead."""
+    for subpath in sorted(mirrored.keys() | files.paths(session_id).keys()):
         inside = session_id if subpath == MAIN else f"{session_id}/{subpath}"
-        text = "".join(f"{line.text}\n" for line in lines)
-        yield f"{FOLDER}{inside}{ENDING}", text.encode("utf-8", "surrogateescape")
+        with (
+            mirror(mirrored.get(subpath, [])) as told,
+            local(files, session_id, subpath) as ours,
+            told.merged(ours) as whole,
+        ):
+            yield f"{FOLDER}{inside}{ENDING}", whole
 
 
 def archived(names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -75,43 +97,52 @@ def archived(names: Sequence[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def read(subpaths: Mapping[str, str], content: Callable[[str], bytes]) -> dict[str, list[Line]]:
+def read(archive: Archive, member: str) -> Spool:
     """A conversation out of an archive."""
-    return {subpath: lines_in(content(name).decode("utf-8", "surrogateescape")) for subpath, name in subpaths.items()}
+    return Spool.of(archive.lines(member, MAX_LINE + 1))
 
 
 def check(archive: Archive) -> None:
     """Refuse an archive with a transcript that cannot be read, before anything of it is written."""
     for session_id, subpaths in archived(archive.names).items():
-        try:
-            found = read(subpaths, archive.read)
-        except RecursionError:
-            found = {}
-        if not found.get(MAIN):
-            raise ArchiveRefused(
-                f"The archive's transcript of session {session_id} cannot be read. Nothing was written.",
-                recovery="Hand the project off again.",
-            )
+        if MAIN not in subpaths:
+            raise _unreadable(session_id)
+        for subpath, member in subpaths.items():
+            with read(archive, member) as found:
+                if subpath == MAIN and not found.lines:
+                    raise _unreadable(session_id)
 
 
-def relation(theirs: Transcript, ours: Transcript) -> Relation:
-    """How the archive's conversation stands to the one here; only lines with an id count, the others are notes."""
-    there, here = _identified(theirs), _identified(ours)
-    if not ours.get(MAIN):
-        return Relation.NEW
-    if there == here[: len(there)]:
-        return Relation.KNOWN
-    return Relation.AHEAD if here == there[: len(here)] else Relation.FORKED
+def _unreadable(session_id: str) -> ArchiveRefused:
+    return ArchiveRefused(
+        f"The archive's transcript of session {session_id} cannot be read. Nothing was written.",
+        recovery="Hand the project off again.",
+    )
 
 
-def put(files: TranscriptFiles, folder: str, session_id: str, theirs: Transcript, ours: Transcript) -> None:
+def compare(files: TranscriptFiles, session_id: str, elsewhere: Elsewhere) -> Relation:
+    """How a conversation from elsewhere stands to the one here; only lines with an id count, the others are notes."""
+    with elsewhere[MAIN]() as theirs, local(files, session_id, MAIN) as ours:
+        there, here = _identified(theirs), _identified(ours)
+        if not ours.lines:
+            return Relation.NEW
+        if there == here[: len(there)]:
+            return Relation.KNOWN
+        return Relation.AHEAD if here == there[: len(here)] else Relation.FORKED
+
+
+def put(files: TranscriptFiles, folder: str, session_id: str, elsewhere: Elsewhere) -> None:
     """Make a conversation from elsewhere the one in a project's folder; lines that only the file here has stay."""
-    for subpath in sorted(theirs.keys() | ours.keys()):
-        lines = merge(theirs.get(subpath, []), ours.get(subpath, []))
-        files.write(folder, session_id, subpath, lines)
+    last = 0
+    # The conversation itself comes last: without it, what a power cut left of the others counts for nothing.
+    for subpath in sorted(elsewhere.keys() | files.paths(session_id).keys(), key=lambda one: (one == MAIN, one)):
+        with elsewhere.get(subpath, Spool)() as theirs, local(files, session_id, subpath) as ours:
+            if subpath == MAIN:
+                last = max((_time(line) for line in theirs.lines), default=0)
+            with theirs.merged(ours) as whole:
+                whole.write(files.file_of(folder, session_id, subpath))
     # Claude Code goes by the time of the file when it looks for the latest conversation.
-    last = max((_time(line) for line in theirs.get(MAIN, [])), default=0)
-    if last:
+    if 0 < last < YEAR_10000:
         os.utime(files.main_file(folder, session_id), (last / 1000, last / 1000))
 
 
@@ -122,8 +153,8 @@ def _time(line: Line) -> int:
         return 0
 
 
-def _identified(transcript: Transcript) -> list[str]:
-    return [line.key for line in transcript.get(MAIN, []) if line.entry and isinstance(line.entry.get("uuid"), str)]
+def _identified(spool: Spool) -> list[str]:
+    return [line.key for line in spool.lines if line.entry and "uuid" in line.entry]
 
 
 def is_session(name: str) -> bool:

@@ -8,28 +8,39 @@ from itertools import islice
 from typing import Any
 
 from holdfast.archive.place import ProjectPlace
+from holdfast.archive.staging import Staged
 from holdfast.archive.tables import TABLES
 from holdfast.reasoning.model import FORGETTING
 from holdfast.store import Row, Tx
 
-AT_ONCE = 200
+AT_ONCE = 20
 """How many ids one query names."""
+THOUGHTS_AT_ONCE = 20
 OPEN_ASKS = ("waiting", "running")
 
 
-def gathered(tx: Tx, place: ProjectPlace) -> dict[str, list[Row]]:
+def gather(tx: Tx, place: ProjectPlace, into: Staged) -> None:
     """Every row that travels, by table, in an order that comes out the same each time."""
-    own = _reasoning(tx, place) | _protocol(tx, place) | _agents(tx, place)
-    return own | _bridge(tx, place.teams) | _conversations(tx, place.teams)
+    into.clear()  # PostgreSQL may have it done again
+    _reasoning(tx, place, into)
+    _protocol(tx, place, into)
+    for name in ("ledgers", "agent_sessions"):
+        sql = f"SELECT {TABLES[name].selected} FROM {name} WHERE root = :root OR project_key = :key ORDER BY session_id"
+        into.add(name, tx.all(sql, root=place.root.uri, key=place.root.key))
+    for name, order in (("bridge_messages", "seq"), ("bridge_updates", "seq"), ("bridge_tasks", "target")):
+        into.add(name, _each(tx, name, "target", place.teams, f"target, {order}"))
+    into.add("notices", _each(tx, "notices", "to_team", place.teams, "row_id"))
+    into.add("conversations", _each(tx, "conversations", "to_team", place.teams, "id"))
+    ids = list(into.values("conversations", "id"))
+    into.add("asks", _each(tx, "asks", "conversation_id", ids, "row_id", where=f" AND status NOT IN {OPEN_ASKS}"))
 
 
 def open_asks(tx: Tx, teams: Collection[str]) -> int:
     """How many asks to these teams are on their way; they stay here, because somebody here waits for the answer."""
-    found = _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}")
-    return len(found)
+    return sum(1 for _ in _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}"))
 
 
-def _reasoning(tx: Tx, place: ProjectPlace) -> dict[str, list[Row]]:
+def _reasoning(tx: Tx, place: ProjectPlace, into: Staged) -> None:
     sessions = tx.all(
         f"SELECT {TABLES['sessions'].selected} FROM sessions WHERE (root_uri = :root OR project_key = :key)"
         " AND status <> 'deleted' AND coalesce(damage, '') <> :forgetting ORDER BY id",
@@ -37,69 +48,47 @@ def _reasoning(tx: Tx, place: ProjectPlace) -> dict[str, list[Row]]:
         key=place.root.key,
         forgetting=FORGETTING,
     )
-    ids = [row["id"] for row in sessions]
+    into.add("sessions", sessions)
+    ids = {row["id"] for row in sessions}
+    into.add("branches", _each(tx, "branches", "session_id", ids, "session_id, branch_id"))
+    into.add("thoughts", (row for one in sorted(ids) for row in _thoughts(tx, one)))
     links = _each(tx, "session_links", "session_id", ids, "session_id, linked_id")
-    return {
-        "sessions": sessions,
-        "branches": _each(tx, "branches", "session_id", ids, "session_id, branch_id"),
-        "thoughts": _each(tx, "thoughts", "session_id", ids, "session_id, number"),
-        "session_links": [row for row in links if row["linked_id"] in set(ids)],
-    }
+    into.add("session_links", (row for row in links if row["linked_id"] in ids))
 
 
-def _protocol(tx: Tx, place: ProjectPlace) -> dict[str, list[Row]]:
+def _thoughts(tx: Tx, session_id: str) -> Iterator[Row]:
+    """A session's thoughts, a few at a time: each may have a megabyte."""
+    sql = (
+        f"SELECT {TABLES['thoughts'].selected} FROM thoughts WHERE session_id = :id AND number > :after"
+        " ORDER BY number LIMIT :some"
+    )
+    after = -1
+    while some := tx.all(sql, id=session_id, after=after, some=THOUGHTS_AT_ONCE):
+        after = some[-1]["number"]
+        yield from some
+
+
+def _protocol(tx: Tx, place: ProjectPlace, into: Staged) -> None:
     runs = tx.all(
         f"SELECT {TABLES['protocol_runs'].selected} FROM protocol_runs WHERE root = :root OR project = :project"
         " ORDER BY row_id",
         root=place.worktree.root,
         project=place.worktree.project,
     )
+    into.add("protocol_runs", runs)
     ids = [row["row_id"] for row in runs]
-    return {
-        "protocol_runs": runs,
-        "protocol_gates": _each(tx, "protocol_gates", "run", ids, "run, gate"),
-        "protocol_evidence": _each(tx, "protocol_evidence", "run", ids, "run, row_id"),
-        "protocol_violations": _each(tx, "protocol_violations", "run", ids, "run, row_id"),
-    }
+    for name, order in (("gates", "gate"), ("evidence", "row_id"), ("violations", "row_id")):
+        into.add(f"protocol_{name}", _each(tx, f"protocol_{name}", "run", ids, f"run, {order}"))
 
 
-def _agents(tx: Tx, place: ProjectPlace) -> dict[str, list[Row]]:
-    return {
-        name: tx.all(
-            f"SELECT {TABLES[name].selected} FROM {name} WHERE root = :root OR project_key = :key ORDER BY session_id",
-            root=place.root.uri,
-            key=place.root.key,
-        )
-        for name in ("ledgers", "agent_sessions")
-    }
-
-
-def _bridge(tx: Tx, teams: Collection[str]) -> dict[str, list[Row]]:
-    return {
-        "bridge_messages": _each(tx, "bridge_messages", "target", teams, "target, seq"),
-        "bridge_updates": _each(tx, "bridge_updates", "target", teams, "target, seq"),
-        "bridge_tasks": _each(tx, "bridge_tasks", "target", teams, "target"),
-        "notices": _each(tx, "notices", "to_team", teams, "row_id"),
-    }
-
-
-def _conversations(tx: Tx, teams: Collection[str]) -> dict[str, list[Row]]:
-    conversations = _each(tx, "conversations", "to_team", teams, "id")
-    ids = [row["id"] for row in conversations]
-    asks = _each(tx, "asks", "conversation_id", ids, "row_id", where=f" AND status NOT IN {OPEN_ASKS}")
-    return {"conversations": conversations, "asks": asks}
-
-
-def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, where: str = "") -> list[Row]:
+def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, where: str = "") -> Iterator[Row]:
     """The rows whose column has one of these values."""
-    found: list[Row] = []
     for some in _batches(sorted(values)):
         marks = ", ".join(f":v{place}" for place in range(len(some)))
-        found += tx.all(
+        yield from tx.all(
             f"SELECT {TABLES[table].selected} FROM {table} WHERE {column} IN ({marks}){where} ORDER BY {order}",
             **{f"v{place}": value for place, value in enumerate(some)},
         )
-    return found
 
 
 def _batches(values: list[Any]) -> Iterator[list[Any]]:

@@ -7,21 +7,23 @@ The rules, by what a row is:
 - A protocol run is the same one when project, start and objective are. The later touched one stays. An active one
   whose gates run commands that the project's own configuration here does not name goes into the history: a file from
   elsewhere never brings commands.
-- A message, a notice and an ask are what their id says; one that is here stays as it is. One that somebody had taken
-  there waits again here.
-- A task, a ledger and an agent's session: the later one stays.
+- A message, a notice and an ask are what their id says; one that is here stays as it is. A message that was not over, a
+  notice that nobody saw and a later task than the one here wait for the owner's word: see holding.py.
+- A ledger and an agent's session: the later one stays.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from shlex import quote
 
-from holdfast.archive.checking import by, commands_of, protocol_of
+from holdfast.archive import holding
+from holdfast.archive.checking import commands_of, protocol_of, teams_of
 from holdfast.archive.place import ProjectPlace
-from holdfast.archive.tables import Rows
+from holdfast.archive.staging import Staged
+from holdfast.bridge.model import Status
 from holdfast.briefing.ledger import forgotten
 from holdfast.protocol.model import run_id
 from holdfast.protocol.runs import RunStatus
@@ -29,6 +31,10 @@ from holdfast.reasoning import projects
 from holdfast.store import Row, Tx, register
 
 # ruff: noqa: S608 - table and column names are this program's own
+
+AT_ONCE = 500
+MOST_NOTES = 100
+"""Beyond so many, what there is to say of an archive is not read anyway."""
 
 
 @dataclass(slots=True)
@@ -39,6 +45,8 @@ class Taken:
     """New rows, by table."""
     changed: Counter[str] = field(default_factory=Counter)
     """Rows that gave way to later ones, by table."""
+    held: Counter[str] = field(default_factory=Counter)
+    """Messages that wait for the owner's word, by team."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -52,9 +60,11 @@ class Here:
     """The transcript files by session."""
     commands: Collection[tuple[str, ...]]
     """What the gates of the project's own configuration run."""
+    origin: str
+    """The archive that they come from, as it is named to whoever gets a message out of it."""
 
 
-def merge_rows(tx: Tx, rows: Rows, here: Here) -> Taken:
+def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
     """Put the rows into the store, for the project as it lies here."""
     place = here.place
     taken = Taken()
@@ -62,8 +72,9 @@ def merge_rows(tx: Tx, rows: Rows, here: Here) -> Taken:
     forgotten.lift(tx, place.root)  # whoever adopts a project wants to be told of it
     _reasoning(tx, rows, place, taken)
     _protocol(tx, rows, here, taken)
-    _teams(tx, rows, place, taken)
+    _teams(tx, rows, here, taken)
     _agents(tx, rows, here, taken)
+    del taken.notes[MOST_NOTES:]
     if taken.added or taken.changed:
         tx.emit("archive.adopted", place.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
     return taken
@@ -72,10 +83,9 @@ def merge_rows(tx: Tx, rows: Rows, here: Here) -> Taken:
 # -- reasoning --------------------------------------------------------------------------------------------------------
 
 
-def _reasoning(tx: Tx, rows: Rows, place: ProjectPlace, taken: Taken) -> None:
-    thoughts, branches = by(rows["thoughts"], "session_id"), by(rows["branches"], "session_id")
-    for session in rows["sessions"]:
-        theirs = thoughts.get(session["id"], [])
+def _reasoning(tx: Tx, rows: Staged, place: ProjectPlace, taken: Taken) -> None:
+    for session in rows.rows("sessions"):
+        after = 0
         here = tx.one("SELECT thought_count, head_hash, root_uri FROM sessions WHERE id = :id", id=session["id"])
         if here is None:
             _insert(tx, "sessions", {**session, "root_uri": place.root.uri, "project_key": place.root.key})
@@ -83,8 +93,8 @@ def _reasoning(tx: Tx, rows: Rows, place: ProjectPlace, taken: Taken) -> None:
             taken.added["sessions"] += 1
         elif here["head_hash"] == session["head_hash"]:
             continue
-        elif any(row["prev_hash"] == here["head_hash"] for row in theirs):
-            theirs = [row for row in theirs if row["number"] > here["thought_count"]]
+        elif rows.count("thoughts", session_id=session["id"], prev_hash=here["head_hash"]):
+            after = here["thought_count"]
             _update(tx, "sessions", session, "id")
             register.move(tx, here["head_hash"], session["head_hash"])
             taken.changed["sessions"] += 1
@@ -92,12 +102,13 @@ def _reasoning(tx: Tx, rows: Rows, place: ProjectPlace, taken: Taken) -> None:
             if not _holds(tx, session):
                 taken.notes.append(f"Reasoning session {session['id']} went on here as well; what is here stays.")
             continue
-        for row in branches.get(session["id"], []):
+        for row in rows.rows("branches", session_id=session["id"]):
             _upsert(tx, "branches", row, ("session_id", "branch_id"))
-        for row in theirs:
-            _insert(tx, "thoughts", row)
-        taken.added["thoughts"] += len(theirs)
-    for row in rows["session_links"]:
+        for row in rows.rows("thoughts", session_id=session["id"]):
+            if row["number"] > after:
+                _insert(tx, "thoughts", row)
+                taken.added["thoughts"] += 1
+    for row in rows.rows("session_links"):
         _insert(tx, "session_links", row, unless="session_id, linked_id")
 
 
@@ -114,11 +125,10 @@ def _holds(tx: Tx, session: Row) -> bool:
 # -- protocol ---------------------------------------------------------------------------------------------------------
 
 
-def _protocol(tx: Tx, rows: Rows, machine: Here, taken: Taken) -> None:
+def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
     project, root = machine.place.worktree.project, machine.place.worktree.root
     tx.lock(f"protocol:{project}")
-    parts = {name: by(rows[name], "run") for name in ("protocol_gates", "protocol_evidence", "protocol_violations")}
-    for run in rows["protocol_runs"]:
+    for run in rows.rows("protocol_runs"):
         here = tx.one(
             "SELECT row_id, touched_at, status FROM protocol_runs"
             " WHERE project = :project AND started_at = :started_at AND objective = :objective",
@@ -150,9 +160,9 @@ def _protocol(tx: Tx, rows: Rows, machine: Here, taken: Taken) -> None:
             _update(tx, "protocol_runs", {**values, "row_id": here["row_id"]}, "row_id")
             taken.changed["protocol_runs"] += 1
         row_id = _row_of(tx, project, run)
-        for name, kept in parts.items():
+        for name in ("protocol_gates", "protocol_evidence", "protocol_violations"):
             tx.run(f"DELETE FROM {name} WHERE run = :run", run=row_id)
-            for row in kept.get(run["row_id"], []):
+            for row in rows.rows(name, run=run["row_id"]):
                 _insert(tx, name, {**row, "run": row_id})
 
 
@@ -184,8 +194,9 @@ def _row_of(tx: Tx, project: str, run: Row) -> int:
 # -- teams and bridge -------------------------------------------------------------------------------------------------
 
 
-def _teams(tx: Tx, rows: Rows, place: ProjectPlace, taken: Taken) -> None:
-    for team in sorted(_named(rows)):
+def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
+    place = here.place
+    for team in sorted(teams_of(rows)):
         if team in place.elsewhere:
             taken.notes.append(f"Team {team} works in another project here; its messages were left out.")
             continue
@@ -193,43 +204,63 @@ def _teams(tx: Tx, rows: Rows, place: ProjectPlace, taken: Taken) -> None:
             command = f"holdfast teams add {team} --project {quote(str(place.path))}"
             taken.notes.append(f"Team {team} is not in teams.json here: `{command}`.")
         tx.lock(f"bridge:{team}")
-        _messages(tx, [row for row in rows["bridge_messages"] if row["target"] == team], team, taken)
-        _updates(tx, [row for row in rows["bridge_updates"] if row["target"] == team], team, taken)
-        for row in rows["bridge_tasks"]:
-            if row["target"] == team:
-                _later(tx, "bridge_tasks", row, "target", "updated_at", taken)
-        for row in rows["notices"]:
-            if row["to_team"] == team and _insert(tx, "notices", row, unless="id"):
+        _messages(tx, rows, team, here.origin, taken)
+        for row in rows.rows("notices", to_team=team):
+            if row["shown_at"] is not None and _insert(tx, "notices", row, unless="id"):
                 taken.added["notices"] += 1
+        _updates(tx, rows, team, taken)
         _conversations(tx, rows, team, taken)
 
 
-def _named(rows: Rows) -> set[str]:
-    targets = {row["target"] for name in ("bridge_messages", "bridge_updates", "bridge_tasks") for row in rows[name]}
-    return targets | {row["to_team"] for name in ("notices", "conversations") for row in rows[name]}
-
-
-def _messages(tx: Tx, messages: list[Row], team: str, taken: Taken) -> None:
-    known = {row["id"] for row in tx.all("SELECT id FROM bridge_messages WHERE target = :team", team=team)}
+def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
+    """Messages, and what else would reach an agent: in the queue, but held."""
     seq = _last_seq(tx, "bridge_messages", team)
-    for row in messages:
-        if row["id"] in known:
+    task = tx.one(
+        "SELECT target, current_task, last_completed_step, updated_at FROM bridge_tasks WHERE target = :team", team=team
+    )
+    own = {holding.task_id(task)} if task else set()
+    own |= {
+        holding.notice_id(row) for row in tx.all("SELECT id, to_team FROM notices WHERE to_team = :team", team=team)
+    }
+    for row in _addressed(rows, team, task, origin):
+        known = tx.one(
+            "SELECT 1 AS known FROM bridge_messages WHERE id = :id AND target = :team", id=row["id"], team=team
+        )
+        if known is not None or row["id"] in own:  # what went from here comes back
             continue
         seq += 1
-        waits = {"status": "pending", "way": None} if row["status"] == "leased" else {}
-        _insert(tx, "bridge_messages", {**row, **waits, "seq": seq})
+        _insert(tx, "bridge_messages", {**row, "seq": seq})
         taken.added["bridge_messages"] += 1
+        taken.held[team] += row["status"] == Status.HELD
 
 
-def _updates(tx: Tx, updates: list[Row], team: str, taken: Taken) -> None:
+def _addressed(rows: Staged, team: str, task: Row | None, origin: str) -> Iterator[Row]:
+    for row in rows.rows("bridge_messages", target=team):
+        yield holding.adopted_message(row, origin)
+    for row in rows.rows("notices", to_team=team):
+        if row["shown_at"] is None:
+            yield holding.from_notice(row, origin)
+    for row in rows.rows("bridge_tasks", target=team):
+        if task is None or task["updated_at"] < row["updated_at"]:
+            yield holding.from_task(row, origin)
+
+
+def _updates(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
     columns = ("kind", "message_id", "content", "data", "created_at")
-    known = Counter(
-        tuple(row[column] for column in columns)
-        for row in tx.all(f"SELECT {', '.join(columns)} FROM bridge_updates WHERE target = :team", team=team)
-    )
-    seq = _last_seq(tx, "bridge_updates", team)
-    for row in updates:
-        told = tuple(row[column] for column in columns)
+    known: Counter[int] = Counter()
+    seq = 0
+    # By their hash and a few at a time: all that was ever told may be more than fits into memory.
+    while some := tx.all(
+        f"SELECT seq, {', '.join(columns)} FROM bridge_updates WHERE target = :team AND seq > :seq"
+        " ORDER BY seq LIMIT :some",
+        team=team,
+        seq=seq,
+        some=AT_ONCE,
+    ):
+        seq = some[-1]["seq"]
+        known.update(hash(tuple(row[column] for column in columns)) for row in some)
+    for row in rows.rows("bridge_updates", target=team):
+        told = hash(tuple(row[column] for column in columns))
         if known[told]:
             known[told] -= 1
             continue
@@ -243,11 +274,8 @@ def _last_seq(tx: Tx, table: str, team: str) -> int:
     return int(row["seq"]) if row else 0
 
 
-def _conversations(tx: Tx, rows: Rows, team: str, taken: Taken) -> None:
-    asks = by(rows["asks"], "conversation_id")
-    for conversation in rows["conversations"]:
-        if conversation["to_team"] != team:
-            continue
+def _conversations(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
+    for conversation in rows.rows("conversations", to_team=team):
         values = {name: value for name, value in conversation.items() if name != "id"}
         found = _conversation(tx, values)
         if found is None:
@@ -260,7 +288,7 @@ def _conversations(tx: Tx, rows: Rows, team: str, taken: Taken) -> None:
                 f" ({conversation['thread']}) is another one here; the archive's was left out."
             )
             continue
-        for ask in asks.get(conversation["id"], []):
+        for ask in rows.rows("asks", conversation_id=conversation["id"]):
             if _insert(tx, "asks", {**ask, "conversation_id": found["id"]}, unless="id"):
                 taken.added["asks"] += 1
 
@@ -277,14 +305,14 @@ def _conversation(tx: Tx, values: Row) -> Row | None:
 # -- what agents did --------------------------------------------------------------------------------------------------
 
 
-def _agents(tx: Tx, rows: Rows, here: Here, taken: Taken) -> None:
+def _agents(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
     root = here.place.root
     where = {"root": root.uri, "project_key": root.key, "machine": here.machine}
-    for row in rows["ledgers"]:
+    for row in rows.rows("ledgers"):
         # Nothing of the file here was read yet: the next reading begins at its beginning.
         read = {"transcript": here.transcripts.get(row["session_id"], ""), "file_mark": "", "read_to": 0}
         _later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
-    for row in rows["agent_sessions"]:
+    for row in rows.rows("agent_sessions"):
         file = {"transcript": here.transcripts.get(row["session_id"])}
         nobody = {"pid": None, "pid_mark": None, "alive_until": None}
         _later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
-from holdfast.archive import conversations, gathering
-from holdfast.archive.checking import by, changed_thoughts, check, commands_of, with_changed
-from holdfast.archive.container import Archive, Draft, opened
-from holdfast.archive.conversations import Relation, Transcript
+from holdfast.archive import conversations, gathering, holding, signing
+from holdfast.archive.checking import changed_thoughts, check, commands_of, with_changed
+from holdfast.archive.container import MAX_MACHINE, Archive, Draft, opened
+from holdfast.archive.conversations import Relation
+from holdfast.archive.errors import ArchiveRefused, TranscriptTooLarge
 from holdfast.archive.merging import Here, merge_rows
 from holdfast.archive.place import ProjectPlace, project_place
-from holdfast.archive.tables import TABLES, Carried, read, written
+from holdfast.archive.staging import Staged
+from holdfast.archive.tables import MAX_ROW, TABLES, Carried, read, written
 from holdfast.briefing import incarnations
 from holdfast.briefing.incarnations import AgentSession
 from holdfast.briefing.ledger.service import Ledgers
@@ -27,7 +32,8 @@ from holdfast.teams.agents.elsewhere import opened_by
 from holdfast.teams.agents.errors import SessionInUse
 from holdfast.teams.agents.session_locks import SessionLocks
 from holdfast.teams.agents.transcript_files import TranscriptFiles
-from holdfast.teams.agents.transcripts import MAIN, TranscriptStore
+from holdfast.teams.agents.transcripts import Entry, TranscriptStore
+from holdfast.teams.fields import shown
 from holdfast.teams.team import Team
 from holdfast.times import iso
 from holdfast.version import __version__
@@ -35,6 +41,7 @@ from holdfast.version import __version__
 LOCK_SECONDS = 1.0
 MADE_KNOWN = 5
 """How many of the latest conversations get a ledger, which is as many as a briefing looks at."""
+MAX_ROWS = 1_000_000
 UNREADABLE = (OSError, ValueError, TypeError)
 """What reading and writing an agent's own files may end in, besides success."""
 
@@ -55,16 +62,14 @@ class Outcome:
     """What was not taken over, and why."""
 
 
-def _tell_changed(rows: dict[str, list[Row]]) -> list[str]:
+def _tell_changed(rows: Staged) -> list[str]:
     """Mark sessions whose thoughts do not match their hashes: told, they can be adopted, and all else with them."""
     warnings = []
-    thoughts = by(rows["thoughts"], "session_id")
-    for session in rows["sessions"]:
-        if changed := changed_thoughts(thoughts.get(session["id"], [])):
-            session["damage"] = with_changed(session["damage"], changed)
-            warnings.append(
-                f"Reasoning session {session['id']} is damaged ({session['damage']}): it goes along as it is."
-            )
+    for session in list(rows.rows("sessions")):
+        if changed := changed_thoughts(rows.rows("thoughts", session_id=session["id"])):
+            damage = with_changed(session["damage"], changed)
+            rows.mark_damage(session["id"], damage)
+            warnings.append(f"Reasoning session {session['id']} is damaged ({damage}): it goes along as it is.")
     return warnings
 
 
@@ -73,6 +78,7 @@ class Archives:
 
     def __init__(self, store: Store, home: Path, machine: str, roster: Roster) -> None:
         self._store = store
+        self._home = home
         self._machine = machine
         self._roster = roster
         self._locks = SessionLocks(home / "locks", LOCK_SECONDS)
@@ -81,7 +87,7 @@ class Archives:
 
     def commands(self) -> dict[str, Command]:
         """What the command line asks for."""
-        return {"handoff": self.handoff, "adopt": self.adopt}
+        return {"handoff": self.handoff, "adopt": self.adopt, "held": self.held, "release": self.release}
 
     # -- handoff ------------------------------------------------------------------------------------------------------
 
@@ -90,39 +96,55 @@ class Archives:
         target, config = _path(args, "file"), _path(args, "config")
         place = await asyncio.to_thread(project_place, str(args.get("project")), await self._roster())
         progress(0.0, "reading the store")
-        rows, open_asks, now = await self._store.read(
-            lambda tx: (gathering.gathered(tx, place), gathering.open_asks(tx, place.teams), tx.now())
-        )
-        sessions = await self._sessions(config, place)
-        warnings = _tell_changed(rows)
-        draft = await asyncio.to_thread(Draft, target, replace=bool(args.get("replace")))
-        try:
-            for name, table in TABLES.items():
-                await asyncio.to_thread(_add_rows, draft, table, rows[name])
-            left_out = 0
-            for done, session_id in enumerate(sessions):
-                progress(done / len(sessions), f"transcript {session_id}")
-                try:
-                    transcript = await self._transcript(config, session_id)
-                except UNREADABLE as error:
-                    left_out += 1
-                    warnings.append(f"Session {session_id} was left out: its transcript cannot be read ({error}).")
-                else:
-                    await asyncio.to_thread(_add_transcript, draft, session_id, transcript)
-            counts = {name: len(found) for name, found in rows.items()}
-            counts["transcripts"] = len(sessions) - left_out
-            about = {"created_at": iso(now), "project": {"root": place.root.uri, "key": place.root.key}}
-            await asyncio.to_thread(draft.finish, {"holdfast": __version__, **about, "counts": counts})
-        finally:
-            await asyncio.to_thread(draft.discard)
-        progress(1.0, "done")
-        waiting = sum(row["status"] in ("pending", "leased") for row in rows["bridge_messages"])
-        return {
-            "file": str(target),
-            "bytes": target.stat().st_size,
-            "counts": counts,
-            "warnings": [*warnings, *_still_to_do(waiting, open_asks), *await self._live(sessions)],
-        }
+        with Staged() as rows:
+            open_asks, now = await self._gather(place, rows)
+            sessions = await self._sessions(config, place)
+            warnings = await asyncio.to_thread(_tell_changed, rows)
+            draft = await asyncio.to_thread(Draft, target, self._home, replace=bool(args.get("replace")))
+            try:
+                for name, table in TABLES.items():
+                    await asyncio.to_thread(_add_rows, draft, table, rows.rows(name))
+                left_out = 0
+                for done, session_id in enumerate(sessions):
+                    progress(done / len(sessions), f"transcript {session_id}")
+                    mirrored = await self._transcripts.everywhere(session_id)
+                    try:
+                        await asyncio.to_thread(_add_transcript, draft, session_id, TranscriptFiles(config), mirrored)
+                    except (*UNREADABLE, TranscriptTooLarge) as error:
+                        left_out += 1
+                        warnings.append(f"Session {session_id} was left out: its transcript cannot be read ({error}).")
+                counts = {name: rows.count(name) for name in TABLES}
+                counts["transcripts"] = len(sessions) - left_out
+                about = {
+                    "created_at": iso(now),
+                    "machine": shown(socket.gethostname(), MAX_MACHINE),
+                    "project": {"root": place.root.uri, "key": place.root.key},
+                }
+                await asyncio.to_thread(draft.finish, {"holdfast": __version__, **about, "counts": counts})
+            finally:
+                await asyncio.to_thread(draft.discard)
+            progress(1.0, "done")
+            waiting = sum(rows.count("bridge_messages", status=status) for status in ("pending", "leased"))
+            return {
+                "file": str(target),
+                "bytes": target.stat().st_size,
+                "counts": counts,
+                "signer": (await asyncio.to_thread(signing.own_signer, self._home)).fingerprint,
+                "warnings": [*warnings, *_still_to_do(waiting, open_asks), *await self._live(sessions)],
+            }
+
+    async def _gather(self, place: ProjectPlace, rows: Staged) -> tuple[int, int]:
+        """Read a project's rows on one snapshot: how many asks are on their way, and the time."""
+
+        def read(tx: Tx) -> tuple[int, int]:
+            gathering.gather(tx, place, rows)
+            return gathering.open_asks(tx, place.teams), tx.now()
+
+        found = await self._store.read(read)
+        await asyncio.to_thread(rows.complete)
+        if sum(rows.count(name) for name in TABLES) > MAX_ROWS:
+            raise ArchiveRefused(f"The project has more than {MAX_ROWS} rows, more than an archive may hold.")
+        return found
 
     async def _sessions(self, config: Path, place: ProjectPlace) -> list[str]:
         """The agent's conversations in this project, by their files and their mirror."""
@@ -130,11 +152,6 @@ class Archives:
         mirrored = await self._transcripts.list_sessions(place.folder)
         known = {row["session_id"] for row in mirrored}
         return sorted({*files, *(one for one in known if conversations.is_session(one))})
-
-    async def _transcript(self, config: Path, session_id: str) -> Transcript:
-        mirrored = await self._transcripts.everywhere(session_id)
-        local = await asyncio.to_thread(TranscriptFiles(config).read, session_id)
-        return await asyncio.to_thread(conversations.together, mirrored, local)
 
     async def _live(self, sessions: list[str]) -> list[str]:
         live = [session_id for session_id in sessions if await self._in_use(session_id)]
@@ -146,28 +163,75 @@ class Archives:
     # -- adopt --------------------------------------------------------------------------------------------------------
 
     async def adopt(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Take over an archive: `file`, `project`, `config`. Repeated, it changes nothing."""
+        """Take over an archive: `file`, `project`, `config`; `signer` is one that the owner confirmed just now.
+
+        Repeated, it changes nothing. One that nobody signed is taken only where the owner says `unsigned`.
+        """
         source, config = _path(args, "file"), _path(args, "config")
         place = await asyncio.to_thread(project_place, str(args.get("project")), await self._roster())
         progress(0.0, "checking the archive")
-        with await asyncio.to_thread(opened, source) as archive:
-            rows = await asyncio.to_thread(_checked_rows, archive)
+        with await asyncio.to_thread(opened, source) as archive, Staged() as rows:
+            self._require_signer(archive, args)
+            await asyncio.to_thread(archive.check)
+            await asyncio.to_thread(_stage, archive, rows)
             await asyncio.to_thread(conversations.check, archive)
+            if archive.signer is not None and not signing.is_known(self._home, archive.signer):
+                now = await self._store.read(lambda tx: tx.now())
+                await asyncio.to_thread(signing.remember, self._home, archive.signer, archive.machine, iso(now))
             commands = commands_of((await asyncio.to_thread(read_project, place.worktree.path)).protocol)
             outcome = await self._adopt_transcripts(archive, config, place, progress)
-            here = Here(place, self._machine, outcome.files, commands)
+            here = Here(place, self._machine, outcome.files, commands, archive.origin)
             taken = await self._store.write(lambda tx: merge_rows(tx, rows, here))
-        await self._make_known(outcome.files, {row["session_id"] for row in rows["ledgers"]}, place)
+            known = set(rows.values("ledgers", "session_id"))
+        await self._make_known(outcome.files, known, place)
         progress(1.0, "done")
         return {
             "project": str(place.path),
             "added": dict(taken.added),
             "changed": dict(taken.changed),
+            "held": dict(taken.held),
             "transcripts": dict(outcome.counts),
             "notes": taken.notes,
             "refused": outcome.refused,
             "resume": next(iter(await asyncio.to_thread(_latest, outcome.files)), None),
         }
+
+    def _require_signer(self, archive: Archive, args: dict[str, Any]) -> None:
+        """An archive is from somebody whom the owner knows, or the owner says so now."""
+        command = f"holdfast adopt {quote(str(archive.path))} --project {quote(str(args.get('project')))}"
+        if archive.signer is None:
+            if args.get("unsigned") is not True:
+                raise ArchiveRefused(
+                    f"{archive.path} is not signed: anybody may have written or changed it. Nothing was written.",
+                    recovery=f"Hand the project off again, or, if you are sure whose it is: `{command} --unsigned`.",
+                )
+            return
+        name = archive.signer.fingerprint
+        if args.get("signer") not in (None, name):
+            raise ArchiveRefused(
+                f"{archive.path} is signed by {name}, not by {shown(str(args['signer']))}. Nothing was written.",
+                recovery="Compare it with what `holdfast handoff` printed there.",
+            )
+        if args.get("signer") is None and not signing.is_known(self._home, archive.signer):
+            raise ArchiveRefused(
+                f"{archive.path} is signed by {name}, whom this machine does not know (it says it is from"
+                f" {archive.machine}). Nothing was written.",
+                recovery=f"If that is what `holdfast handoff` printed there: `{command} --trust-signer {name}`.",
+            )
+
+    # -- what waits for the owner's word ------------------------------------------------------------------------------
+
+    async def held(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """What came with archives and waits for the owner's word, of all targets or of `target`."""
+        target = args.get("target")
+        return await self._store.read(lambda tx: holding.held(tx, None if target is None else str(target)))
+
+    async def release(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """Let the messages `ids` of `target` go to its agent, or remove them where `drop` is true."""
+        target, ids, drop = str(args.get("target")), list(map(str, args.get("ids", ()))), args.get("drop") is True
+        return await self._store.write(lambda tx: holding.decide(tx, target, ids, drop=drop))
+
+    # -- transcripts --------------------------------------------------------------------------------------------------
 
     async def _adopt_transcripts(
         self, archive: Archive, config: Path, place: ProjectPlace, progress: Progress
@@ -176,14 +240,13 @@ class Archives:
         found = conversations.archived(archive.names)
         for done, (session_id, subpaths) in enumerate(found.items()):
             progress(done / len(found), f"transcript {session_id}")
-            theirs = await asyncio.to_thread(conversations.read, subpaths, archive.read)
             try:
                 async with self._locks.held(session_id):
-                    what = await self._adopt_transcript(config, place, session_id, theirs)
+                    what = await self._adopt_transcript(config, place, session_id, archive, subpaths)
             except SessionInUse as error:
                 outcome.refused.append(f"{error} Its transcript was left as it is; close it and adopt again.")
                 continue
-            except UNREADABLE as error:
+            except (*UNREADABLE, TranscriptTooLarge) as error:
                 outcome.refused.append(f"The transcript of session {session_id} could not be written here ({error}).")
                 continue
             outcome.counts[what.value] += 1
@@ -195,17 +258,17 @@ class Archives:
         return outcome
 
     async def _adopt_transcript(
-        self, config: Path, place: ProjectPlace, session_id: str, theirs: Transcript
+        self, config: Path, place: ProjectPlace, session_id: str, archive: Archive, subpaths: Mapping[str, str]
     ) -> Relation:
         files = TranscriptFiles(config)
-        ours = await asyncio.to_thread(files.read, session_id)
-        found = conversations.relation(theirs, ours)
+        theirs = {subpath: partial(conversations.read, archive, member) for subpath, member in subpaths.items()}
+        found = await asyncio.to_thread(conversations.compare, files, session_id, theirs)
         lies_here = await asyncio.to_thread(files.main_file(place.folder, session_id).exists)
         if found is Relation.FORKED or (found is Relation.KNOWN and lies_here):
             return found
-        if ours.get(MAIN) and await self._in_use(session_id):
+        if found is not Relation.NEW and await self._in_use(session_id):
             raise SessionInUse(f"Session {session_id} is in use by a live agent.")
-        await asyncio.to_thread(conversations.put, files, place.folder, session_id, theirs, ours)
+        await asyncio.to_thread(conversations.put, files, place.folder, session_id, theirs)
         return found
 
     async def _make_known(self, files: Mapping[str, str], known: Collection[str], place: ProjectPlace) -> None:
@@ -234,21 +297,37 @@ class Archives:
         return is_running(known.pid) and known.pid_mark in (None, mark_of(known.pid))
 
 
-def _add_rows(draft: Draft, table: Carried, rows: list[Row]) -> None:
+def _add_rows(draft: Draft, table: Carried, rows: Iterable[Row]) -> None:
     draft.add(table.member, written(rows))
 
 
-def _add_transcript(draft: Draft, session_id: str, transcript: Transcript) -> None:
-    for name, content in conversations.members(session_id, transcript):
-        draft.add(name, content)
+def _add_transcript(
+    draft: Draft, session_id: str, files: TranscriptFiles, mirrored: Mapping[str, Sequence[Entry]]
+) -> None:
+    for _ in conversations.gathered(files, session_id, mirrored):
+        pass  # what cannot be read is left out whole, so all of it is read before the first part is added
+    for name, spool in conversations.gathered(files, session_id, mirrored):
+        draft.add(name, spool.content())
 
 
-def _checked_rows(archive: Archive) -> dict[str, list[Row]]:
-    rows = {}
+def _stage(archive: Archive, rows: Staged) -> None:
+    """The rows of an archive, each checked by itself and then all of them together."""
+    left = MAX_ROWS
     for name, table in TABLES.items():
-        rows[name] = read(table, archive.read(table.member)) if table.member in archive.names else []
+        if table.member not in archive.manifest["members"]:
+            continue
+
+        def counted(found: Iterable[Row]) -> Iterator[Row]:
+            nonlocal left
+            for row in found:
+                left -= 1
+                if left < 0:
+                    raise ArchiveRefused(f"The archive holds more than {MAX_ROWS} rows. Nothing was written.")
+                yield row
+
+        rows.add(name, counted(read(table, archive.lines(table.member, MAX_ROW))))
+    rows.complete()
     check(rows)
-    return rows
 
 
 def _still_to_do(waiting: int, open_asks: int) -> list[str]:

@@ -7,13 +7,19 @@ trust, which is given on each machine; no roots, because the project lies at ano
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.store import Row
 
 MAX_INTEGER = 2**63 - 1
+YEAR_10000 = 253_402_300_800_000
+"""No time that can be told is as late; in milliseconds."""
+MAX_ROW = 8 * 1024 * 1024
+"""Bytes of a row: a thought of a megabyte, every character of it escaped."""
+MAX_MARKS = 1_200_000
+"""Commas and brackets of a row, so many values come of it when it is read; a thought may be nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,29 +95,34 @@ TABLES = {
     )
 }
 
-Rows = Mapping[str, Sequence[Row]]
-"""Rows by the name of their table."""
 
-
-def written(rows: Sequence[Row]) -> bytes:
-    """Rows as a member of the archive."""
-    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
-
-
-def read(table: Carried, content: bytes) -> list[Row]:
-    """The rows of a member, each with exactly the columns of its table and values that fit them."""
-    try:
-        rows = [json.loads(line) for line in content.decode("ascii").splitlines()]
-    except (ValueError, RecursionError):
-        raise _refused(table, "holds a line that is no JSON") from None
-    columns = table.columns
+def written(rows: Iterable[Row]) -> Iterator[bytes]:
+    """Rows as lines of a member of the archive."""
     for row in rows:
+        yield json.dumps(row, separators=(",", ":")).encode() + b"\n"
+
+
+def read(table: Carried, lines: Iterable[bytes]) -> Iterator[Row]:
+    """The rows of a member, each with exactly the columns of its table and values that fit them."""
+    columns = table.columns
+    for line in lines:
+        if too_many_values(line):
+            raise _refused(table, "holds a line of too many values")
+        try:
+            row = json.loads(line.decode("ascii"))
+        except (ValueError, RecursionError):
+            raise _refused(table, "holds a line that is no JSON") from None
         if not isinstance(row, dict) or row.keys() != columns.keys():
             raise _refused(table, "holds a row with other columns")
         for name, marks in columns.items():
-            if not _fits(row[name], marks):
+            if not _fits(row[name], marks) or (name.endswith("at") and not _is_time(row[name])):
                 raise _refused(table, f"holds a value in {name} that no row can have")
-    return rows
+        yield row
+
+
+def too_many_values(line: bytes) -> bool:
+    """Whether reading a line of JSON would take much more memory than the line."""
+    return sum(line.count(mark) for mark in (b",", b"[", b"{")) > MAX_MARKS
 
 
 def _fits(value: object, marks: str) -> bool:
@@ -120,6 +131,10 @@ def _fits(value: object, marks: str) -> bool:
     if "#" in marks:
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INTEGER
     return isinstance(value, str) and "\0" not in value and _is_unicode(value)
+
+
+def _is_time(value: int | None) -> bool:
+    return value is None or 0 <= value < YEAR_10000
 
 
 def _is_unicode(text: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from holdfast.bridge import agent_queries, queries
-from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority
+from holdfast.bridge.model import ADOPTED, MAX_TEXT, Message, Outcome, Priority
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.wording import beginning, delivered, resumption
 from holdfast.caller import Caller, Era, Transport
@@ -314,9 +314,11 @@ def _stopped(tx: Tx, work: Work) -> bool:
     if first and first[0].priority == Priority.STOP:
         return True
     stop = tx.one(
-        "SELECT 1 AS found FROM bridge_messages WHERE target = :target AND seq > :since AND priority = :stop LIMIT 1",
+        "SELECT 1 AS found FROM bridge_messages WHERE target = :target AND seq > :since AND priority = :stop"
+        " AND source <> :adopted LIMIT 1",
         target=work.message.target,
         since=work.since,
         stop=int(Priority.STOP),
+        adopted=ADOPTED,
     )
     return stop is not None

@@ -17,6 +17,8 @@ MAX_ATTEMPTS = 5
 """How often a message is handed out before it is a dead letter."""
 SAME_TEXT_MS = 30_000
 """How long the same text is taken for the same message, while the first still waits."""
+ADOPTED = "archive"
+"""The source of a message that came with an archive and was not released."""
 TTL_MS = 7 * 24 * 3_600_000
 LEASE_MS = 10 * 60_000
 """How long whoever took a message has it to themselves."""
@@ -49,11 +51,13 @@ class Status(StrEnum):
     DEAD = "dead"
     """Handed out too often without an end."""
     EXPIRED = "expired"
+    HELD = "held"
+    """Came with an archive, and is handed to nobody before the owner releases it."""
 
     @property
     def over(self) -> bool:
         """Whether nothing more happens to it."""
-        return self not in (Status.PENDING, Status.LEASED)
+        return self not in (Status.PENDING, Status.LEASED, Status.HELD)
 
 
 class Outcome(StrEnum):

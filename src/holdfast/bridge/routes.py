@@ -18,7 +18,7 @@ BASE = "/api/bridge"
 
 Target = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="a target's name")]
 MessageId = Annotated[str, Field(pattern=MESSAGE_ID_PATTERN, description=MESSAGE_ID_RULE.removeprefix("must be "))]
-State = Literal["pending", "leased", "done", "failed", "dead", "expired"]
+State = Literal["pending", "leased", "done", "failed", "dead", "expired", "held"]
 
 
 class QueuedTold(Told):

@@ -361,6 +361,7 @@ def _target_view(tx: Tx, name: str, *, whole: bool) -> dict[str, Any]:
         "session_id": agent_queries.incarnation(tx, name),
         "last_seen": None if seen_at is None else iso(seen_at),
         "dead_letters": queries.count(tx, name, Status.DEAD) or None,
+        "held": queries.count(tx, name, Status.HELD) or None,
     }
     shown = view if whole else {name: view[name] for name in ("pending", "in_progress", "last_seen")}
     return {key: value for key, value in shown.items() if value is not None}

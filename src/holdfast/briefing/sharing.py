@@ -8,10 +8,12 @@ where they go on from it.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from holdfast.archive import conversations
 from holdfast.archive.conversations import Relation
+from holdfast.archive.errors import TranscriptTooLarge
 from holdfast.store import Store
 from holdfast.teams.agents.errors import SessionInUse
 from holdfast.teams.agents.session_locks import SessionLocks
@@ -54,15 +56,14 @@ class SharedTranscripts:
         mirrored = await self._store.everywhere(session_id)
         if not mirrored.get(MAIN):
             return False
-        theirs = await asyncio.to_thread(conversations.together, mirrored, {})
+        theirs = {subpath: partial(conversations.mirror, entries) for subpath, entries in mirrored.items()}
         files = TranscriptFiles(folder.parents[1])
         try:
             async with self._locks.held(session_id):
-                ours = await asyncio.to_thread(files.read, session_id)
-                found = conversations.relation(theirs, ours)
+                found = await asyncio.to_thread(conversations.compare, files, session_id, theirs)
                 if found in (Relation.NEW, Relation.AHEAD):
-                    await asyncio.to_thread(conversations.put, files, folder.name, session_id, theirs, ours)
-        except SessionInUse:
+                    await asyncio.to_thread(conversations.put, files, folder.name, session_id, theirs)
+        except (SessionInUse, TranscriptTooLarge):
             return False
         return found is not Relation.FORKED
 

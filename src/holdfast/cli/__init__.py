@@ -44,7 +44,7 @@ ROOMS = {
     "trust": ("trust",),
     "bridge": ("send", "pull", "queue", "tail", "bridge"),
     "resume": ("resume",),
-    "handoff": ("handoff", "adopt"),
+    "handoff": ("handoff", "adopt", "release"),
     "history": ("import", "find", "saved", "statusline"),
 }
 """Which module has which commands, in the order of `holdfast --help`: one command does not import the others."""

@@ -24,7 +24,7 @@ RECENT_MS = 3_600_000
 RECENT = 10
 LINE = 10_000
 CELL = 40
-HEADINGS = ("TARGET", "PENDING", "IN PROGRESS", "DEAD", "LAST SEEN", "SESSION", "TASK")
+HEADINGS = ("TARGET", "PENDING", "IN PROGRESS", "DEAD", "HELD", "LAST SEEN", "SESSION", "TASK")
 
 Update = dict[str, Any]
 
@@ -158,7 +158,7 @@ def _targets(status: dict[str, Any], only: str | None) -> dict[str, dict[str, An
 
 
 def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
-    names = ("pending", "in_progress", "dead_letters", "last_seen", "session_id", "current_task")
+    names = ("pending", "in_progress", "dead_letters", "held", "last_seen", "session_id", "current_task")
     return (shown(name), *(shown(str(target.get(key, "-")), CELL) for key in names))
 
 

@@ -43,24 +43,36 @@ class TranscriptFiles:
         return float(told[-1]) if told and isinstance(told[-1], int | float) else 0.0
 
     def read(self, session_id: str) -> dict[str, list[Line]]:
-        """The lines by subpath; a project that was moved has left files under more than one key."""
+        """The lines by subpath."""
         found: dict[str, list[Line]] = {}
+        for subpath, paths in self.paths(session_id).items():
+            for path in paths:
+                found[subpath] = merge(found.get(subpath, []), _read(path))
+        return found
+
+    def paths(self, session_id: str) -> dict[str, list[Path]]:
+        """The files by subpath; a project that was moved has left files under more than one key."""
+        found: dict[str, list[Path]] = {}
         for main in self._main_files(session_id):
             folder = main.with_suffix("")
             for path in [main, *sorted(folder.rglob("*.jsonl"))]:
                 subpath = MAIN if path == main else path.relative_to(folder).with_suffix("").as_posix()
-                found[subpath] = merge(found.get(subpath, []), _read(path))
+                found.setdefault(subpath, []).append(path)
         return found
+
+    def file_of(self, project_key: str, session_id: str, subpath: str) -> Path:
+        """Where a conversation of a session lies, its own or a subagent's."""
+        main = self.main_file(project_key, session_id)
+        return main if subpath == MAIN else _inside(main.with_suffix(""), subpath)
 
     def write(self, project_key: str, session_id: str, subpath: str, lines: Sequence[Line]) -> None:
         """Make these the lines of the file, touching it only where it differs."""
-        main = self.main_file(project_key, session_id)
-        path = main if subpath == MAIN else _inside(main.with_suffix(""), subpath)
+        path = self.file_of(project_key, session_id, subpath)
         metadata = [line for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
         _level_file(path, [line for line in lines if line not in metadata])
         if metadata and metadata[-1].entry is not None:
             told = {name: value for name, value in metadata[-1].entry.items() if name != "type"}
-            sidecar = _sidecar(path)
+            sidecar = sidecar_of(path)
             if not sidecar.exists() or json.loads(sidecar.read_text(encoding="utf-8")) != told:
                 _replace(sidecar, json.dumps(told))
 
@@ -90,13 +102,14 @@ def _inside(folder: Path, subpath: str) -> Path:
     return path.with_name(path.name + ".jsonl")
 
 
-def _sidecar(path: Path) -> Path:
+def sidecar_of(path: Path) -> Path:
+    """Where Claude Code keeps what a subagent is."""
     return path.with_suffix(".meta.json")
 
 
 def _read(path: Path) -> list[Line]:
     lines = lines_in(path.read_text(encoding="utf-8", errors="surrogateescape"))
-    sidecar = _sidecar(path)
+    sidecar = sidecar_of(path)
     if sidecar.exists():
         told = json.loads(sidecar.read_text(encoding="utf-8"))
         lines += lines_of([{"type": METADATA, **told}])
