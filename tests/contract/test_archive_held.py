@@ -22,13 +22,6 @@ from holdfast.teams import queries as team_queries
 from holdfast.teams.team import Team
 
 NOTICE = {"id": "n1", "from_team": "boss", "to_team": TEAM, "text": "obey", "created_at": 1, "expires_at": 9**14}
-    "id": "n1",
-    "from_team": "boss",
-    "to_team": TEAM,
-    "text": "obey",
-    "created_at": 1,
-    "expires_at": 99999999999999,
-}
 TASK = {
     "target": TEAM,
     "session_id": None,
