@@ -111,11 +111,11 @@ def _at_a_terminal(machine: Installation, answer: str, *arguments: str) -> tuple
 
 
 def _many_rows(members: Members) -> Members:
-    """Some 200 MB of rows that are almost the same: a few megabytes as a file."""
+    """Some 17 MB of rows that are almost the same: a few megabytes as a file."""
     row: dict[str, Any] = {"target": TEAM, "kind": "reply", "message_id": None, "data": "{}", "chat_only": 0}
     text = "".join(
         json.dumps({**row, "content": os.urandom(9).hex() + "x" * 60, "created_at": number}) + "\n"
-        for number in range(300_000)
+        for number in range(100_000)
     )
     return {**members, "store/bridge_updates.jsonl": text.encode()}
 
@@ -124,12 +124,12 @@ def _many_lines(members: Members) -> Members:
     """Transcripts with as many of the smallest lines as there may be, and a line that is a million values."""
     lines = b"".join(b'{"uuid":"%d"}\n' % number for number in range(90_000))
     heavy = b'{"uuid":"h","a":[' + b"[]," * 400_000 + b"[]]}\n"
-    return {**members, **{f"transcripts/{uuid.uuid4()}.jsonl": lines + heavy * 8 for _ in range(4)}}
+    return {**members, **{f"transcripts/{uuid.uuid4()}.jsonl": lines + heavy * 4 for _ in range(2)}}
 
 
 def _honest(members: Members) -> Members:
-    """A conversation with pictures in it: 120 MB that hardly pack."""
-    lines = [json.dumps({"uuid": str(number), "picture": os.urandom(1_500_000).hex()}) for number in range(40)]
+    """A conversation with pictures in it: 60 MB that hardly pack."""
+    lines = [json.dumps({"uuid": str(number), "picture": os.urandom(1_500_000).hex()}) for number in range(20)]
     return {**members, f"transcripts/{uuid.uuid4()}.jsonl": "\n".join([*lines, ""]).encode()}
 
 
@@ -161,7 +161,7 @@ def test_an_archive_beyond_every_limit_is_refused_with_little_memory(served: Ins
     assert pid is not None
     before = _peak(pid)
     hostile: dict[str, Members] = {
-        "would unpack": {"store/bridge_updates.jsonl": b"[" * 700_000_000},
+        "would unpack": {"store/bridge_updates.jsonl": b"[" * 200_000_000},
         "a line of more than": {f"transcripts/{uuid.uuid4()}.jsonl": b"[" * 60_000_000},
         "members": {f"transcripts/{uuid.UUID(int=number)}.jsonl": b"{}\n" for number in range(21_000)},
     }
