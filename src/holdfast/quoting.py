@@ -12,9 +12,12 @@ import secrets
 import unicodedata
 
 from holdfast.reasoning.wording import one_line
+from holdfast.redaction import masked
 
 LONGEST_NAME = 80
 """Characters of a name that comes from outside."""
+MARGIN = 1_000
+"""How much more than is shown is searched for secrets, so that none is told because its other half was cut off."""
 MARK = "> "
 """What every line of an outside text begins with."""
 
@@ -32,8 +35,8 @@ _secret = secrets.token_bytes(32)
 
 
 def quoted(text: str, limit: int) -> str:
-    """A text on one line, in quotes, with nothing in it that could end them or look like markup."""
-    return f'"{one_line(text, limit).translate(_TAMED)}"'
+    """A text on one line, in quotes, without secrets, with nothing in it that could end them or look like markup."""
+    return f'"{one_line(masked(text[: limit + MARGIN]), limit).translate(_TAMED)}"'
 
 
 def quoted_name(name: str) -> str:

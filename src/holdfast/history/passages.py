@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.briefing.ledger.entries import Entry, blocks, text_member, text_of, timestamp
-from holdfast.briefing.ledger.redaction import redact
+from holdfast.redaction import masked
 
 HEAD, TAIL = 12_000, 8_000
 """Characters kept of a long text: how it begins, and how it ends, which is where errors are."""
@@ -69,4 +69,4 @@ def _kept(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return redact(text).replace("\0", " ").encode("utf-8", "replace").decode()
+    return masked(text).replace("\0", " ").encode("utf-8", "replace").decode()

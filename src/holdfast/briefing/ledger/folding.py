@@ -36,8 +36,8 @@ from holdfast.briefing.ledger.model import (
     Todo,
     Touched,
 )
-from holdfast.briefing.ledger.redaction import redact
 from holdfast.briefing.ledger.shell_files import files_in
+from holdfast.redaction import masked
 
 READS = frozenset({"Read", "NotebookRead"})
 MODIFIES = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
@@ -93,7 +93,7 @@ def fold(ledger: Ledger, entry: Entry) -> None:
 
 def kept(text: str, limit: int) -> str:
     """A text as a ledger keeps it: without secrets, and cut."""
-    cleaned = redact(text[: limit + ROOM])
+    cleaned = masked(text[: limit + ROOM])
     if not cleaned.isascii() or "\0" in cleaned:
         cleaned = cleaned.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.briefing.ledger.redaction import MASK, redact
+from holdfast.redaction import MASK, masked
 
 # Put together here, so that no scanner takes this file for a leak.
 ALNUM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -86,28 +86,28 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 def test_a_secret_is_taken_out(text: str, secret: str) -> None:
-    clean = redact(text)
+    clean = masked(text)
     assert secret not in clean
     assert MASK in clean
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_is_no_secret_stays(text: str) -> None:
-    assert redact(text) == text
+    assert masked(text) == text
 
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 def test_a_secret_is_taken_out_of_the_middle_of_a_text(text: str, secret: str) -> None:
-    clean = redact(f"First I said hello.\n{text}\nThen we went on.")
+    clean = masked(f"First I said hello.\n{text}\nThen we went on.")
     assert secret not in clean
     assert clean.startswith("First I said hello.\n")
 
 
 def test_what_stands_around_a_secret_stays() -> None:
-    assert redact("psql postgresql://app:hunter2@db:5432/app -c 'select 1'") == (
+    assert masked("psql postgresql://app:hunter2@db:5432/app -c 'select 1'") == (
         f"psql postgresql://app:{MASK}@db:5432/app -c 'select 1'"
     )
-    assert redact("DEBUG=1 API_KEY=abc123 ./run --fast") == f"DEBUG=1 API_KEY={MASK} ./run --fast"
+    assert masked("DEBUG=1 API_KEY=abc123 ./run --fast") == f"DEBUG=1 API_KEY={MASK} ./run --fast"
 
 
 PIECES = st.sampled_from(
@@ -134,13 +134,13 @@ TEXTS = st.one_of(st.text(max_size=300), st.lists(PIECES, max_size=8).map("".joi
 @given(TEXTS)
 @example("mysql" + " -p0" * 9)
 def test_redacting_twice_is_redacting_once(text: str) -> None:
-    once = redact(text)
-    assert redact(once) == once
+    once = masked(text)
+    assert masked(once) == once
 
 
 @given(TEXTS)
 def test_a_redacted_text_is_not_much_longer(text: str) -> None:
-    assert len(redact(text)) <= 4 * len(text) + len(MASK)
+    assert len(masked(text)) <= 4 * len(text) + len(MASK)
 
 
 @given(
@@ -150,11 +150,11 @@ def test_a_redacted_text_is_not_much_longer(text: str) -> None:
 )
 def test_no_key_with_a_known_beginning_survives(body: str) -> None:
     for beginning in ("sk-" + "ant-", "ghp" + "_", "hf" + "_", "xox" + "b-", "github" + "_pat_"):
-        assert body not in redact(f"run it with {beginning}{body} please")
+        assert body not in masked(f"run it with {beginning}{body} please")
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", ["a", "password", "-", "://", "x=", "sk-a", '="', "&", "_", "mysql ", "eyJaaaaaaaa."])
 def test_no_text_takes_time_out_of_proportion(piece: str) -> None:
     text = (piece * 20_000)[:20_000]
-    assert len(redact(text)) <= 4 * len(text)
+    assert len(masked(text)) <= 4 * len(text)

@@ -1,0 +1,175 @@
+"""Whether a value that stands where a secret belongs is one, and whether a name is that of a secret. Pure, no I/O."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import lru_cache
+
+MASK = "[redacted]"
+
+_PLACEHOLDER = re.compile(
+    r"\$(?!\d?[A-Za-z0-9]*[!@#%^&*])[\w({]|\$\$|%[\w.-]{1,80}+%?\Z|%\(|\{\{|\{[\w.:!\[\]'\"-]{0,80}\}|<[^<>]{0,200}>?|\[redacted\]"
+    r"|\[[\w .…-]{1,60}\]\Z|[xX]{3,}|[*•·#?_.-]+\Z|\*{3,}|…|\.{3}|@[A-Za-z{(]|!(?:Ref|Sub|vault)\b|#\{|\\[nrt]?\Z|~?\.{0,2}/[\w.-]|[A-Za-z]:\\"
+    r"|(?i:your|my|the|some|a|an|insert|enter|put|replace|test|fake|dummy|sample|example|new|old|real)?[ _-]?(?i:your|api|access|secret|auth|private"
+    r"|placeholder|example|change|replace|redacted|hidden|masked|omitted|removed|dummy|fake|todo|fixme|tbd|token|key|password|passwd|pass|pwd)"
+    r"(?:[ _-](?i:me|it|this|here|api|key|token|secret|password|passwd|value|with|your|own|goes|in|id|access|string|for|is|hash|text|file|name))*[.!…>]*\Z"
+    r"|(?i:changeme|redacted|hidden|masked|removed|censored|secrets?\.[a-z_.]+|env[.:(\[]|vault:|op://|arn:|file:|ssm:|https?://|None|process\.env|os\.)"
+)
+"""What stands for a secret: a variable, a template, stars, a reference to where the secret lies."""
+_WORD = re.compile(
+    r"(?i:true|false|null|none|nil|undefined|required|optional|missing|invalid|expired|valid|unknown|empty|unset|yes|no|on|off|auto|default"
+    r"|str|string|int|integer|bytes|bool|boolean|any|object|number|float|text|secret|secretstr|char|varchar|void|self|cls|this|and|or|not|if|is"
+    r"|in|for|from|to|with|was|are|the|a|an|option|flag|flags|argument|parameter|value|field|file|prompt|protected|protection|policy|reset|manager"
+    r"|change|hash|hashing|hashes|authentication|auth|based|must|should|can|may|will|has|have|when|that|which|on|at|of|by|as|it|its|them|instead"
+    r"|then|here|there|only|again|twice|once|never|always|store|stores|rotation|count|counts|usage|limit|budget|stdin|clear|set|get|read)\b"
+)
+"""Words that are told of secrets, and types."""
+_CALL = re.compile(r"(?:await |new |lambda\b|not )|[A-Za-z_][\w.:]*+(?:\(|\[|\?\.|->|::)|&|\*|-?\d{1,5}(?![\w.-])")
+"""How code begins that makes a value: a call, an index, a pointer, a small number."""
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_]*[0-9]?(?:\.[A-Za-z_]\w*)*[!?]?\Z")
+"""A name in code, without digits but for one at its end."""
+_PATH = re.compile(
+    r"(?:~|\.{1,2}|/[\w.-]+)?(?:/[\w.@-]+){1,}/?\Z|[\w-]+\.(?:py|ts|js|md|json|ya?ml|toml|txt|pem|key|env|go|rs|sh|sql|lock|cfg|ini|html|csv|log)\Z"
+)
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+_WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+")
+_PASSWORD = _words(
+    "password passwords passwd passwort passwörter kennwort passphrase passcode pass pwd pw psw passwrd userpass "
+    "storepass keypass dbpass contraseña contrasena contrasenya clave mdp motdepasse senha palavrapasse hasło "
+    "haslo wachtwoord пароль пароля parola lösenord losenord şifre sifre salasana heslo adgangskode passord "
+    "jelszó jelszo 密码 密碼 口令 パスワード 비밀번호 parole slaptažodis лозинка κωδικός mật rootpw requirepass masterauth "
+    "psk pgpassword rootpassword adminpassword userpassword mysqlpassword dbpassword bindpw rootpass sshpass"
+)
+_SECRET = _words(
+    "secret secrets token authtoken accesstoken refreshtoken apitoken apikey apikeys credential credentials "
+    "creds cred secretkey accesskey privatekey jwt bearer webhook otp totp pat dsn sas geheimnis geheim jeton "
+    "segredo secreto sekret секрет токен 密钥 令牌 clientsecret mnemonic authkey secretaccesskey encryptionkey "
+    "signingkey masterkey sharedkey accountkey hmac psk seedphrase community"
+)
+_KEY_BEFORE = _words(
+    "api access secret private signing encryption encrypt account master shared auth app license service deploy "
+    "session cookie jwt hmac aes webhook subscription storage consumer client root admin recovery write ingest "
+    "decryption crypto app application base"
+)
+_NOT_ITSELF = _words(
+    "count counts limit limits length len size file files path paths name names type types url uri endpoint id "
+    "ids field fields policy min max ttl expiry expires expiration expired age store stores budget usage used "
+    "format pattern regex prefix suffix hint label title manager provider service class error errors exception "
+    "valid validator required reset changed check strength rotation algorithm alg kind index column table at in "
+    "per total estimate row rows address host port user username login method mode status state enabled disabled "
+    "dir directory folder arn ref version number stdin env var set list map cost price rate number input output "
+    "prompt cached left ratio encoding interval seconds minutes days ms timeout time source sources scope scopes "
+    "header page cursor test tests case cases spans form forms text bytes word words line lines"
+)
+_WEAK_LAST = frozenset(
+    {
+        "key",
+        "keys",
+        "auth",
+        "salt",
+        "hash",
+        "pin",
+        "code",
+        "session",
+        "sid",
+        "cookie",
+        "signature",
+        "sig",
+        "seed",
+        "connection",
+    }
+)
+
+_TRAILING = _words(
+    "data value base prod production dev development staging live test old new current primary secondary b raw "
+    "plain plaintext"
+)
+"""Words behind the one that counts."""
+
+_LETTER, _DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"\d")
+_SIGN = re.compile(r"[!@#$%^&*+=~?](?=.)|[!@#$%^&*]\Z")
+LONGEST_WORD = 64
+
+CERTAIN, LIKELY, WEAK = "certain", "likely", "weak"
+
+
+@lru_cache(maxsize=4096)
+def kind_of_name(name: str) -> str | None:
+    """How surely the value of such a name is a secret; None where it is none."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 1 and words[-1] in _TRAILING:
+        words.pop()
+    if not words or words[-1] in _NOT_ITSELF:
+        return None
+    if words[-1] in ("tokens", "pass") and len(words) > 1 and words[-1] == "tokens":
+        return None
+    joined = "".join(words)
+    if joined in ("pwd", "oldpwd"):
+        return LIKELY
+    if any(word in _PASSWORD for word in words[-2:]) or joined.endswith(
+        ("password", "passwd", "passwort", "passphrase")
+    ):
+        return CERTAIN
+    if any(word in _SECRET for word in words[-3:]) or joined in _SECRET:
+        return LIKELY
+    if words[-1] in ("key", "keys") and len(words) > 1 and (words[-2] in _KEY_BEFORE):
+        return LIKELY
+    if any(word in _SECRET or word in _PASSWORD for word in words) and words[-1] in _WEAK_LAST:
+        return LIKELY
+    return WEAK if words[-1] in _WEAK_LAST else None
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands for a secret."""
+    if (
+        value.startswith((",", ")", "(", "%s", "%d", "%r", " "))
+        or value in "$%{"
+        or value.endswith(("…", "..."))
+        or MASK in value
+    ):
+        return True
+    return _PLACEHOLDER.match(value) is not None
+
+
+def is_code(value: str) -> bool:
+    """Whether an unquoted value is a name, a call, a type or a small number of some programming language."""
+    return bool(_CALL.match(value) or _IDENTIFIER.match(value))
+
+
+def is_path(value: str) -> bool:
+    """Whether a value is the path of a file."""
+    return _PATH.match(value) is not None
+
+
+def is_word(value: str) -> bool:
+    """Whether a value is a word that is told of secrets, or a type."""
+    found = _WORD.match(value)
+    return found is not None and found.end() == len(value.rstrip(".,;:!?)"))
+
+
+def is_strong(value: str, shortest: int = 5) -> bool:
+    """Whether no word, name or number of a text would look like this value."""
+    if len(value) < shortest or is_path(value):
+        return False
+    if _LETTER.search(value) is None:
+        return False
+    if _DIGIT.search(value) or _SIGN.search(value):
+        return True
+    if len(value) > LONGEST_WORD:
+        return False
+    changes = sum(one.isupper() != other.isupper() for one, other in itertools.pairwise(value))
+    return changes >= 6 and changes >= len(value) // 2
+
+
+def is_dense(value: str) -> bool:
+    """Whether a value is long and holds digits throughout, as only generated ones do."""
+    if len(value) < 16 or " " in value:
+        return False
+    digits = sum(char.isdigit() for char in value)
+    return digits >= 3 and digits >= len(value) // 16 and len(set(value)) >= 8

@@ -1,0 +1,25 @@
+"""Secrets of many kinds, to measure how many the detector finds. In the files each one is broken by a dot in the
+middle, so that no scanner takes them for leaks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+BREAK = "·"
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A text with a secret in it."""
+
+    kind: str
+    text: str
+    secret: str
+
+
+def planted(name: str) -> list[Planted]:
+    """Return the corpus of a file."""
+    listed = json.loads((Path(__file__).parent / name).read_text())
+    return [Planted(one["kind"], one["text"].replace(BREAK, ""), one["secret"].replace(BREAK, "")) for one in listed]

@@ -1,0 +1,126 @@
+"""The detector's figures: how many secrets it finds, how often it is wrong, and that its time grows with the text."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.secrets import Planted, planted
+
+from holdfast.redaction import found, masked
+
+ROOT = Path(__file__).parents[2]
+KNOWN = planted("known.json")
+RECALL = 0.97
+FALSE_PER_THOUSAND = 1.0
+
+
+def is_hidden(one: Planted) -> bool:
+    return one.secret not in masked(one.text)
+
+
+def recall(corpus: list[Planted]) -> float:
+    return sum(map(is_hidden, corpus)) / len(corpus)
+
+
+@pytest.mark.parametrize("one", KNOWN, ids=lambda one: one.kind)
+def test_a_secret_of_a_known_kind_is_masked(one: Planted) -> None:
+    assert is_hidden(one), masked(one.text)
+
+
+@pytest.mark.parametrize("one", KNOWN, ids=lambda one: one.kind)
+def test_a_secret_is_masked_in_the_middle_of_a_long_text(one: Planted) -> None:
+    assert one.secret not in masked(f"We looked into it.\n{one.text}\nThen all was well, and line 12 passed.\n")
+
+
+def test_real_work_is_left_as_it_is() -> None:
+    """The repository itself: sources, documentation and what was written about it."""
+    files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.py"), *ROOT.glob("*.md")]
+    lines = [line for file in files if "redaction" not in str(file) for line in file.read_text().splitlines()]
+    alarms = [line for line in lines if found(line)]
+    assert len(lines) > 20_000
+    assert len(alarms) * 1_000 / len(lines) <= FALSE_PER_THOUSAND, alarms
+
+
+HOSTILE = [
+    "a",
+    "password",
+    "password ",
+    "password=",
+    "pass=$",
+    "-",
+    "://",
+    "://a:",
+    "x=",
+    "sk-a",
+    "sk-ant-",
+    '="',
+    "&",
+    "?key=",
+    "_",
+    "mysql ",
+    "mysql -p",
+    "eyJaaaaaaaa.",
+    "-----BEGIN PRIVATE KEY-----",
+    "-----BEGIN PRIVATE KEY-----\nAAAAAAAAAAAAAAAAAAAA\n",
+    "<password>",
+    "password is the ",
+    "echo a |",
+    "curl -b ",
+    "a:1:b:c:",
+    "name: password ",
+    '"a", ',
+    "login a ",
+    "Cookie: a=",
+    "Authorization: Bearer ",
+    "--password ",
+    "-Pass ",
+    "A1b2",
+    "0123456789abcdef",
+    "hooks.slack.com/services/",
+    "machine a password ",
+    "seed: abc abc ",
+    "net use ",
+    "\\",
+    '\\"',
+    "[redacted]",
+    "İ",
+    "密码：",
+    "Set-Cookie: ",
+    ".atlasv1.",
+    "8Q~",
+    "(",
+    "htpasswd -b a ",
+    "$2b$",
+    "AKIA",
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
+    def seconds(size: int) -> float:
+        text = (piece * (size // len(piece) + 1))[:size]
+        best = float("inf")
+        for _ in range(2):
+            begun = time.process_time()
+            masked(text)
+            best = min(best, time.process_time() - begun)
+        return best
+
+    small, large = seconds(16_000), seconds(128_000)
+    assert large <= 0.05 or large <= 8 * small * 3, f"{small:.3f} s for 16 kB, {large:.3f} s for 128 kB"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_000)
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_time_grows_with_the_text_up_to_a_megabyte(piece: str) -> None:
+    text = (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
+    begun = time.process_time()
+    masked(text[:100_000])
+    tenth = time.process_time() - begun
+    begun = time.process_time()
+    masked(text)
+    assert time.process_time() - begun <= max(1.0, tenth * 30)
