@@ -158,3 +158,20 @@ def test_no_key_with_a_known_beginning_survives(body: str) -> None:
 def test_no_text_takes_time_out_of_proportion(piece: str) -> None:
     text = (piece * 20_000)[:20_000]
     assert len(masked(text)) <= 4 * len(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--- PASS: TestLogin2 (0.00s)",
+        "The password is required!",
+        "send the password to bob@example.org",
+        "Set-Cookie: lang=en; Path=/",
+        'mysql -u root -p"$DB_PASSWORD" shop',
+        "docker run --name mysql -p3306:3306 mysql:8",
+        "next_token=eyJsaXN0IjoxMjM0NTY3",
+        "docker build --secret id=npm,src=.npmrc .",
+    ],
+)
+def test_what_only_speaks_of_secrets_stays(text: str) -> None:
+    assert masked(text) == text

@@ -63,10 +63,10 @@ _SPOKEN = re.compile(r"(?P<opening>[\"'`*«„“(]{0,3}+)(?P<secret>[^\s\"'`«�
 _TECHNICAL = re.compile(
     r"(?i)(?:sha|utf|base|oauth|ipv|md|http|v|rfc|p|argon|pbkdf|python|ed|rs|es|hs|ps|aes|x|level|step|phase|line|test|case|type|item|issue|pr|py|s|w|i|k|n|u|f)"
     r"[-_]?\d{1,5}(?:[-_.]\w{1,8})?\Z|\d+(?:\.\d+)*(?:st|nd|rd|th|ms|s|kb|mb|gb|k|m|h|d|x|%|px|min)?\Z|[A-Z]{1,5}-\d{1,5}\Z|#\d+\Z|\d{4}-\d\d-\d\d\S*\Z|\d+[-–/]\w+\Z"
-    r"|[a-z_]+\d?(?:_[a-z0-9]+)+(?:\(\S*)?\Z|[\w.]+\(\S*\Z|--?\w[\w-]*=?\S*\Z|[0-9a-f]{7,10}\Z|[A-Za-z]+[=:/]\S*\Z"
+    r"|[\w.]+\(\S*\Z|--?\w[\w-]*=?\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z"
 )
 """Names of methods, versions, measures, identifiers and the like: they hold digits and are no secrets."""
-_HEX_OR_UUID = re.compile(r"[0-9a-f]{40}\Z|[0-9a-f]{64}\Z|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}\Z", re.IGNORECASE)
+_SNAKE = re.compile(r"(?i)[a-z_]+\d?(?:_[a-z0-9]+)+\Z|[A-Za-z]+[=:/]\S*\Z")
 
 
 def assigned_spans(text: str) -> Iterator[Span]:
@@ -94,7 +94,9 @@ def option_spans(text: str) -> Iterator[Span]:
         given = value[group]
         if group == "bare":
             given = _SHELL_CUTS.split(given, maxsplit=1)[0].rstrip(",.)]}")
-        if not given or is_placeholder(given) or is_word(given) or (kind == LIKELY and is_path(given)):
+        if not given or is_placeholder(given) or is_word(given):
+            continue
+        if kind == LIKELY and (is_path(given) or _SNAKE.match(given)):
             continue
         ends = text[value.start(group) + len(given) : value.start(group) + len(given) + 2]
         plain = group == "bare" and is_code(given) and not is_strong(given, 4)
@@ -126,7 +128,11 @@ def _is_told(value: str, opening: str, *, is_password: bool, linked: bool) -> bo
         fits = is_strong(value, 8) and sum(char.isdigit() for char in value) >= 2
     else:
         fits = is_dense(value)
-    return fits and not (is_placeholder(value) or is_word(value) or _TECHNICAL.match(value) or is_path(value))
+    return fits and not (is_placeholder(value) or is_word(value) or _is_technical(value) or is_path(value))
+
+
+def _is_technical(value: str) -> bool:
+    return bool(_TECHNICAL.match(value)) or (bool(_SNAKE.match(value)) and not is_dense(value))
 
 
 def _is_spoken(value: str, opening: str) -> bool:
@@ -202,7 +208,7 @@ def _is_quoted_secret(name: str, kind: str, value: str, *, is_fitting: bool) -> 
             len(value) >= 6
             and not is_path(value)
             and (is_strong(value, 6) or "secret" in name.lower() or name.isupper())
-            and not _TECHNICAL.match(value)
+            and not _is_technical(value)
         )
     return is_dense(value) and is_random(value) and not is_path(value)
 
@@ -219,6 +225,10 @@ def _is_bare_secret(
     sign: str,
     in_pairs: bool,
 ) -> bool:
+    if name == "PASS" and sign == ":":
+        return False  # how tests tell their outcome
+    if kind == WEAK and sign == ":" and "-" in name:
+        return is_dense(value) and (is_random(value) or value.isalnum()) and not is_path(value)
     if kind == WEAK:
         return is_variable and tight and is_dense(value) and not is_path(value)
     if kind == LIKELY and is_path(value):

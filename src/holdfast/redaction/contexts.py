@@ -83,7 +83,7 @@ RULES = (
         "mysql|mariadb",
         r"\b(?:mysql|mysqldump|mysqladmin|mysqlsh|mysqlimport|mariadb|mariadb-dump)\b"
         + _REST
-        + r"-p(?P<secret>[^\s\[-][^\s]{0,200}+)",
+        + r"-p(?!\d+:\d)(?=[^\s\[-])VALUE",
     ),
     _rule("mysqladmin", r"\bmysqladmin\b" + _REST + r"password\s+VALUE"),
     _rule("mongo", r"\bmongo(?:sh|dump|restore|export|import)?\b" + _REST + r"-p(?:=|\s*)VALUE"),
@@ -214,6 +214,21 @@ RULES = (
         strong=True,
     ),
     _rule("private-lines", r"Private-Lines:\s*\d{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{4,200}+\s{0,3}+){1,60}+)"),
+    # Arguments in sources: the second of user and password, the first of a client.
+    _rule(
+        "credential|auth(|login(|authenticate(|basicauth|usernamepassword|connect(",
+        r"(?i:\w{0,30}(?:credentials?|auth|usernamepassword\w{0,20}|login|authenticate|connect))[({]\s{0,4}(?:[\"'][\"'],\s{0,4})?(?:[\"'][^\"'\n]{0,80}[\"']|[\w.]{1,40})\s{0,3},\s{0,4}"
+        r"[\"'](?P<secret>[^\"'\n\s]{4,200}+)[\"']",
+    ),
+    _rule(
+        "client(|api(|sdk(|init(|configure(|ai(",
+        r"(?i:(?:client\w{0,10}|api|sdk|init|configure|ai))\(\s{0,4}[\"'](?P<secret>(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{20,200}+)[\"']",
+    ),
+    _rule(
+        "code|key",
+        r"(?i:\b(?:recovery|backup|rescue|scratch|wiederherstellungs|emergency)[ -]?(?:codes?|keys?))[^\n\d:]{0,30}[:\n]\s{0,4}"
+        r"(?P<secret>(?:[\s,;|•*-]{0,6}(?:\d{1,2}[.)]\s{1,2})?(?=[A-Za-z-]{0,30}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,5}(?![\w-])){1,40}+)",
+    ),
     # People's words.
     _rule(
         "pin|code|otp|passcode",
@@ -227,6 +242,21 @@ RULES = (
         strong=True,
     ),
 )
+
+_COOKIES = next(rule for rule in RULES if rule.needles == ("cookie",))
+_ATTRIBUTES = frozenset({"path", "expires", "max-age", "domain", "samesite", "version", "priority"})
+
+
+def _is_session(cookies: str) -> bool:
+    """Whether one of these cookies lets somebody in: by its name, or because nobody would choose such a value."""
+    pairs = [pair.strip().partition("=") for pair in cookies.split(";")]
+    given = [(name.lower(), value) for name, _, value in pairs if name.lower() not in _ATTRIBUTES and value]
+    return any(
+        not is_placeholder(value)
+        and (is_strong(value, 6) or any(word in name for word in ("sess", "sid", "auth", "token", "jwt", "login")))
+        for name, value in given
+    )
+
 
 _NEEDLES = {
     needle: [number for number, rule in enumerate(RULES) if needle in rule.needles]
@@ -250,6 +280,8 @@ def context_spans(text: str, lowered: str) -> Iterator[Span]:
         for found in rule.pattern.finditer(text):
             group = found.lastgroup or "secret"
             value = found[group].rstrip(".,;:)") if rule.strong else found[group]
+            if rule is _COOKIES and not _is_session(value):
+                continue
             if value and not is_placeholder(value) and not is_word(value) and (not rule.strong or is_strong(value, 4)):
                 start = found.start(group)
                 yield start, start + len(value)
@@ -267,7 +299,9 @@ _NAMED = (
         r"(?:name|key)\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?(?P<name>[\w.-]{2,80}+)\\?[\"']?,?\s{1,40}\\?[\"']?value\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?(?P<secret>[^\s\"'\\]{1,400}+)",
         re.IGNORECASE,
     ),
-    re.compile(r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,3}[\"'](?P<secret>[^\"'\n]{1,400}+)[\"']"),
+    re.compile(
+        r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,3}(?P<mark>[\"'])(?P<secret>(?:(?!(?P=mark))[^\n]){1,400}+)(?P=mark)"
+    ),
     re.compile(r"(?<![\w.])(?:\w{1,40}\.)?(?P<name>\w{3,60}+)\(\s{0,3}[\"'](?P<secret>[^\"'\n]{4,400}+)[\"']"),
     re.compile(
         r"(?<!\S)(?:ENV|ARG|setx|set -\w{1,4}|SetEnv|config:set|setenv|secret (?:put|set)|env:set|fastcgi_param|param)\s+(?P<name>\w{2,60}+)\s+[\"']?(?P<secret>[^\s\"']{1,400}+)"
@@ -297,7 +331,7 @@ def named_spans(text: str, lowered: str) -> Iterator[Span]:
             value = found["secret"]
             if is_placeholder(value) or is_word(value) or is_path(value):
                 continue
-            apart = number in (3, 4)
+            apart = number in (3, 4) and not (number == 3 and found["name"].isupper())
             if is_strong(value, 5) if kind == CERTAIN else is_strong(value, 8):
                 if not (apart and (" " in value or is_code(value))):
                     yield found.span("secret")

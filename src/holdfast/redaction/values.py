@@ -86,6 +86,10 @@ _WEAK_LAST = frozenset(
     }
 )
 
+_NO_KEY_TOKENS = _words(
+    "next page continuation pagination sync bos eos pad unk mask stop special per cls sep first last"
+)
+"""Before `token`: a place in a list, or a piece of text."""
 _TRAILING = _words(
     "data value base prod production dev development staging live test old new current primary secondary b raw "
     "plain plaintext"
@@ -94,6 +98,7 @@ _TRAILING = _words(
 
 _LETTER, _DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"\d")
 _SIGN = re.compile(r"[!@#$%^&*+=~?](?=.)|[!@#$%^&*]\Z")
+_MAIL = re.compile(r"[\w.+-]{1,80}@[\w-]{1,60}\.[A-Za-z][\w.-]{0,60}\Z")
 LONGEST_WORD = 64
 
 CERTAIN, LIKELY, WEAK = "certain", "likely", "weak"
@@ -109,6 +114,8 @@ def kind_of_name(name: str) -> str | None:
         return None
     if words[-1] in ("tokens", "pass") and len(words) > 1 and words[-1] == "tokens":
         return None
+    if words[-1] == "token" and len(words) > 1 and words[-2] in _NO_KEY_TOKENS:
+        return None
     joined = "".join(words)
     if joined in ("pwd", "oldpwd"):
         return LIKELY
@@ -121,6 +128,8 @@ def kind_of_name(name: str) -> str | None:
     if words[-1] in ("key", "keys") and len(words) > 1 and (words[-2] in _KEY_BEFORE):
         return LIKELY
     if any(word in _SECRET or word in _PASSWORD for word in words) and words[-1] in _WEAK_LAST:
+        return LIKELY
+    if words[-1] == "salt" and name.isupper():
         return LIKELY
     return WEAK if words[-1] in _WEAK_LAST else None
 
@@ -157,11 +166,15 @@ def is_strong(value: str, shortest: int = 5) -> bool:
     """Whether no word, name or number of a text would look like this value."""
     if len(value) < shortest or is_path(value):
         return False
-    if _LETTER.search(value) is None:
-        return False
+    if _LETTER.search(value) is None or value.rstrip("!?.…").isalpha() or _MAIL.match(value):
+        return _has_case_changes(value)
     if _DIGIT.search(value) or _SIGN.search(value):
         return True
-    if len(value) > LONGEST_WORD:
+    return _has_case_changes(value)
+
+
+def _has_case_changes(value: str) -> bool:
+    if len(value) > LONGEST_WORD or not value.isalpha():
         return False
     changes = sum(one.isupper() != other.isupper() for one, other in itertools.pairwise(value))
     return changes >= 6 and changes >= len(value) // 2
