@@ -25,7 +25,7 @@ _NAME = re.compile(
 )
 _OPTION = re.compile(r"(?<![\w-])--?(?P<name>[A-Za-z][\w.-]{1,40}+)[ \t]{1,8}+(?!-)")
 _VALUE = re.compile(
-    r"(?:[bBfFrRuU@$]{1,2}(?=[\"']))?(?:\\{1,3}[\"'](?P<escaped>[^\"'\\\n]{1,2000}+)|\"(?P<double>(?:[^\"\\\n]|\\.){1,2000}+)\"?"
+    r"(?:(?:\[\]byte|bytes|Buffer\.from|b64decode|SecretStr|Secret)\((?=[\"'`]))?(?:[bBfFrRuU@$]{1,2}(?=[\"']))?(?:\\{1,3}[\"'](?P<escaped>[^\"'\\\n]{1,2000}+)|\"(?P<double>(?:[^\"\\\n]|\\.){1,2000}+)\"?"
     r"|'(?P<single>(?:[^'\\\n]|\\.){1,2000}+)'?|`(?P<tick>[^`\n]{1,400}+)`?|(?P<bare>[^\s\"'`]{1,1000}+))"
 )
 _CUTS = re.compile(r"[,;&|<>)}\]]|\\[nrt\"']")
@@ -66,6 +66,7 @@ _TECHNICAL = re.compile(
     r"|[\w.]+\(\S*\Z|--?\w[\w-]*=?\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z"
 )
 """Names of methods, versions, measures, identifiers and the like: they hold digits and are no secrets."""
+_HEADER = re.compile(r"(?:[A-Z][A-Za-z]{1,20}-){1,4}(?:Key|Auth)\Z")
 _SNAKE = re.compile(r"(?i)[a-z_]+\d?(?:_[a-z0-9]+)+\Z|[A-Za-z]+[=:/]\S*\Z")
 
 
@@ -210,7 +211,7 @@ def _is_quoted_secret(name: str, kind: str, value: str, *, is_fitting: bool) -> 
             and (is_strong(value, 6) or "secret" in name.lower() or name.isupper())
             and not _is_technical(value)
         )
-    return is_dense(value) and is_random(value) and not is_path(value)
+    return is_dense(value) and (is_random(value) or _HEADER.match(name) is not None) and not is_path(value)
 
 
 def _is_bare_secret(
@@ -228,7 +229,7 @@ def _is_bare_secret(
     if name == "PASS" and sign == ":":
         return False  # how tests tell their outcome
     if kind == WEAK and sign == ":" and "-" in name:
-        return is_dense(value) and (is_random(value) or value.isalnum()) and not is_path(value)
+        return is_dense(value) and (is_random(value) or _HEADER.match(name) is not None) and not is_path(value)
     if kind == WEAK:
         return is_variable and tight and is_dense(value) and not is_path(value)
     if kind == LIKELY and is_path(value):

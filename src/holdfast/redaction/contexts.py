@@ -300,7 +300,7 @@ _NAMED = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,3}(?P<mark>[\"'])(?P<secret>(?:(?!(?P=mark))[^\n]){1,400}+)(?P=mark)"
+        r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,30}(?P<mark>[\"'])(?P<secret>(?:(?!(?P=mark))[^\n]){1,400}+)(?P=mark)"
     ),
     re.compile(r"(?<![\w.])(?:\w{1,40}\.)?(?P<name>\w{3,60}+)\(\s{0,3}[\"'](?P<secret>[^\"'\n]{4,400}+)[\"']"),
     re.compile(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.bridge.chat import Button
 from holdfast.bridge.model import Task, Update, UpdateKind
+from holdfast.redaction import masked
 
 REPETITION = "(may be a repetition)"
 """Before a text that may have arrived already."""
@@ -23,7 +24,12 @@ class Shown:
 
 
 def shown(update: Update, task: Task | None) -> Shown:
-    """An update in words, with the buttons that belong to it."""
+    """An update in words, with the buttons that belong to it; it leaves the machine, so secrets are masked."""
+    view = _shown(update, task)
+    return replace(view, text=masked(view.text))
+
+
+def _shown(update: Update, task: Task | None) -> Shown:
     buttons = _buttons(update)
     if update.kind == UpdateKind.SESSION_RESTART:
         return _restart(update, task)
