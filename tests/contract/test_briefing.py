@@ -214,6 +214,19 @@ async def test_on_a_shared_store_the_conversation_itself_goes_there_and_back(pos
         assert "south side" in old.transcript.read_text(), "the file here was behind"
 
 
+async def test_a_secret_in_a_conversation_stays_on_its_machine_when_the_conversation_goes(
+    postgres_place: Place,
+) -> None:
+    async with world(postgres_place) as one:
+        old = await worked(one)
+        old.asked("Log in with password Br4mble-77 and go on.")
+        await old.hook("SessionEnd", reason="other")
+        rows = await one.store.read(lambda tx: tx.all("SELECT entry FROM transcript_lines"))
+        stored = "".join(row["entry"] for row in rows)
+        assert "go on." in stored and "Br4mble-77" not in stored
+        assert "Br4mble-77" in old.transcript.read_text(), "the file here stays as it was written"
+
+
 async def test_a_machine_that_keeps_its_transcripts_still_tells_of_its_work_and_takes_those_of_others(
     postgres_place: Place,
 ) -> None:

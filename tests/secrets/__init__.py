@@ -23,3 +23,14 @@ def planted(name: str) -> list[Planted]:
     """Return the corpus of a file."""
     listed = json.loads((Path(__file__).parent / name).read_text())
     return [Planted(one["kind"], one["text"].replace(BREAK, ""), one["secret"].replace(BREAK, "")) for one in listed]
+
+
+def held_out() -> tuple[list[Planted], list[str]]:
+    """Return the corpus that somebody else wrote before the rules: its secrets, and lines without any."""
+    content = json.loads((Path(__file__).parent / "held_out.json").read_text())
+    found = [
+        Planted(one["kind"], one["text"].replace(BREAK, ""), secret.replace(BREAK, ""))
+        for one in content["secrets"]
+        for secret in one["secrets"]
+    ]
+    return found, content["clean"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.reasoning.wording import one_line
+from holdfast.redaction import masked
 from holdfast.times import iso
 
 LINE = 200
@@ -49,7 +50,7 @@ def _view(hit: Hit, words: list[str], more: int, config: Path) -> dict[str, Any]
         "project": hit.directory,
         "date": iso(hit.at)[:16].replace("T", " ") if hit.at else "",
         "role": hit.role,
-        "line": line_with(hit.content, words),
+        "line": masked(line_with(hit.content, words)),  # also of what was imported under older rules
         "more": more,
         "session": hit.session_id,
         "resume": resume_command(hit, config),
