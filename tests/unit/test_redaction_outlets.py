@@ -6,8 +6,8 @@ from pathlib import Path
 
 from holdfast.bridge.chat.wording import shown
 from holdfast.bridge.model import Task, Update, UpdateKind
-from holdfast.briefing.quoting import quoted
 from holdfast.history.finding import Hit, grouped
+from holdfast.quoting import quoted
 from holdfast.redaction import MASK
 
 PLANTED = "Br4mble-77"
