@@ -11,6 +11,8 @@ from tests.chaos.history import History, Op, Outcome
 from tests.chaos.state import State
 from tests.chaos.violation import Violation
 
+from holdfast.quoting import MARK
+
 PHASES = ("INIT", "CONTEXT_LOADED", "WORKING", "QUALITY_CHECKED", "COMPLETE")
 """The phases of the simple protocol."""
 ATTEMPTS_OF_ASK = 2
@@ -82,7 +84,7 @@ def _door_asks(state: State, stored: dict[str, dict[str, object]]) -> list[tuple
 
 def _question(text: str) -> str:
     """The mark of the question in what an agent was told, or answered: the first line after the frame."""
-    return mark_of(text.partition("\n\n")[2] or text)
+    return mark_of((text.partition("\n\n")[2] or text).removeprefix(MARK))
 
 
 # -- protocol -------------------------------------------------------------------------------------------------------
