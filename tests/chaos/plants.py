@@ -171,8 +171,8 @@ PLANTS = {
             (
                 Edit(
                     "store/salvage.py",
-                    "if table.name != LEDGER_TABLE:\n",
-                    'if table.name not in (LEDGER_TABLE, "bridge_messages"):\n',
+                    "if table != LEDGER_TABLE:\n",
+                    'if table not in (LEDGER_TABLE, "bridge_messages"):\n',
                 ),
             ),
         ),

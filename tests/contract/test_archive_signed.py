@@ -14,6 +14,7 @@ from tests.contract.conftest import Place
 from holdfast.archive import signing
 from holdfast.archive.container import MANIFEST, SIGNATURE, opened
 from holdfast.archive.errors import ArchiveRefused
+from holdfast.secrets_file import UnfitSecret
 
 ASKED = {"signer": None}
 
@@ -91,11 +92,11 @@ def test_the_private_half_is_for_its_owner_alone_and_travels_with_nothing(sqlite
         with opened(tmp_path / "a") as archive:
             assert archive.signer == signing.own_signer(ours.folder / "home")
         key.chmod(0o644)
-        with pytest.raises(ArchiveRefused, match="can be read by others"):
+        with pytest.raises(UnfitSecret, match="open to others"):
             await ours.handoff(tmp_path / "b")
         key.chmod(0o600)
         key.write_text("short")
-        with pytest.raises(ArchiveRefused, match="holds no key"):
+        with pytest.raises(UnfitSecret):
             await ours.handoff(tmp_path / "b")
         assert not (tmp_path / "b").exists()
 
