@@ -151,22 +151,33 @@ def test_the_map_of_the_tests_names_every_helper() -> None:
     assert unnamed == []
 
 
-def _promises() -> list[tuple[str, str, list[str]]]:
-    rows = [
-        line.split(" | ") for line in _text("reliability.md").splitlines() if line.startswith("| ") and "tests/" in line
-    ]
-    return [
-        (where.removeprefix("| "), sentence, re.findall(r"`(tests/[^`]+)`", tests)) for where, sentence, tests in rows
-    ]
+def _rows(name: str) -> list[tuple[str, str, list[str]]]:
+    """The rows of a table whose last column names tests."""
+    lines = [line for line in _text(name).splitlines() if line.startswith("| ") and "`tests/" in line]
+    cells = [line.split(" | ") for line in lines]
+    return [(first.removeprefix("| "), text, re.findall(r"`(tests/[^`]+)`", tests)) for first, text, tests in cells]
 
 
-@pytest.mark.parametrize(("where", "sentence", "tests"), _promises(), ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(("where", "sentence", "tests"), _rows("reliability.md"), ids=lambda value: str(value)[:60])
 def test_every_promise_about_loss_and_repetition_names_the_test_that_holds_it(
     where: str, sentence: str, tests: list[str]
 ) -> None:
-    top = DOCS.parent
-    assert " ".join(sentence.split()) in " ".join((top / where).read_text().split()), f"not said in {where}"
+    written = (DOCS.parent / where).read_text()
+    assert " ".join(sentence.split()) in " ".join(written.split()), f"not said in {where}"
+    _exist(tests)
+
+
+@pytest.mark.parametrize(("threat", "promise", "tests"), _rows("security.md"), ids=lambda value: str(value)[:60])
+def test_every_line_of_the_threat_model_names_the_test_that_holds_it(
+    threat: str, promise: str, tests: list[str]
+) -> None:
+    assert threat and promise
+    _exist(tests)
+
+
+def _exist(tests: list[str]) -> None:
     assert tests
     for test in tests:
         file, _, name = test.partition("::")
-        assert f"def {name}(" in (top / file).read_text() if name else (top / file).exists(), test
+        written = DOCS.parent / file
+        assert f"def {name}(" in written.read_text() if name else written.exists(), test
