@@ -28,6 +28,8 @@ from holdfast.protocol.project.table_rows import cells
 from holdfast.protocol.serena.found import _filled_in
 from holdfast.protocol.serena.state_file import read_state_json
 from holdfast.reasoning.search import snippet
+from holdfast.redaction import masked, tokens
+from holdfast.redaction.contexts import context_spans
 from holdfast.relay.ends import members
 from holdfast.teams.fields import MAX_PATH, matching
 from holdfast.wire.catalog import _pattern
@@ -129,6 +131,96 @@ TOML = (
 )
 CELLS = tuple(map(Text, ("`", "` `` ", "|", "\\`", "\\", "``` `")))
 
+RUNS = tuple(
+    Text(repeated, prefix)
+    for prefix in (
+        "password",
+        "password send",
+        "password send(--",
+        "password('",
+        "curl -b a=",
+        "curl -b a= -b b= -b c=",
+        "http -a",
+        "https://a --auth a:",
+        "mysql -p -p -p",
+        "login -p",
+        "login a password",
+        "machine",
+        "echo a",
+        "sudo echo -n a",
+        "htpasswd -b",
+        "htpasswd -b -b -b a",
+        "htpasswd -b a b c",
+        "net use a",
+        "/user:a",
+        "vault login -a",
+        "config set --a",
+        "com2sec",
+        "snmp-server community com2sec a",
+        "community com2sec a b",
+        "PASS abc",
+        "a>AUTH",
+        "a>",
+        "identify",
+        "username a privilege 1",
+        "identified with a",
+        "identified by",
+        "pin",
+        "pin a b c",
+        "unseal key 1",
+        "authorization: bearer",
+        "authorization",
+        "Private-Lines: 1",
+        "credentials are",
+        "credentials for a",
+        "recovery codes: 1",
+        "seed phrase:",
+        "security password",
+        "auth login --token",
+        "ConvertTo-SecureString -String",
+    )
+    for repeated in (" ", "\n", " a", "-a ")
+)
+"""What stands before a secret, and then a run where the secret belongs."""
+PLACES = tuple(
+    map(
+        Text,
+        (
+            "curl -b a=",
+            "curl a",
+            "-u a:",
+            "://a:",
+            "?token",
+            "&key=a",
+            "password send ",
+            "a:1:b:c:",
+            "a:11:b:c:",
+            "a>",
+            "authorization:",
+            "cookie: a=",
+            "bearer aaaaaaaaaaaaa ",
+            "credentials('a', ",
+            "client('aaaa",
+            "recovery code: abc-",
+            "recovery code: 1) a1b2-",
+            "seed: abc abc abc ",
+            "pin a b ",
+            "login a /",
+            '"d":"a',
+            "aa_session=",
+            "echo a | ",
+            "htpasswd -b a ",
+            "net use a /user",
+            "mysql -p ",
+        ),
+    )
+)
+TOKENS = (
+    *(Text(f"-{literal}") for literal in tokens._LITERALS),
+    *(Text("_a", f"-{literal}") for literal in ("eyJ", "EAA", "expo_", "mmk_", "pa-", "SG.", "t1.")),
+    *map(Text, ("-SG.aaaaaaaaaaaaaaaa", "-eyJaaaaaaaa.a ", "_mmk_a", "=t1.aaaaaaaaaaaaaaaaaaaa")),
+)
+
 
 def _settings(text: str) -> object:
     return settings._settings.__wrapped__(text.encode())
@@ -170,6 +262,15 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "bridge.chat.splitting": (lambda text: split(text, 4_096), tuple(map(Text, ("a", "\n", "```\n", "a ", "```")))),
     "bridge.chat.formatting": (formatted, tuple(map(Text, ("```\n", "```a\n", "`", "**", "[", "\n", "# a\n")))),
     "bridge.session_files": (lambda text: session_in(text.encode()), tuple(map(Text, ("[", '{"a":', '"', "1")))),
+    "redaction": (
+        masked,
+        (
+            Text("-eyJ", "1 "),
+            *map(Text, ("password=hunter22\n", "password=hunter22 [", "[redacted]a=", "password is ")),
+        ),
+    ),
+    "redaction.contexts": (lambda text: list(context_spans(text, text.lower())), (*RUNS, *PLACES)),
+    "redaction.tokens": (lambda text: list(tokens.token_spans(text)), TOKENS),
     "relay.ends": (
         lambda text: members(text.encode(), text.encode()),
         (Text('\\"', '{"'), Text("\\", '"'), Text('{"id":1,', "{"), *map(Text, ('"', '{"a":', "{", '"\\'))),

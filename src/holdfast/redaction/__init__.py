@@ -37,7 +37,9 @@ _HINT = re.compile(
 def found(text: str) -> list[Span]:
     """Where a text holds secrets: begin and end of each, in order, none within another."""
     merged: list[Span] = []
-    spans = [part for span in _found(text) for part in _without_masks(text, span)]
+    spans = list(_found(text))
+    if MASK in text:
+        spans = [part for span in spans for part in _without_masks(text, span)]
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
@@ -49,7 +51,7 @@ def found(text: str) -> list[Span]:
 def _without_masks(text: str, span: Span) -> Iterator[Span]:
     """Return what of a span is not masked yet: a mask is never masked again."""
     start, end = span
-    place = text.find(MASK, max(0, start - len(MASK) + 1), end + len(MASK) - 1) if "[" in text else -1
+    place = text.find(MASK, max(0, start - len(MASK) + 1), end + len(MASK) - 1)
     while place >= 0:
         if _LETTER.search(text, start, max(start, place)):
             yield start, place

@@ -63,11 +63,11 @@ _SPOKEN = re.compile(r"(?P<opening>[\"'`*«„“(]{0,3}+)(?P<secret>[^\s\"'`«�
 _TECHNICAL = re.compile(
     r"(?i)(?:sha|utf|base|oauth|ipv|md|http|v|rfc|p|argon|pbkdf|python|ed|rs|es|hs|ps|aes|x|level|step|phase|line|test|case|type|item|issue|pr|py|s|w|i|k|n|u|f)"
     r"[-_]?\d{1,5}(?:[-_.]\w{1,8})?\Z|\d+(?:\.\d+)*(?:st|nd|rd|th|ms|s|kb|mb|gb|k|m|h|d|x|%|px|min)?\Z|[A-Z]{1,5}-\d{1,5}\Z|#\d+\Z|\d{4}-\d\d-\d\d\S*\Z|\d+[-–/]\w+\Z"
-    r"|[\w.]+\(\S*\Z|--?\w[\w-]*=?\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z"
+    r"|[\w.]+\(\S*\Z|--?\w\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z"
 )
 """Names of methods, versions, measures, identifiers and the like: they hold digits and are no secrets."""
 _HEADER = re.compile(r"(?:[A-Z][A-Za-z]{1,20}-){1,4}(?:Key|Auth)\Z")
-_SNAKE = re.compile(r"(?i)[a-z_]+\d?(?:_[a-z0-9]+)+\Z|[A-Za-z]+[=:/]\S*\Z")
+_SNAKE = re.compile(r"(?i)(?>[a-z_]+_)[a-z0-9]++(?:_[a-z0-9]++)*+\Z|[a-z_]++\d(?:_[a-z0-9]++)++\Z|[A-Za-z]+[=:/]\S*\Z")
 
 
 def assigned_spans(text: str) -> Iterator[Span]:

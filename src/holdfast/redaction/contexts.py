@@ -77,7 +77,7 @@ RULES = (
         "curl",
         r"\bcurl\b"
         + _REST
-        + r"(?:-b|--cookie)(?:=|\s*)[\"']?(?P<secret>[\w.-]{1,80}=[^\"'\n]{1,2000}?)(?=[\"'\n]|\s+(?:-|http)|$)",
+        + r"(?:-b|--cookie)(?:=|\s*)[\"']?(?P<secret>[\w.-]{1,80}=[^\"'\n]{1,2000}?)(?=[\"'\n]|\s{1,40}+(?:-|http)|$)",
     ),
     _rule(
         "mysql|mariadb",
@@ -194,10 +194,10 @@ RULES = (
     ),
     _rule("snmp", r"\bsnmp(?:get|walk|set|bulkwalk|next|table)\b" + _REST + r"-c\s*VALUE", strong=True),
     _rule("identified", r"(?i:identified\s+(?:with\s+['\"]?\w{1,40}['\"]?\s+)?(?:by|as)(?:\s+password)?)\s+VALUE"),
-    _rule("password", r"(?i:\bpassword)\s*\(?\s*'(?P<secret>[^'\n]{3,200}+)'", strong=True),
+    _rule("password", r"(?i:\bpassword)\s*+\(?\s*+'(?P<secret>[^'\n]{3,200}+)'", strong=True),
     _rule(
         "assword",
-        r"assword[^\n]{0,40}\n?[^\n]{0,20}\bsend(?:line)?\s*\(?\s*(?:--\s*)?[\"'](?P<secret>[^\"'\\\n]{3,200}+)",
+        r"assword[^\n]{0,40}\n?[^\n]{0,20}\bsend(?:line)?\s*+\(?\s*+(?:--\s*+)?[\"'](?P<secret>[^\"'\\\n]{3,200}+)",
     ),
     _rule("auth", r"\"_?auth\"\s{0,4}:\s{0,4}\"(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})\""),
     _rule("_auth", r"\b_auth\s{0,2}=\s{0,2}\"?(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})"),
