@@ -266,7 +266,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         masked,
         (
             Text("-eyJ", "1 "),
-            *map(Text, ("password=hunter22\n", "password=hunter22 [", "[redacted]a=", "password is ")),
+            *map(Text, ("password=hunter22\n", "password=hunter22 [", "[redacted]a=", "password is ", "Set-Cookie: ")),
         ),
     ),
     "redaction.contexts": (lambda text: list(context_spans(text, text.lower())), (*RUNS, *PLACES)),

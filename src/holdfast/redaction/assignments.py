@@ -68,6 +68,8 @@ _TECHNICAL = re.compile(
 """Names of methods, versions, measures, identifiers and the like: they hold digits and are no secrets."""
 _HEADER = re.compile(r"(?:[A-Z][A-Za-z]{1,20}-){1,4}(?:Key|Auth)\Z")
 _SNAKE = re.compile(r"(?i)(?>[a-z_]+_)[a-z0-9]++(?:_[a-z0-9]++)*+\Z|[a-z_]++\d(?:_[a-z0-9]++)++\Z|[A-Za-z]+[=:/]\S*\Z")
+MOST_BEFORE = 200
+"""So much of a line is read before a name: a line without an end would be read again for each name in it."""
 
 
 def assigned_spans(text: str) -> Iterator[Span]:
@@ -160,8 +162,7 @@ def _assigned(text: str, named: re.Match[str], kind: str, value: re.Match[str]) 
     if group != "bare":
         return (start, start + len(given)) if _is_quoted_secret(name, kind, given, is_fitting=sign != "?=") else None
     tight = named["sign"] in ("=", ":=")
-    line_start = text.rfind("\n", max(0, named.start() - 200), named.start()) + 1
-    before = text[line_start : named.start()].strip(" \t-")
+    before = text[max(0, named.start() - MOST_BEFORE) : named.start()].rpartition("\n")[2].strip(" \t-")
     ends = start + len(given)
     alone = before in ("", "export", "set", "+", "env", "$env:", "$env", "#", "//", "local") and text[
         ends : ends + 1
