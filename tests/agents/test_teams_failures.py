@@ -161,7 +161,7 @@ def test_an_ask_whose_transcript_does_not_reach_the_store_fails_and_its_turn_is_
         _in_store(
             world,
             f"CREATE TRIGGER no_room BEFORE INSERT ON transcript_lines WHEN NEW.session_id = '{session}'"
-            r" AND NEW.entry LIKE '%]\n\ntwo%' BEGIN SELECT RAISE(ABORT, 'no room'); END",
+            r" AND NEW.entry LIKE '%]\n\n> two%' BEGIN SELECT RAISE(ABORT, 'no room'); END",
         )
         try:
             failed = _failure(caller, world.backend, "two", fromTeam=world.frontend)
@@ -177,7 +177,7 @@ def test_an_ask_whose_transcript_does_not_reach_the_store_fails_and_its_turn_is_
         assert reply["conversation"]["sessionId"] == session
     rows = _in_store(world, f"SELECT entry FROM transcript_lines WHERE session_id = '{session}' ORDER BY row_id")
     kept = "\n".join(entry for (entry,) in rows)
-    places = [kept.find(f"\\n\\n{word}") for word in ("one", "two", "three")]
+    places = [kept.find(f"\\n\\n> {word}") for word in ("one", "two", "three")]
     assert -1 not in places and places == sorted(places), places
 
 

@@ -10,6 +10,8 @@ from tests.installation import Installation
 from tests.postgres import fresh_database
 from tests.process.agent import Agent
 
+from holdfast.archive.signing import own_signer
+
 BROKEN = "UPDATE thoughts SET content = CAST(X'74686520626f61726473ff' AS TEXT) WHERE number = 2"
 
 
@@ -87,7 +89,8 @@ def test_a_project_with_an_unreadable_byte_can_be_handed_off_and_adopted(
     there.mkdir()
     other = Installation(tmp_path / "other")
     try:
-        adopted = other.run("adopt", str(archive), "--project", str(there))
+        signer = own_signer(embedded.home).fingerprint
+        adopted = other.run("adopt", str(archive), "--project", str(there), "--trust-signer", signer)
         assert adopted.returncode == 0, adopted.stderr
         with Agent(other, there, session="elsewhere") as agent:
             assert len(agent.init("load_context", sessionId=session)["thoughts"]) == 3
