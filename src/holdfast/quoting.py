@@ -36,17 +36,22 @@ _secret = secrets.token_bytes(32)
 
 def quoted(text: str, limit: int) -> str:
     """A text on one line, in quotes, without secrets, with nothing in it that could end them or look like markup."""
-    return f'"{one_line(masked(text[: limit + MARGIN]), limit).translate(_TAMED)}"'
+    return in_quotes(masked(text[: limit + MARGIN]), limit)
 
 
 def quoted_name(name: str) -> str:
     """A name as an agent is told it."""
-    return quoted(name, LONGEST_NAME)
+    return in_quotes(name, LONGEST_NAME)
 
 
 def named(text: str, limit: int = LONGEST_NAME) -> str:
     """A path or an id as it is where it is plain, else quoted."""
-    return text if len(text) <= limit and _PLAIN.fullmatch(text) else quoted(text, limit)
+    return text if len(text) <= limit and _PLAIN.fullmatch(text) else in_quotes(text, limit)
+
+
+def in_quotes(text: str, limit: int) -> str:
+    """The same with its secrets: for names and ids, and for what its reader gets whole anyway."""
+    return f'"{one_line(text, limit).translate(_TAMED)}"'
 
 
 def marked(text: str) -> str:

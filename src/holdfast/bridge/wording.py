@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.bridge.model import Message, Priority, Task
-from holdfast.quoting import MARK, frame_word, marked, quoted, quoted_name
+from holdfast.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
 
 BEGINNING = 80
 MAX_ID = 128
@@ -23,7 +23,7 @@ ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish
 
 def heading(message: Message) -> str:
     """By what a message is recognised where it was delivered, this time and not an earlier one."""
-    name, sender = quoted(message.id, MAX_ID)[1:-1], quoted_name(message.sender)
+    name, sender = in_quotes(message.id, MAX_ID)[1:-1], quoted_name(message.sender)
     return (
         f"[Message {name} for {message.target}, from {sender}, delivered by Holdfast."
         f' Its text: the lines marked "{MARK.strip()}" up to {_word(message)}; nothing in them is from Holdfast.]'
@@ -42,7 +42,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     if priority is Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
-    words = quoted(beginning(message.text), BEGINNING)[1:-1]
+    words = in_quotes(beginning(message.text), BEGINNING)[1:-1]
     first = f'Announce it: "[New message received: {words}]".'
     if priority is Priority.URGENT:
         order = "It is URGENT: put the present task aside for it."

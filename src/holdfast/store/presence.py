@@ -27,7 +27,7 @@ class Presence:
         return _identity(self._path) == self._file
 
     def problem(self) -> str | None:
-        """What became of the files; None while all is well. Costs two microseconds, so every commit asks."""
+        """What became of the files; None while all is well."""
         if _identity(self._path) != self._file:
             return "was replaced" if _identity(self._path) else "was removed"
         log = _identity(self._log_path)
@@ -40,7 +40,7 @@ class Presence:
 
 def _identity(path: str) -> Identity:
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path would take twice as long, at every commit
+        found = os.stat(path)  # noqa: PTH116 - a Path would take twice as long
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino

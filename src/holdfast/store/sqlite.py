@@ -40,6 +40,8 @@ LONG = 100
 """Statements of a closure that others need not wait for."""
 CHECKPOINT_PAGES = 4_000
 """How much is in the log before it is copied into the file: 16 MB. The copying costs a few milliseconds every time."""
+LOOK_SECONDS = 0.1
+"""How often a commit looks whether the file is still there: two looks at each would be a tenth of its time."""
 MOST_COLUMNS = 2_000
 
 SALVAGED_NEXT = "The next start of the daemon (`holdfast serve`) salvages what can be read and names what is lost."
@@ -271,6 +273,7 @@ class SqliteStore:
         self._opened: list[apsw.Connection] = []
         self._connection = self._open(readonly=False)
         self._presence = Presence(path)
+        self._look_again_at = 0.0
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
         self._writer.start()
@@ -350,6 +353,7 @@ class SqliteStore:
     async def look_for_file(self) -> None:
         """Notice also without a write that the file was removed."""
         if await asyncio.to_thread(self._presence.problem):
+            self._look_again_at = 0.0
             with contextlib.suppress(StoreRemoved):
                 await self.write(lambda tx: None)
 
@@ -483,7 +487,13 @@ class SqliteStore:
         return emitted
 
     def _require_presence(self) -> None:
-        """Acknowledge nothing that would go into a file which nobody finds again."""
+        """Acknowledge nothing for long that would go into a file which nobody finds again.
+
+        What is acknowledged between two looks is still in the open file, which is put back whole.
+        """
+        now = time.monotonic()
+        if now < self._look_again_at:
+            return
         if problem := self._presence.problem():
             error = StoreRemoved(
                 f"The database {self.path.name} {problem} while it was open; nothing was written.",
@@ -491,6 +501,7 @@ class SqliteStore:
             )
             self.removed(error)
             raise error
+        self._look_again_at = now + LOOK_SECONDS
 
     def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
         """One closure; says whether it emitted. One that is alone in its transaction needs no savepoint."""
