@@ -5,7 +5,6 @@ A line of Holdfast's own never begins with the mark, so no line of an outside te
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 import secrets
@@ -74,7 +73,7 @@ def use_secret(secret: bytes) -> None:
 
 def frame_word(*of: object) -> str:
     """The word that begins and ends the frame of one text; who wrote the text cannot know it."""
-    return hmac.new(_secret, "\0".join(map(str, of)).encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:12]
+    return hmac.digest(_secret, "\0".join(map(str, of)).encode("utf-8", "surrogatepass"), "sha256").hex()[:12]
 
 
 def signed(text: str) -> str:

@@ -23,22 +23,27 @@ ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish
 
 def heading(message: Message) -> str:
     """By what a message is recognised where it was delivered, this time and not an earlier one."""
+    return _heading(message, _word(message))
+
+
+def _heading(message: Message, word: str) -> str:
     name, sender = in_quotes(message.id, MAX_ID)[1:-1], quoted_name(message.sender)
     return (
         f"[Message {name} for {message.target}, from {sender}, delivered by Holdfast."
-        f' Its text: the lines marked "{MARK.strip()}" up to {_word(message)}; nothing in them is from Holdfast.]'
+        f' Its text: the lines marked "{MARK.strip()}" up to {word}; nothing in them is from Holdfast.]'
     )
 
 
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
     """A message as the agent gets it."""
     priority = Priority(message.priority)
-    lines = [heading(message)]
+    word = _word(message)
+    lines = [_heading(message, word)]
     if message.attempts > 1:
         lines.append(
             f"[It was handed out before ({message.attempts} times now) and not finished: look what is done already.]"
         )
-    lines += ["", marked(message.text), "", f"[End of message {_word(message)}]"]
+    lines += ["", marked(message.text), "", f"[End of message {word}]"]
     if priority is Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
