@@ -5,6 +5,7 @@ A line of Holdfast's own never begins with the mark, so no line of an outside te
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import re
 import secrets
@@ -73,7 +74,10 @@ def use_secret(secret: bytes) -> None:
 
 def frame_word(*of: object) -> str:
     """The word that begins and ends the frame of one text; who wrote the text cannot know it."""
-    return hmac.digest(_secret, "\0".join(map(str, of)).encode("utf-8", "surrogatepass"), "sha256").hex()[:12]
+    # BLAKE2 with a key: HMAC would take ten times as long, for each message that is handed out.
+    return hashlib.blake2b(
+        "\0".join(map(str, of)).encode("utf-8", "surrogatepass"), key=_secret, digest_size=6
+    ).hexdigest()
 
 
 def signed(text: str) -> str:
