@@ -214,7 +214,8 @@ class App:
         import holdfast.protocol.checks.gates
         import holdfast.protocol.hooks.git_actions
         import holdfast.protocol.project.from_document
-        import holdfast.reasoning.analysis  # noqa: F401
+        import holdfast.reasoning.analysis
+        import holdfast.redaction  # noqa: F401
 
         _ = self.letters, self.dispatcher, self.watch, self.chats, self.mirror, self.records
         return self.commands()

@@ -12,7 +12,6 @@ import secrets
 import unicodedata
 
 from holdfast.reasoning.wording import one_line
-from holdfast.redaction import masked
 
 LONGEST_NAME = 80
 """Characters of a name that comes from outside."""
@@ -36,6 +35,8 @@ _secret = secrets.token_bytes(32)
 
 def quoted(text: str, limit: int) -> str:
     """A text on one line, in quotes, without secrets, with nothing in it that could end them or look like markup."""
+    from holdfast.redaction import masked  # its patterns take 50 ms to compile, and a daemon's start does without them
+
     return in_quotes(masked(text[: limit + MARGIN]), limit)
 
 

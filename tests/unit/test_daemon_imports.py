@@ -24,6 +24,7 @@ LATER = {
     "holdfast.protocol.project.document",
     "holdfast.protocol.serena",
     "holdfast.reasoning.analysis",
+    "holdfast.redaction",
     "holdfast.store.backup",
     "holdfast.store.postgres",
     "holdfast.store.salvage",
