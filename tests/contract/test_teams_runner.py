@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.contract.conftest import Place
 
@@ -19,7 +20,7 @@ from holdfast.store import Store
 from holdfast.teams import queries
 from holdfast.teams import runner as runner_module
 from holdfast.teams.agents import Compaction
-from holdfast.teams.agents.echo import EchoAgent, EchoSession
+from holdfast.teams.agents.echo import PROGRAM, EchoAgent, EchoSession
 from holdfast.teams.agents.errors import CompactionFailed
 from holdfast.teams.errors import AskCycle, UnknownTeam
 from holdfast.teams.model import LEASE_MS, Ask
@@ -343,6 +344,39 @@ async def test_an_exception_that_nobody_foresaw_ends_its_ask_with_an_error_and_n
         assert failed.error is not None and "KeyError" in failed.error
         monkeypatch.setattr(world.runner._place, "slot", slot)
         assert (await world.answer(await world.ask("a", "two"))).status == "answered"
+
+
+@pytest.mark.parametrize("write", ["mark_begun", "let_go", "set_session"])
+async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_was_opened_or_ended(
+    place: Place, monkeypatch: pytest.MonkeyPatch, write: str
+) -> None:
+    """Each write around a process fails in turn, as on a full disk, and then there is room again."""
+    async with _world(place) as world:
+        first = await world.answer(await world.ask("a", "one"))
+        if write != "let_go":
+            await world.runner.release(["a"])
+        if write == "set_session":  # what is lost is begun afresh in another session
+            for transcript in (place.home / "transcripts").glob("*.jsonl"):
+                transcript.unlink()
+
+        def full(*arguments: Any, **values: Any) -> None:
+            raise StoreError("The disk is full; nothing was written.")
+
+        with monkeypatch.context() as no_room:
+            no_room.setattr(queries, write, full)
+            during = await world.answer(await world.ask("a", "two\ndie" if write == "let_go" else "two"))
+            assert during.status == "failed"
+        following = await world.answer(await world.ask("a", "three"))
+        assert following.status == "answered", "nothing hangs behind it"
+        assert following.conversation_id == first.conversation_id
+        assert _echo_processes(place) == 1, "a process that could not be used has ended"
+
+
+def _echo_processes(place: Place) -> int:
+    """How many agents of this test run."""
+    folder = str(place.home / "transcripts")
+    commands = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+    return sum(command[3:5] == [PROGRAM, folder] for command in commands)
 
 
 async def test_an_ask_that_its_runner_lost_sight_of_is_taken_up_again(place: Place) -> None:

@@ -99,9 +99,11 @@ class Pool:
 
     async def discard(self, slot: Slot) -> None:
         """The process is of no use any more."""
-        async with self._changing:
-            await self._drop(slot)
-        self._release(slot)
+        try:
+            async with self._changing:
+                await self._drop(slot)
+        finally:
+            self._release(slot)
 
     def _release(self, slot: Slot) -> None:
         if slot.busy:

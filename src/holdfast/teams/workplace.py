@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.errors import StoreError
 from holdfast.managed import VARIABLE, token_for
 from holdfast.processes import is_running
 from holdfast.store import Store
@@ -70,8 +71,12 @@ class Workplace:
             return session
 
         slot = await self.pool.take(conversation, self.roster.settings.max_processes, open_session)
-        if not conversation.begun or conversation.agent_pid != slot.session.pid:
-            await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
+        try:
+            if not conversation.begun or conversation.agent_pid != slot.session.pid:
+                await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
+        except BaseException:
+            await self.pool.discard(slot)
+            raise
         return slot, next(filter(None, notes), conversation.note), bool(notes)
 
     async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
@@ -108,8 +113,12 @@ class Workplace:
                     ) from error
                 tried = str(uuid.uuid4())
                 continue
-            if tried != conversation.session_id:
-                await self.move(conversation, tried, note)
+            try:
+                if tried != conversation.session_id:
+                    await self.move(conversation, tried, note)
+            except BaseException:
+                await session.close()
+                raise
             return session
         raise AssertionError("unreachable: the second attempt returns or raises")
 
@@ -159,7 +168,9 @@ class Workplace:
                 await asyncio.gather(turn, return_exceptions=True)
 
     async def _let_go(self, conversation_id: int) -> None:
-        await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
+        """Give up the lease of a conversation whose process has ended."""
+        with contextlib.suppress(StoreError):  # a store that takes nothing now: the lease runs out by itself
+            await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
 
 
 async def _never(project: Path) -> bool:
