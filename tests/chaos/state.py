@@ -122,7 +122,7 @@ def _transcripts(world: World) -> dict[str, list[str]]:
     """What each session of the echo agent was told; other files of lines are none of its."""
     found: dict[str, list[str]] = {}
     for path in world.home.rglob("*.jsonl"):
-        turns = [json.loads(line) for line in path.read_text().splitlines()]
+        turns = [json.loads(line) for line in path.read_text().split("\n")[:-1]]  # a line that was cut off is no turn
         if turns and all(isinstance(turn, dict) and turn.keys() >= {"text", "answer"} for turn in turns):
             found[path.stem] = [turn["text"] for turn in turns]
     return found

@@ -372,6 +372,20 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
         assert _echo_processes(place) == 1, "a process that could not be used has ended"
 
 
+async def test_a_conversation_whose_last_line_a_full_disk_cut_off_goes_on(sqlite_place: Place) -> None:
+    async with _world(sqlite_place) as world:
+        await world.answer(await world.ask("a", "one"))
+        await world.runner.release(["a"])
+        (transcript,) = (sqlite_place.home / "transcripts").glob("*.jsonl")
+        with transcript.open("a") as file:
+            file.write('{"text": "was never answ')
+        second = await world.answer(await world.ask("a", "two"))
+        assert second.answer is not None and second.answer.startswith("echo 2")
+        await world.runner.release(["a"])
+        third = await world.answer(await world.ask("a", "three"))
+        assert third.answer is not None and third.answer.startswith("echo 3")
+
+
 def _echo_processes(place: Place) -> int:
     """How many agents of this test run."""
     folder = str(place.home / "transcripts")

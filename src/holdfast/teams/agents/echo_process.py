@@ -115,8 +115,16 @@ def main() -> None:
         sys.exit(f"Session {session} is already in use")
     if (mode == "resume" or origin) and not source.exists():
         sys.exit(f"No conversation found with session ID {source.stem}")
-    turns = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()] if source.exists() else []
-    Echo(path, turns).run()
+    Echo(path, _turns(source, mend=source == path) if source.exists() else []).run()
+
+
+def _turns(path: Path, mend: bool) -> list[dict[str, str]]:
+    """Read a conversation; a last line that a kill or a full disk cut off was never answered, and is removed."""
+    content = path.read_bytes()
+    *lines, torn = content.split(b"\n")
+    if torn and mend:
+        os.truncate(path, len(content) - len(torn))
+    return [json.loads(line) for line in lines]
 
 
 if __name__ == "__main__":
