@@ -107,10 +107,15 @@ HEADINGS = ("measured", "Holdfast", "compared with", "result", "target", "verdic
 
 def table(rows: Sequence[Row]) -> str:
     """All rows as one table of plain text."""
-    lines = [HEADINGS, *(row.cells() for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
-    drawn = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([drawn[0], "-" * (sum(widths) + 2 * (len(widths) - 1)), *drawn[1:]])
+    return drawn(HEADINGS, [row.cells() for row in rows])
+
+
+def drawn(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of plain text, its columns as wide as they must be."""
+    lines = [headings, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
+    texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join([texts[0], "-" * (sum(widths) + 2 * (len(widths) - 1)), *texts[1:]])
 
 
 def machine() -> dict[str, Any]:
