@@ -18,12 +18,16 @@ from tests.contract.conftest import PAGE, leaf_pages, root_page, spoil
 from tests.contract.test_store_backup import add_session, add_thought, fill
 
 from holdfast.errors import StoreCorrupt, StoreError, StoreTooNew
-from holdfast.store import Tx, events
+from holdfast.protocol import definition, queries
+from holdfast.protocol.memories import current_state, history
+from holdfast.protocol.runs import RunView
+from holdfast.store import Row, Tx, events
 from holdfast.store.backup import backup
 from holdfast.store.damage import CORRUPT, check_at_start, look_into, quick_check
 from holdfast.store.migrations import load
 from holdfast.store.opening import open_store
 from holdfast.store.sqlite import SqliteStore
+from holdfast.store.stand_ins import CONVERSATION_PAIRS, CONVERSATION_SESSIONS, RUN_NUMBERS, RUNS_BY_PROJECT
 from holdfast.store.verify import LOST_EVENT, Problem, verify
 
 SESSIONS, THOUGHTS = 3, 30
@@ -141,6 +145,85 @@ def test_thoughts_outlive_the_record_of_their_session(home: Path) -> None:
     assert set(damage.values()) == {"the session's record was lost"}
     assert "session s1 (Recovered: needle1 wörd): the session's record was lost" in text
     assert "sessions: rows 1-3" in text
+
+
+def _team_work(tx: Tx) -> None:
+    """Two asks of one conversation, and a run with what its gates said."""
+    tx.run(
+        "INSERT INTO conversations (id, from_team, to_team, thread, session_id, begun, status, message_count,"
+        " compacted_count, created_at, last_used_at, last_started_at)"
+        " VALUES (7, 'a', 'b', 'main', 'its-session', 1, 'active', 2, 0, 1, 2, 2)"
+    )
+    for number in (1, 2):
+        tx.run(
+            "INSERT INTO asks (id, conversation_id, to_team, text, chain, status, attempts, answer, created_at)"
+            " VALUES (:id, 7, 'b', 'what?', '[]', 'answered', 1, 'this', :id)",
+            id=str(number),
+        )
+    tx.run(
+        "INSERT INTO protocol_runs (row_id, id, day, number, root, project, protocol, definition, objective, phase,"
+        " status, started_at, touched_at) VALUES (5, '2026-01-02-session-03', '2026-01-02', 3, 'file:///p', 'file:///p',"
+        " 'p', '{}', 'o', 'WORKING', 'active', 1, 1)"
+    )
+    tx.run("INSERT INTO protocol_gates (run, gate, status, evidence, checked_at) VALUES (5, 'G', 'passed', '[]', 4)")
+    tx.run(
+        "INSERT INTO protocol_evidence (run, kind, subject, detail, source, at)"
+        " VALUES (5, 'content_hash', 'README.md', 'x', 'server', 3)"
+    )
+
+
+@pytest.mark.parametrize("indexes", ["readable", "lost"])
+def test_asks_and_evidence_outlive_the_record_of_their_conversation_and_run(home: Path, indexes: str) -> None:
+    async def fill_more() -> None:
+        store, _ = await open_store(home)
+        await store.write(_team_work)
+        await store.close()
+
+    asyncio.run(fill_more())
+    path = home / "holdfast.db"
+    lost = ["conversations", "protocol_runs"]
+    if indexes == "lost":
+        lost += [CONVERSATION_PAIRS, CONVERSATION_SESSIONS, RUN_NUMBERS, RUNS_BY_PROJECT]
+    for name in lost:
+        spoil(path, root_page(path, name))
+    (home / CORRUPT).write_text("met at run time")
+    text = _assert_reported(home, _reopen(home)[0])
+    assert "Lost: conversations: " in text and "Lost: protocol_runs: " in text and "belonged to" not in text
+
+    async def look() -> tuple[Row, str]:
+        store, _ = await open_store(home)
+
+        def read(tx: Tx) -> tuple[Row, RunView, str]:
+            kept = tx.one("SELECT count(answer) AS asks FROM asks WHERE conversation_id = 7")
+            pair = tx.one("SELECT from_team, to_team, thread, session_id, begun, note FROM conversations WHERE id = 7")
+            run = queries.find(tx, 5)
+            assert kept is not None and kept["asks"] == 2 and pair is not None and run is not None
+            view = RunView(
+                run,
+                definition.loads(run.definition),
+                queries.gates(tx, run),
+                queries.evidence(tx, run),
+                queries.violations(tx, run),
+            )
+            return pair, view, history([view]) + current_state(view)
+
+        pair, view, told = await store.read(read)
+        await store.close()
+        assert (view.run.status, len(view.gates), len(view.evidence)) == ("orphaned", 1, 1)
+        return pair, told
+
+    pair, told = asyncio.run(look())
+    assert pair["note"] is not None and "the record of it was lost" in pair["note"]
+    if indexes == "readable":
+        assert (pair["from_team"], pair["to_team"], pair["thread"], pair["session_id"]) == (
+            "a",
+            "b",
+            "main",
+            "its-session",
+        )
+        assert "2026-01-02-session-03" in told
+    else:
+        assert (pair["to_team"], pair["thread"], pair["begun"]) == ("b", "recovered-7", 0)
 
 
 def test_a_cut_off_file_is_noticed_at_start(home: Path) -> None:

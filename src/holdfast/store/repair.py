@@ -10,6 +10,7 @@ import apsw
 from holdfast.store.copying import quote, sqlite_tables
 from holdfast.store.register import LOST, total
 from holdfast.store.session_clues import SessionClues
+from holdfast.store.stand_ins import stand_in_for_conversations, stand_in_for_runs
 from holdfast.store.verify import LOST_EVENT, numbers_text
 
 RECORD_LOST = "the session's record was lost"
@@ -76,6 +77,10 @@ def make_consistent(connection: apsw.Connection, clues: SessionClues) -> tuple[l
         mended += _repair_session_fields(connection)
     if {"sessions", "thoughts", "branches"} <= present:
         _repair_branches(connection)
+    if {"asks", "conversations"} <= present:
+        stand_in_for_conversations(connection, clues.source)
+    if {"protocol_runs", "protocol_gates", "protocol_evidence", "protocol_violations"} <= present:
+        stand_in_for_runs(connection, clues.source)
     orphans = _drop_orphans(connection)
     sessions = _name_lost_thoughts(connection) if {"sessions", "thoughts"} <= present else []
     if "session_register" in present:
