@@ -235,7 +235,8 @@ def test_every_word_that_is_read_stood_in_the_text(command: str) -> None:
             assert set(word.text) <= set(command) | set("\n\t\r\a\b\x1b\f\v")
 
 
-QUICK = ["$(", '"$(', "x\n", "\\"]
+WRAPPERS = ["sudo ", "nice -n 1 ", "command ", "env -C a ", "env A=1 ", "A=1 ", "git -C a ", "find -exec ", "eval "]
+QUICK = ["$(", '"$(', "x\n", "\\", *WRAPPERS]
 COSTLY = ["(", "((", "$((", "`", '"${', "${", "<(", "<<E ", "bash -c '", "a=(", "{ "]
 
 
@@ -274,3 +275,8 @@ def test_a_hostile_text_is_read_in_one_pass(piece: str) -> None:
 )
 def test_a_hostile_text_hides_no_commit_before_it(piece: str, size: int) -> None:
     assert GitAction("commit") in git_actions(hostile(piece, size))
+
+
+@pytest.mark.parametrize("piece", ["sudo ", "A=1 ", "find . -exec ", "env -u x nice -n 1 ", "env -C . "])
+def test_a_commit_behind_any_number_of_wrappers_is_recognised(piece: str) -> None:
+    assert {action.name for action in git_actions(piece * 5_000 + "git commit")} == {"commit"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from posixpath import basename, join
 
 from holdfast.protocol.hooks.shell import Command, Word, read
@@ -21,6 +22,7 @@ KEYWORDS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!",
 WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "builtin": (frozenset(), 0),
     "chronic": (frozenset(), 0),
+    "command": (frozenset(), 0),
     "doas": (frozenset({"-u", "-C"}), 0),
     "exec": (frozenset({"-a"}), 0),
     "flock": (frozenset({"-w", "--timeout", "-E"}), 1),
@@ -42,6 +44,7 @@ WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
 GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-c", "--namespace", "--work-tree", "--super-prefix", "--config-env", "--attr-source", "--list-cmds"}
 )
+FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 ONLY_TOLD = frozenset({"--dry-run", "--help", "-h"})
 """Options with which git only says what it would do."""
 
@@ -110,14 +113,31 @@ class _Invocation:
         self._depth = depth
 
     def actions(self, words: Sequence[Word], git_dir: str | None = None) -> Iterator[GitAction]:
-        """What these words would run."""
-        while words and (assigned := _ASSIGNMENT.fullmatch(words[0].text)):
-            if assigned[1] == "GIT_DIR":
-                git_dir = assigned[2] if words[0].literal else ""
-            words = words[1:]
-        if not words or not words[0].literal:
+        """What these words would run. Wrappers are passed in a loop: a hostile command has any number of them."""
+        at, places = 0, [self._here]
+        while at < len(words):
+            word, at = words[at], at + 1
+            if assigned := _ASSIGNMENT.fullmatch(word.text):
+                if assigned[1] == "GIT_DIR":
+                    git_dir = assigned[2] if word.literal else ""
+                continue
+            program = basename(word.text)
+            if not word.literal or (program == "command" and _text_at(words, at) in ("-v", "-V")):
+                return
+            if program in WRAPPERS:
+                with_value, operands = WRAPPERS[program]
+                at = _past_options(words, at, with_value) + operands
+                continue
+            if program == "env":
+                at, is_script = _past_env(words, at, places)
+                if not is_script:
+                    continue
+                program = "eval"
+            self._here = join(*places)
+            yield from self._program(program, words[at:], git_dir)
             return
-        program, arguments = basename(words[0].text), words[1:]
+
+    def _program(self, program: str, arguments: Sequence[Word], git_dir: str | None) -> Iterator[GitAction]:
         if program == "git":
             yield from self._git(arguments, git_dir)
         elif program in SHELLS:
@@ -128,16 +148,8 @@ class _Invocation:
             yield from self._script(arguments[0].text if arguments else "")
         elif program in ("su", "runuser", "script"):
             yield from self._script(_value_of("-c", arguments) or _value_of("--command", arguments) or "")
-        elif program == "env":
-            yield from self._env(arguments, git_dir)
-        elif program == "command":
-            if not (arguments and arguments[0].text in ("-v", "-V")):
-                yield from self.actions(_past_options(arguments, frozenset()), git_dir)
         elif program == "find":
             yield from self._find(arguments, git_dir)
-        elif program in WRAPPERS:
-            with_value, operands = WRAPPERS[program]
-            yield from self.actions(_past_options(arguments, with_value)[operands:], git_dir)
 
     def _script(self, text: str) -> Iterator[GitAction]:
         return _in_script(text, self._here, self._depth + 1)
@@ -159,35 +171,23 @@ class _Invocation:
             for text in _fed(self._command):
                 yield from self._script(text)
 
-    def _env(self, arguments: Sequence[Word], git_dir: str | None) -> Iterator[GitAction]:
-        rest = list(arguments)
-        while rest and rest[0].text.startswith("-"):
-            option = rest.pop(0).text
-            if option in ("-u", "--unset") and rest:
-                rest.pop(0)
-            elif option in ("-C", "--chdir") and rest:
-                self._here = join(self._here, rest.pop(0).text)
-            elif option.startswith("--chdir="):
-                self._here = join(self._here, option.removeprefix("--chdir="))
-            elif option in ("-S", "--split-string") and rest:
-                yield from self._script(" ".join(word.text for word in rest))
-                return
-        yield from self.actions(rest, git_dir)
-
     def _find(self, arguments: Sequence[Word], git_dir: str | None) -> Iterator[GitAction]:
-        for position, word in enumerate(arguments):
-            if word.text in ("-exec", "-execdir", "-ok", "-okdir"):
-                yield from self.actions(arguments[position + 1 :], git_dir)
+        # Each ends where the next begins: a find that finds run would otherwise be read twice as often per level.
+        begins = [position for position, word in enumerate(arguments) if word.text in FIND_RUNS]
+        for begin, end in pairwise([*begins, len(arguments)]):
+            yield from self.actions(arguments[begin + 1 : end], git_dir)
 
     def _git(self, arguments: Sequence[Word], git_dir: str | None) -> Iterator[GitAction]:
-        directory, aliases = self._here, dict[str, str]()
-        rest = list(arguments)
-        while rest and rest[0].text.startswith("-"):
-            option = rest.pop(0)
-            if option.text in ("-C", "--git-dir", *GIT_OPTIONS_WITH_VALUE) and rest:
-                value = rest.pop(0)
+        places, aliases = [self._here], dict[str, str]()
+        at = 0
+        while _text_at(arguments, at).startswith("-"):
+            option, at = arguments[at], at + 1
+            if option.text in ("-C", "--git-dir", *GIT_OPTIONS_WITH_VALUE) and at < len(arguments):
+                value, at = arguments[at], at + 1
                 if option.text == "-C":
-                    directory = join(directory, value.text) if value.literal else ""
+                    if not value.literal:
+                        places.clear()
+                    places.append(value.text if value.literal else "")
                 elif option.text == "--git-dir":
                     git_dir = value.text if value.literal else ""
                 elif option.text == "-c" and value.text.lower().startswith("alias."):
@@ -195,6 +195,7 @@ class _Invocation:
                     aliases[name] = meaning
             elif option.text.startswith("--git-dir="):
                 git_dir = option.text.removeprefix("--git-dir=") if option.literal else ""
+        rest, directory = arguments[at:], join(*places)
         if not rest:
             return
         where = directory if git_dir is None else join(directory, git_dir)
@@ -222,16 +223,32 @@ def _fed(command: Command) -> Iterator[str]:
             yield " ".join(word.text for word in source.words[1:] if not word.text.startswith("-"))
 
 
-def _past_options(words: Sequence[Word], with_value: frozenset[str]) -> Sequence[Word]:
-    position = 0
-    while position < len(words) and words[position].text.startswith("-"):
-        option = words[position].text
-        position += 1
+def _past_options(words: Sequence[Word], at: int, with_value: frozenset[str]) -> int:
+    while (option := _text_at(words, at)).startswith("-"):
+        at += 1
         if option == "--":
             break
-        if option in with_value:
-            position += 1
-    return words[position:]
+        at += option in with_value
+    return at
+
+
+def _past_env(words: Sequence[Word], at: int, places: list[str]) -> tuple[int, bool]:
+    """Where the options of `env` end, and whether what follows is a script; `places` gets the directories it names."""
+    while (option := _text_at(words, at)).startswith("-"):
+        at += 1
+        has_value = at < len(words)
+        if option in ("-S", "--split-string") and has_value:
+            return at, True
+        if option in ("-C", "--chdir") and has_value:
+            places.append(words[at].text)
+        elif option.startswith("--chdir="):
+            places.append(option.removeprefix("--chdir="))
+        at += option in ("-u", "--unset", "-C", "--chdir")
+    return at, False
+
+
+def _text_at(words: Sequence[Word], at: int) -> str:
+    return words[at].text if at < len(words) else ""
 
 
 def _value_of(option: str, words: Sequence[Word]) -> str | None:
