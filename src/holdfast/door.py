@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import socket
@@ -12,6 +11,8 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from holdfast import bounded_json
 
 FIRST_LINE_LIMIT = 64 * 1024
 FIRST_LINE_SECONDS = 10.0
@@ -100,9 +101,9 @@ class Door:
             return
         try:
             line = await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS)
-            first = json.loads(line)
+            first = bounded_json.loads(line)
             visit = self._visits[first["holdfast"]]
-        except (ValueError, KeyError, TypeError, RecursionError, TimeoutError):
+        except (ValueError, KeyError, TypeError, TimeoutError):
             logger.warning("a visitor did not say what it wants")
             return
         await visit(first, reader, writer)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.briefing.hooks import EVENTS, BriefingHooks
 from holdfast.briefing.sources import Beside
 from holdfast.connections.service import Connections
@@ -81,8 +82,8 @@ class Hooks:
     async def handle(self, event: str, told: Told, payload: bytes) -> HookReply:
         """One event, with what the hook client tells and the raw payload."""
         try:
-            data = json.loads(payload)
-        except (ValueError, RecursionError):
+            data = bounded_json.loads(payload)
+        except ValueError:
             logger.warning("a %s hook brought a payload that is not JSON", event)
             return HookReply()
         if not isinstance(data, dict):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from itertools import islice
 
+from holdfast import bounded_json
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.staging import Staged
 from holdfast.archive.tables import too_many_values
@@ -130,7 +130,7 @@ def protocol_of(run: Row) -> Protocol:
         raise _refused(f"holds a run {run['id']} whose protocol is too long")
     try:
         return definition.loads(run["definition"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise _refused(f"holds a run {run['id']} whose protocol cannot be read") from None
 
 
@@ -142,8 +142,8 @@ def commands_of(protocol: Protocol) -> set[tuple[str, ...]]:
 
 def _is_json(text: str, kind: type) -> bool:
     try:
-        return not too_many_values(text.encode()) and isinstance(json.loads(text), kind)
-    except (ValueError, RecursionError):
+        return not too_many_values(text.encode()) and isinstance(bounded_json.loads(text), kind)
+    except ValueError:
         return False
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from holdfast import bounded_json
 from holdfast.archive import signing
 from holdfast.archive.errors import ArchiveRefused
 from holdfast.archive.signing import Signer
@@ -277,8 +278,8 @@ def _manifest(path: Path, file: zipfile.ZipFile, content: bytes) -> dict[str, An
     if content.count(b"{") + content.count(b"[") + content.count(b",") > MARKS_PER_MEMBER * MAX_MEMBERS:
         raise _refused(path, "has a manifest that says more than a manifest can")
     try:
-        manifest = json.loads(content)
-    except (ValueError, RecursionError):
+        manifest = bounded_json.loads(content)
+    except ValueError:
         manifest = None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise _refused(path, "has no manifest of `holdfast handoff`")

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from holdfast import bounded_json
 from holdfast.archive.errors import TranscriptTooLarge
 from holdfast.store.files import publish
 from holdfast.teams.agents.levelling import Line, merge
-from holdfast.teams.agents.transcript_files import METADATA, sidecar_of
+from holdfast.teams.agents.transcript_files import METADATA, read_sidecar, sidecar_of
 
 MAX_LINE = 16 * 1024 * 1024
 MAX_LINES = 100_000
@@ -56,9 +57,9 @@ class Spool:
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE + 1):
                     made.add(line)
-            sidecar = sidecar_of(path)
-            if sidecar.exists():
-                told = {"type": METADATA, **json.loads(sidecar.read_text(encoding="utf-8"))}
+            beside = read_sidecar(path)
+            if beside is not None:
+                told = {"type": METADATA, **beside}
                 made.add(json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
         except BaseException:
             made.close()
@@ -116,10 +117,9 @@ class Spool:
         if lines:
             _write(path, (self.raw(line) + b"\n" for line in lines))
         if told:
-            entry = {name: value for name, value in json.loads(self.raw(told[-1])).items() if name != "type"}
-            sidecar = sidecar_of(path)
-            if not sidecar.exists() or json.loads(sidecar.read_text(encoding="utf-8")) != entry:
-                _write(sidecar, [json.dumps(entry).encode()])
+            entry = {name: value for name, value in bounded_json.loads(self.raw(told[-1])).items() if name != "type"}
+            if read_sidecar(path) != entry:
+                _write(sidecar_of(path), [json.dumps(entry).encode()])
 
     def _keep(self, key: str, text: bytes, entry: dict[str, Any] | None) -> None:
         self._file.seek(self._size)
@@ -141,14 +141,14 @@ def _entry(text: bytes) -> dict[str, Any] | None:
     if text.count(b",") + text.count(b"[") + text.count(b"{") > MAX_MARKS:
         return None  # it stays in its place, unread
     try:
-        value = json.loads(text.decode("utf-8", "surrogateescape"))
-    except ValueError:
-        return None
-    except RecursionError:
+        value = bounded_json.loads(text.decode("utf-8", "surrogateescape"))
+    except bounded_json.JsonTooDeep:
         raise TranscriptTooLarge(
             "A transcript has a line that is nested too deep.",
             recovery="Such a conversation cannot travel in an archive.",
         ) from None
+    except ValueError:
+        return None
     return value if isinstance(value, dict) else None
 
 

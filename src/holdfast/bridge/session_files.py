@@ -6,12 +6,13 @@ missing, cut off or no file at all is never a sign that its agent is gone.
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from holdfast import bounded_json
 
 MAX_BYTES = 64 * 1024
 MAX_ID = 128
@@ -100,8 +101,8 @@ def state_in(content: bytes) -> StateFile | None:
 
 def _members(content: bytes) -> dict[str, Any]:
     try:
-        said = json.loads(content)
-    except (ValueError, RecursionError):
+        said = bounded_json.loads(content)
+    except ValueError:
         return {}
     return said if isinstance(said, dict) else {}
 

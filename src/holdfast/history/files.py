@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast import bounded_json
 from holdfast.archive.conversations import is_session
 from holdfast.briefing.ledger.entries import Entry
 from holdfast.history.passages import Passage, passages
@@ -121,7 +121,7 @@ def _entry(line: bytes) -> Entry | None:
     if not line.startswith(b"{"):
         return None
     try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        value = bounded_json.loads(line.decode("utf-8", "replace"))
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None

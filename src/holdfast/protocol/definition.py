@@ -7,6 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.protocol.model import (
     Check,
     CheckKind,
@@ -27,7 +28,7 @@ def dumps(protocol: Protocol) -> str:
 @lru_cache(maxsize=64)
 def loads(text: str) -> Protocol:
     """The protocol that `dumps` wrote."""
-    data = json.loads(text)
+    data = bounded_json.loads(text)
     return Protocol(
         data["name"],
         tuple(Transition(step["source"], step["target"], _gate(step["gate"])) for step in data["transitions"]),

@@ -135,7 +135,7 @@ def read_line(line: bytes | Overlong) -> Message | Unreadable | None:
         return _broken(line, str(error))
     if isinstance(body, list):
         return _batch(body)
-    if _deeper_than(MAX_DEPTH, line, body):
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and deeper_than(MAX_DEPTH, body):
         return _rejected(body, PARSE_ERROR, f"The line is nested deeper than {MAX_DEPTH} levels. Flatten it.")
     if _has_lone_surrogate(line, body):
         return _rejected(body, PARSE_ERROR, "The line has a lone surrogate escape. Send whole characters.")
@@ -233,11 +233,10 @@ def _problem(body: object) -> str | None:
     return "method: missing. A request has jsonrpc, id and method; a response has result or error instead."
 
 
-def _deeper_than(limit: int, line: bytes, body: object) -> bool:
-    if line.count(b"[") + line.count(b"{") <= limit:
-        return False
+def deeper_than(limit: int, body: object) -> bool:
+    """Whether objects and lists are nested in each other more than `limit` times."""
     level = [body]
-    for _ in range(limit + 1):
+    for _ in range(limit):
         inner: list[object] = []
         for value in level:
             if isinstance(value, dict):

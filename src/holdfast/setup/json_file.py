@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.terminal import one_line
 
@@ -131,10 +132,10 @@ def read_text(path: Path) -> str | None:
 def parsed(path: Path, text: str | None) -> Settings:
     """The settings in a text; raises SettingsUnusable where reading them would lose something."""
     try:
-        settings = json.loads(text, object_pairs_hook=_once) if text is not None and text.strip() else {}
+        settings = bounded_json.loads(text, object_pairs_hook=_once) if text is not None and text.strip() else {}
     except json.JSONDecodeError as failure:
         raise SettingsUnusable(f"{path}, line {failure.lineno}: {failure.msg}.", recovery=REPAIR) from failure
-    except (_Twice, RecursionError) as failure:
+    except ValueError as failure:  # a name twice, nested too deeply, a number of thousands of digits
         raise SettingsUnusable(f"{path}: {failure}.", recovery=REPAIR) from failure
     if not isinstance(settings, dict):
         raise SettingsUnusable(f"{path} must hold a JSON object.", recovery=REPAIR)

@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.store import Row, Store, Tx
 from holdfast.store.wakeups import Wakeups
@@ -111,7 +112,7 @@ def digest_of(tool: str, text: str) -> str:
 def shown_input(text: str) -> str:
     """A request's whole input as it can be put before a person: one line per field, nothing that steers a terminal."""
     try:
-        whole = json.dumps(json.loads(text), ensure_ascii=False, indent=1)
+        whole = json.dumps(bounded_json.loads(text), ensure_ascii=False, indent=1)
     except ValueError:
         whole = text  # from before it was kept whole; nobody waits for it any more
     return "\n".join(shown(line, len(line)) for line in whole.split("\n"))

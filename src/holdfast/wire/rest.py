@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from holdfast import bounded_json
 from holdfast.caller import Transport
 from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
@@ -256,8 +256,8 @@ async def _body(model: type[Given] | None, request: Request) -> Given | None:
         if len(data) > MAX_BODY:
             raise HTTPException(413, f"The body must have at most {MAX_BODY} bytes.")
     try:
-        content = json.loads(data, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        content = bounded_json.loads(data, parse_constant=_no_number)
+    except ValueError:
         raise HTTPException(400, "The body is not JSON.") from None
     if not isinstance(content, dict):
         raise BadInput("body", "must be an object")

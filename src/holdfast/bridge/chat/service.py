@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.bridge.chat import Targets, Transport, queries
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
@@ -89,8 +89,8 @@ class Chats:
         if len(body) > MOST_BODY:
             return 413
         try:
-            update: Any = json.loads(body)
-        except (ValueError, RecursionError):
+            update: Any = bounded_json.loads(body)
+        except ValueError:
             return 400
         await self._intake.take([update])
         return 200

@@ -7,7 +7,6 @@ and nothing but a regular file is, so that no pipe or device keeps the reader wa
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from holdfast import bounded_json
 from holdfast.briefing.ledger.entries import Entry
 
 WINDOW = 24 * 1024 * 1024
@@ -134,8 +134,8 @@ def _entry(line: bytes) -> Entry | None:
     if line.startswith(_UNTOLD) or not line.strip():
         return None
     try:
-        value = json.loads(line.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+        value = bounded_json.loads(line.decode("utf-8", "replace"))
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast import bounded_json
+
 SETTINGS = ".holdfast/protocol.toml"
 MCP_SERVERS = ".mcp.json"
 SERENA_PROJECT = ".serena/project.yml"
@@ -39,8 +41,8 @@ class Executable:
 def serena_entries(servers: bytes | None) -> dict[str, Any]:
     """The entries of an .mcp.json that are Serena; what is no such file names no server."""
     try:
-        content = json.loads(servers or b"{}")
-    except (ValueError, RecursionError):
+        content = bounded_json.loads(servers or b"{}")
+    except ValueError:
         return {}
     named = content.get("mcpServers") if isinstance(content, dict) else None
     if not isinstance(named, dict):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from holdfast import bounded_json
 from holdfast.protocol.runs import SerenaAnswer
 from holdfast.protocol.serena.found import find_serena, is_serena_project
 from holdfast.protocol.serena.session import Patience, SerenaSession, SerenaTrouble, Start
@@ -160,7 +160,7 @@ async def _names(session: SerenaSession) -> list[str]:
     """The names of the memories; Serena lists them as an object today and as an array before."""
     said = await session.call("list_memories")
     try:
-        listed = json.loads(said)
+        listed = bounded_json.loads(said)
     except ValueError:
         raise SerenaTrouble(f"Serena lists its memories in an unknown way: {said[:200]}") from None
     names = listed.get("memories", []) if isinstance(listed, dict) else listed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.child_environment import command_environment, without_own
 from holdfast.protocol.inside import UnreadableInside, read_inside
 
@@ -75,10 +75,10 @@ def _own(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, str]:
     path = Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json"
     try:
         with path.open("rb") as file:
-            config = _mapping(json.loads(file.read(LARGEST)))
+            config = _mapping(bounded_json.loads(file.read(LARGEST)))
     except FileNotFoundError:
         return None, ""
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         return None, f"{path} cannot be read: {error}."
     local = _mapping(_mapping(config.get("projects")).get(str(worktree)))
     return _entry(local, env) or _entry(config, env), ""
@@ -88,10 +88,10 @@ def _brought(worktree: Path, program: str | None, env: Mapping[str, str]) -> tup
     """From the project's own files."""
     try:
         servers = read_inside(worktree, SERVERS_FILE, LARGEST)
-        launch = _entry(_mapping(json.loads(servers)), env) if servers else None
+        launch = _entry(_mapping(bounded_json.loads(servers)), env) if servers else None
         if launch is None and program is not None and read_inside(worktree, PROJECT_FILE, LARGEST) is not None:
             launch = _direct(program)
-    except (UnreadableInside, ValueError, RecursionError) as error:
+    except (UnreadableInside, ValueError) as error:
         return None, f"The project's Serena cannot be found out: {error}"
     return launch, ""
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast import bounded_json
 from holdfast.protocol.memories import (
     LATEST,
     MAX_VIOLATIONS,
@@ -35,8 +36,8 @@ def state_json(views: Sequence[RunView]) -> str:
 def read_state_json(text: str) -> ImportedState | None:
     """What such a file tells of a session, whoever wrote it; None when there is none in it."""
     try:
-        state = json.loads(text)
-    except (ValueError, RecursionError):
+        state = bounded_json.loads(text)
+    except ValueError:
         return None
     if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
         return None

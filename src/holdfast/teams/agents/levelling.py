@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from holdfast import bounded_json
 from holdfast.teams.agents.transcripts import Entry
 
 LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
@@ -49,7 +50,7 @@ def lines_in(text: str) -> list[Line]:
     pieces = text.split("\n")
     for number, piece in enumerate(pieces):
         try:
-            value = json.loads(piece)
+            value = bounded_json.loads(piece)
         except ValueError:
             value = None
         unfinished = number == len(pieces) - 1

@@ -12,7 +12,9 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from holdfast import bounded_json
 from holdfast.teams.agents.levelling import Line, lines_in, lines_of, merge
 from holdfast.teams.agents.transcripts import MAIN
 
@@ -68,13 +70,12 @@ class TranscriptFiles:
     def write(self, project_key: str, session_id: str, subpath: str, lines: Sequence[Line]) -> None:
         """Make these the lines of the file, touching it only where it differs."""
         path = self.file_of(project_key, session_id, subpath)
-        metadata = [line for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
-        _level_file(path, [line for line in lines if line not in metadata])
-        if metadata and metadata[-1].entry is not None:
-            told = {name: value for name, value in metadata[-1].entry.items() if name != "type"}
-            sidecar = sidecar_of(path)
-            if not sidecar.exists() or json.loads(sidecar.read_text(encoding="utf-8")) != told:
-                _replace(sidecar, json.dumps(told))
+        metadata = [line.entry for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
+        _level_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])
+        if metadata:
+            told = {name: value for name, value in metadata[-1].items() if name != "type"}
+            if read_sidecar(path) != told:
+                _replace(sidecar_of(path), json.dumps(told))
 
     def delete(self, session_id: str) -> None:
         """Delete every file of a session."""
@@ -107,11 +108,19 @@ def sidecar_of(path: Path) -> Path:
     return path.with_suffix(".meta.json")
 
 
+def read_sidecar(path: Path) -> dict[str, Any] | None:
+    """What lies beside a transcript; None where nothing does, or what no agent wrote."""
+    try:
+        told = bounded_json.loads(sidecar_of(path).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
 def _read(path: Path) -> list[Line]:
     lines = lines_in(path.read_text(encoding="utf-8", errors="surrogateescape"))
-    sidecar = sidecar_of(path)
-    if sidecar.exists():
-        told = json.loads(sidecar.read_text(encoding="utf-8"))
+    told = read_sidecar(path)
+    if told is not None:
         lines += lines_of([{"type": METADATA, **told}])
     return lines
 
