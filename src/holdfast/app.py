@@ -32,6 +32,7 @@ from holdfast.hooks import Capability, Hooks
 from holdfast.loss_hooks import LossHooks
 from holdfast.project import Root, RootSource, locate
 from holdfast.protocol.hooks.answers import ProtocolHooks
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.service import Protocols
 from holdfast.quoting import use_secret
 from holdfast.reasoning.service import Reasoning
@@ -315,16 +316,16 @@ class App:
         return {"id": decided["id"], "team": decided["team"], "tool": decided["tool"]}
 
     async def _trust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = _project(args.get("root"))
+        root = await _project(args.get("root"))
         await self.protocols.trust(root.uri, str(args["digest"]), str(args.get("agent_digest") or ""))
         return {"root": root.uri, "trusted": True}
 
     async def _untrust(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = _project(args.get("root"))
+        root = await _project(args.get("root"))
         return {"root": root.uri, "was_trusted": await self.protocols.untrust(root.uri)}
 
     async def _trusted(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = _project(args.get("root"))
+        root = await _project(args.get("root"))
         digest, agent_digest = await self.protocols.trusted(root.uri), await self.protocols.trusted_for_agents(root.uri)
         return {"root": root.uri, "digest": digest, "agent_digest": agent_digest}
 
@@ -352,7 +353,7 @@ class App:
 
     async def _resume(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await self.teams.refresh()
-        found = await self.briefings.asked(Place(_project(args.get("project")), None), args.get("budget"))
+        found = await self.briefings.asked(Place(await _project(args.get("project")), None), args.get("budget"))
         return found.view()
 
     async def _create_key(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
@@ -370,20 +371,20 @@ class App:
         return {"kid": await self.connections.reconnects.rotate_signing()}
 
     async def _pause(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = _project(args.get("project"))
+        root = await _project(args.get("project"))
         await self.reasoning.pause(root)
         return {"project": root.uri, "paused": True}
 
     async def _unpause(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = _project(args.get("project"))
+        root = await _project(args.get("project"))
         await self.reasoning.unpause(root)
         return {"project": root.uri, "paused": False}
 
 
-def _project(text: Any) -> Root:
+async def _project(text: Any) -> Root:
     if not isinstance(text, str):
         raise BadInput("project", "must be a path or a URI")
-    return locate(text, RootSource.ARGUMENT)
+    return await in_time(locate, text, RootSource.ARGUMENT)
 
 
 def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], bool] = lambda session: False) -> App:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_json_from_outside_is_read_with_a_limit() -> None:
 
 
 @pytest.mark.parametrize("text", [str, str.encode])
-def test_what_is_nested_too_deeply_is_no_json(text: type[str] | type[bytes]) -> None:
+def test_what_is_nested_too_deeply_is_no_json(text: Callable[[str], str | bytes]) -> None:
     assert bounded_json.loads(text(_nested(bounded_json.MAX_DEPTH)))
     for depth in (bounded_json.MAX_DEPTH + 1, 900, 100_000):
         with pytest.raises(bounded_json.JsonTooDeep, match="200 levels"):

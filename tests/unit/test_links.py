@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from holdfast.caller import Hello
@@ -48,8 +50,20 @@ async def test_http_links_are_bounded() -> None:
 
 async def test_a_relays_directory_is_its_weakest_root() -> None:
     link = Links().open_relay(_hello("r", 1))
-    root = link.root(None, None)
+    root = await link.root(None, None)
     assert root is not None and root.uri == "file:///somewhere"
     link.client_roots = ("file:///client",)
-    root = link.root(None, None)
+    root = await link.root(None, None)
     assert root is not None and root.uri == "file:///client"
+
+
+async def test_calls_go_on_in_the_order_in_which_they_came_while_their_root_is_looked_up() -> None:
+    link = Links().open_relay(_hello("r", 1))
+    went_on: list[int] = []
+
+    async def call(number: int) -> None:
+        await link.root(None, None)
+        went_on.append(number)
+
+    await asyncio.gather(*(call(number) for number in range(20)))
+    assert went_on == list(range(20))

@@ -18,6 +18,7 @@ from holdfast.bridge.receipt import reached
 from holdfast.bridge.service import Targets
 from holdfast.bridge.wording import heading
 from holdfast.hook_answers import Answer
+from holdfast.protocol.in_time import in_time
 from holdfast.store import Store, Tx
 from holdfast.teams.team import Delivery, Team
 
@@ -267,7 +268,7 @@ class BridgeHooks:
         teams = {name: team for name, team in self._targets().items() if team.delivery is not Delivery.RUN}
         visit = self._visits.get(session)
         if visit is None or visit.target not in teams:
-            target = await asyncio.to_thread(_target_at, cwd, teams.values()) if teams else None
+            target = await in_time(_target_at, cwd, tuple(teams.values())) if teams and isinstance(cwd, str) else None
             if target is None:
                 return None
             now = self._clock()
@@ -297,13 +298,13 @@ class _Look:
     waits: bool
 
 
-def _target_at(cwd: object, teams: Iterable[Team]) -> str | None:
+def _target_at(cwd: str, teams: Iterable[Team]) -> str | None:
     """The target in whose project a directory is; the nearest, where one project is inside another.
 
     Unless a team is to get its messages with hooks, it gets them only where all of these are: hooks that are there for
     something else could hand a message over, and never see its turn end.
     """
-    if not isinstance(cwd, str) or not cwd.startswith("/"):
+    if not cwd.startswith("/"):
         return None
     try:
         here = Path(os.path.realpath(cwd))

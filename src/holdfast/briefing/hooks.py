@@ -74,11 +74,12 @@ class BriefingHooks:
         if source not in SOURCES or not self._first_time(session, source, pid):
             return None
         transcript = _transcript(payload)
+        root = await in_time(_root, cwd)
 
         def arrival() -> tuple[Visit, Wish | None]:
             visit = Visit(
                 session_id=session,
-                root=_root(cwd),
+                root=root,
                 machine=self._machine,
                 source=source,
                 transcript=str(transcript) if transcript is not None else None,

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 from holdfast.briefing.service import Briefings
 from holdfast.briefing.sources import Place
 from holdfast.project import MAX_ROOT, RootSource, locate
+from holdfast.protocol.in_time import in_time
 from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
 from holdfast.wire.rest_fields import whole_number
 
@@ -43,7 +44,9 @@ def routes(briefings: Briefings) -> list[RestRoute]:
 
     async def briefing(asked: Asked) -> Reply:
         query: BriefingAsked = asked.query
-        found = await briefings.asked(Place(locate(query.project, RootSource.ARGUMENT), None), query.budget)
+        found = await briefings.asked(
+            Place(await in_time(locate, query.project, RootSource.ARGUMENT), None), query.budget
+        )
         return Reply(found.view())
 
     return [

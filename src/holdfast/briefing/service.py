@@ -20,6 +20,7 @@ from holdfast.briefing.sources import Beside, Place, Source
 from holdfast.briefing.sources.thoughts import OWN
 from holdfast.briefing.wish import budget
 from holdfast.project import Root, RootSource, locate, path_of
+from holdfast.protocol.in_time import in_time
 from holdfast.quoting import named
 from holdfast.reasoning import projects
 from holdfast.store import Store, Tx
@@ -140,7 +141,7 @@ class Briefings:
         It has its own conversation, and gets its messages one by one: neither the work of a person's sessions in the
         same project nor the queue is told here.
         """
-        root = await asyncio.to_thread(locate, str(project), RootSource.DIRECTORY)
+        root = await in_time(locate, str(project), RootSource.DIRECTORY)
         visit = Visit(session_id, root, self._machine, "resume", None, None, None)
         found = await self.begins(visit, None, NOTHING.and_certainly("messages"))
         return found.text if found is not None else ""

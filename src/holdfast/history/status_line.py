@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from holdfast.bridge import queries as bridge_queries
 from holdfast.protocol import queries as protocol_queries
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.worktree import worktree_of
 from holdfast.reasoning.wording import counted, one_line
 from holdfast.store import Store, Tx
@@ -34,7 +34,7 @@ class StatusLine:
         """The line for a `session` at work in `cwd`; empty where there is nothing to say."""
         session, cwd = args.get("session"), args.get("cwd")
         directory = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else None
-        worktree = await asyncio.to_thread(worktree_of, directory) if directory else None
+        worktree = await in_time(worktree_of, directory) if directory else None
         targets = [name for name, team in self._targets().items() if directory and team.project == directory]
 
         def read(tx: Tx) -> list[str]:

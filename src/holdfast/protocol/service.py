@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -70,7 +69,7 @@ class Protocols:
         _refuse_faults(project)
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
         foreign = await self._foreign_state(worktree.path)
-        on_disk = await asyncio.to_thread(logged_numbers, worktree.path)
+        on_disk = await in_time(logged_numbers, worktree.path)
         kept = definition.dumps(project.protocol)
 
         def write(tx: Tx) -> dict[str, Any]:
@@ -307,9 +306,10 @@ class Protocols:
     async def views(self, root: str, limit: int = HISTORY) -> list[RunView]:
         """The runs of a worktree's project, the newest first; the worktree's own active one before all."""
 
+        worktree = await in_time(worktree_of, path_of(root) or Path(root))
+        project = worktree.project if worktree else root
+
         def read(tx: Tx) -> list[RunView]:
-            worktree = worktree_of(path_of(root) or Path(root))
-            project = worktree.project if worktree else root
             active = queries.active(tx, root)
             others = [
                 run
@@ -371,12 +371,12 @@ class Protocols:
         It may where they are trusted as they are now, and where there are none. Those of a directory below the top of
         its worktree are not compared, so they are never followed.
         """
-        if await asyncio.to_thread(brings_nothing, directory):
+        if await in_time(brings_nothing, directory):
             return True
-        worktree = await asyncio.to_thread(worktree_of, directory)
-        if worktree is None or not await asyncio.to_thread(worktree.path.samefile, directory):
+        worktree = await in_time(worktree_of, directory)
+        if worktree is None or not await in_time(worktree.path.samefile, directory):
             return False
-        found = await asyncio.to_thread(read_agent_settings, worktree.path)
+        found = await in_time(read_agent_settings, worktree.path)
         return bool(found.digest) and found.digest == await self.trusted_for_agents(worktree.root)
 
     async def trusts(self, root: str) -> bool:

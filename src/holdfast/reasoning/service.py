@@ -12,6 +12,7 @@ from holdfast.connections.model import Connection
 from holdfast.connections.service import Connections
 from holdfast.errors import BadInput, Conflict, HoldfastError, NotFound
 from holdfast.project import Root, RootSource, locate
+from holdfast.protocol.in_time import in_time
 from holdfast.reasoning import limits, placing, projects, reading, recording
 from holdfast.reasoning.library import Library
 from holdfast.reasoning.model import (
@@ -258,8 +259,11 @@ class Reasoning:
                 " Pass mcpRootUri with each call.",
             }
 
+        only = caller.client_roots[0] if len(caller.client_roots) == 1 else None
+        found = await in_time(locate, only, RootSource.BOUND) if only is not None else None
+
         def write(tx: Tx) -> dict[str, Any]:
-            root = _root_to_bind(caller)
+            root = _root_to_bind(caller, found)
             connection = self._connections.current(tx, caller)
             if connection is None:
                 raise Conflict("A caller without an identity cannot be bound to a root.")
@@ -275,7 +279,8 @@ class Reasoning:
         return await self._store.write(once(key, write))
 
 
-def _root_to_bind(caller: Caller) -> Root:
+def _root_to_bind(caller: Caller, only: Root | None) -> Root:
+    """The root that is meant; `only` is the one root of its client."""
     if caller.root is not None and caller.root.source is RootSource.ARGUMENT:
         return replace(caller.root, source=RootSource.BOUND)
     if len(caller.client_roots) > 1:
@@ -284,8 +289,8 @@ def _root_to_bind(caller: Caller) -> Root:
             f"is missing, and the client has {len(caller.client_roots)} roots",
             recovery=f"Pass one of: {', '.join(caller.client_roots[:10])}",
         )
-    if caller.client_roots:
-        return locate(caller.client_roots[0], RootSource.BOUND)
+    if only is not None:
+        return only
     if caller.root is not None:
         return replace(caller.root, source=RootSource.BOUND)
     raise BadInput("mcpRootUri", "is missing, and the client has no root", recovery="Example: file:///home/me/project")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.caller import Era, Hello, Signals, Transport, choose_root, identify
+from holdfast.protocol.in_time import in_time
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 HTTP_LINKS_LIMIT = 10_000
 ROOT_FRESH_SECONDS = 30.0
+
+_Looked = tuple[tuple[object, ...], float, "Root | None"]
+"""From what a root was found, when, and the root."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +46,8 @@ class Link:
     token_due: float | None = None
     """When the caller is to be told another reconnect token."""
     subscriptions: dict[str, ServerSession] = field(default_factory=dict)
-    _root: tuple[tuple[object, ...], float, Root | None] | None = None
+    _root: _Looked | None = None
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def open(self) -> bool:
@@ -76,24 +81,34 @@ class Link:
         """Look up the caller's connection anew with the next request."""
         self.known = self.known_as = None
 
-    def root(self, argument: str | None, bound: str | None) -> Root | None:
-        """The strongest root; looked up on disk again only after a while."""
+    async def root(self, argument: str | None, bound: str | None) -> Root | None:
+        """The strongest root; looked up on disk again only after a while. Raises ProjectTooSlow."""
         hello = self.hello
         environment = hello.env.get("CLAUDE_PROJECT_DIR") if hello else None
-        directory = hello.cwd if hello else None
-        inputs = (argument, bound, self.client_roots, environment, directory)
-        now = asyncio.get_running_loop().time()
-        if self._root is not None and self._root[0] == inputs and now - self._root[1] < ROOT_FRESH_SECONDS:
-            return self._root[2]
-        root = choose_root(
-            argument=argument,
-            bound=bound,
-            client=self.client_roots or (),
-            environment=environment,
-            directory=directory,
-        )
-        self._root = (inputs, now, root)
-        return root
+        inputs = (argument, bound, self.client_roots, environment, hello.cwd if hello else None)
+        loop = asyncio.get_running_loop()
+        if (known := self._known_root(inputs, loop.time())) is not None:
+            return known[2]
+        async with self._looking:  # calls that came one after another go on in that order
+            if (known := self._known_root(inputs, loop.time())) is None:
+                known = self._root = (inputs, loop.time(), await in_time(_strongest_root, *inputs))
+            return known[2]
+
+    def _known_root(self, inputs: tuple[object, ...], now: float) -> _Looked | None:
+        known = self._root
+        return known if known and known[0] == inputs and now - known[1] < ROOT_FRESH_SECONDS else None
+
+
+def _strongest_root(
+    argument: str | None,
+    bound: str | None,
+    client: tuple[str, ...] | None,
+    environment: str | None,
+    directory: str | None,
+) -> Root | None:
+    return choose_root(
+        argument=argument, bound=bound, client=client or (), environment=environment, directory=directory
+    )
 
 
 class Links:

@@ -93,7 +93,7 @@ class Recognition:
             key_teams=key.teams if key is not None else None,
             managed=read_token(link.hello.env.get(VARIABLE)) if link.hello else None,
             directories=link.directories,
-            root=link.root(argument, bound),
+            root=await link.root(argument, bound),
             client_roots=link.client_roots or (),
         )
         issued = await self._connections.renew_token(known.id) if known is not None and renew else None

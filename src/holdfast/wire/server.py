@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError, NotFound
+from holdfast.protocol.in_time import ProjectTooSlow, in_time
 from holdfast.quoting import error_text
 from holdfast.senders import NotYours
 from holdfast.store.calls import AlreadyAnswered, CallKey
@@ -97,8 +98,12 @@ class Wire:
         link = self._recognition.link(ctx)
         toolsets = link.hello.toolsets if link.hello else "auto"
         if link.listed is None:
-            root = link.root(None, None)
-            link.listed = self.catalog.listed(toolsets, anonymous=link.agent_session is None, root=root)
+            anonymous = link.agent_session is None
+            try:
+                root = await link.root(None, None)
+                link.listed = await in_time(partial(self.catalog.listed, toolsets, anonymous=anonymous, root=root))
+            except ProjectTooSlow:  # an agent without tools would never ask again
+                return types.ListToolsResult(tools=self.catalog.listed(toolsets, anonymous=anonymous, root=None))
         return types.ListToolsResult(tools=link.listed)
 
     async def _call_tool(

@@ -12,6 +12,7 @@ from holdfast.protocol.checks.files import session_log
 from holdfast.protocol.checks.findings import Finding, failed, named, passed
 from holdfast.protocol.checks.globs import matches
 from holdfast.protocol.git.state import Git
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.inside import read_inside
 from holdfast.protocol.model import Check, CheckKind, Status
 from holdfast.protocol.runs import Scene
@@ -84,7 +85,7 @@ async def more_than_docs_since(scene: Scene) -> str | None:
     changes: list[ChangedFile] = []
     for path in changed:
         before = None if start is None else await git.show(start, path)
-        after = await asyncio.to_thread(read_inside, scene.worktree, path, MOST_MARKDOWN)
+        after = await in_time(read_inside, scene.worktree, path, MOST_MARKDOWN)
         if len(before or b"") > MOST_MARKDOWN:
             return f"{path} is longer than {MOST_MARKDOWN} bytes"
         changes.append(ChangedFile(path, _text(before), _text(after)))

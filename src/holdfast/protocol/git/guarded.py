@@ -17,6 +17,7 @@ from pathlib import Path
 from holdfast.child_environment import command_environment
 from holdfast.errors import HoldfastError
 from holdfast.protocol.checks.command import CannotRun, Ending, run
+from holdfast.protocol.in_time import in_time
 
 TIMEOUT_S = 60.0
 MOST_OUTPUT = 32 * 1024 * 1024
@@ -77,7 +78,7 @@ class GuardedGit:
 
     async def _harmless(self) -> tuple[tuple[str, str], ...]:
         """The fixed settings, and one that empties each filter the repository itself defines."""
-        if not await asyncio.to_thread(os.path.lexists, self.worktree / ".git"):
+        if not await in_time(os.path.lexists, self.worktree / ".git"):
             raise GitFault("The worktree is not a git repository. Run `git init` in its top directory.")
         listed = await self._run(("config", "--list", "--show-scope", "--name-only", "-z", "--includes"), SETTINGS)
         if listed.exit_code != 0:

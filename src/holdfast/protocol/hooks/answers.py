@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import HoldfastError
 from holdfast.protocol import model
 from holdfast.protocol.hooks.readings import is_path, readings
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import EvidenceKind, Verdict
@@ -172,7 +173,7 @@ class ProtocolHooks:
 
     async def _aimed_at(self, cwd: str, action: GitAction) -> Situation | None:
         """The run of the worktree that a commit or push is about, wherever the agent stands."""
-        return await self._protocols.situation(await asyncio.to_thread(_existing, cwd, action.directory))
+        return await self._protocols.situation(await in_time(_existing, cwd, action.directory))
 
 
 def _existing(cwd: str, directory: str) -> str:

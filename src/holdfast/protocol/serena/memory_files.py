@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from holdfast.protocol.in_time import in_time
 from holdfast.protocol.inside import read_inside
 
 SERENA_FOLDER = ".serena"
@@ -29,7 +30,7 @@ class FileMemories:
 
     async def read(self, name: str) -> str | None:
         """A memory's text; None when there is none."""
-        return await asyncio.to_thread(read_text, self._worktree, f"{MEMORIES}/{name}.md")
+        return await in_time(read_text, self._worktree, f"{MEMORIES}/{name}.md")
 
     async def write(self, name: str, text: str) -> None:
         """Give a memory this text."""

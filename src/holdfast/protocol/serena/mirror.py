@@ -180,10 +180,10 @@ class Mirror:
         if not views:
             return Place.NONE, None
         place, failure = await self._through_serena(worktree, entry, views)
-        if place is None and await asyncio.to_thread(is_folder, worktree, SERENA_FOLDER):
+        if place is None and await in_time(is_folder, worktree, SERENA_FOLDER):
             place, foreign = Place.FILES, await self._write(FileMemories(worktree), entry.root, views)
             failure = failure or foreign
-        if place is None and await asyncio.to_thread(is_folder, worktree, SESSIONS):
+        if place is None and await in_time(is_folder, worktree, SESSIONS):
             place, foreign = Place.STATE_FILE, await self._write_state(worktree, entry.root, views)
             failure = failure or foreign
         elif entry.place == Place.STATE_FILE:  # the memories have moved on; an old state would contradict them
@@ -221,7 +221,7 @@ class Mirror:
         return None
 
     async def _write_state(self, worktree: Path, root: str, views: Sequence[RunView]) -> str | None:
-        there = await asyncio.to_thread(read_text, worktree, STATE_JSON)
+        there = await in_time(read_text, worktree, STATE_JSON)
         state = await in_time(read_state_json, there) if there is not None else None
         if state is not None and not await self._knows(root, state):
             return _in_the_way(STATE_JSON, state) if _active(views) else None
@@ -261,4 +261,4 @@ def _in_the_way(where: str, state: ImportedState) -> str:
 
 async def _on_this_machine(root: str) -> Path | None:
     worktree = path_of(root)
-    return worktree if worktree is not None and await asyncio.to_thread(worktree.is_dir) else None
+    return worktree if worktree is not None and await in_time(worktree.is_dir) else None
