@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.growth import Text, discovered, growth, other_uses, uses
+from tests.growth import Text, discovered, growth, other_uses, taking_apart, uses
 from tests.unit.linear_patterns import ADVERSARIES, CALLED, UNREACHED
+from tests.unit.outside_parsers import NOT_FROM_OUTSIDE, OUTSIDE, refusing
 
 from holdfast.archive.checking import CHANGED, _told_as_changed
 from holdfast.bridge.chat.formatting import formatted
@@ -40,6 +41,8 @@ ANYWHERE = tuple(
     for prefix, suffix in (("", "!"), ("[", "\\"))
 )
 UP_TO_16_KB = (1_024, 4_096, 16_384)
+ENOUGH_S = 0.02
+"""Where a text took longer than this and no longer than it may, a longer one is left to the tests marked `long`."""
 
 
 def test_every_regular_expression_is_listed_with_the_text_it_would_be_slow_on() -> None:
@@ -52,13 +55,22 @@ def test_every_regular_expression_is_listed_with_the_text_it_would_be_slow_on() 
     assert other_uses() == [], "use `re.compile` and the like, so that the list is whole"
 
 
+def test_every_module_that_takes_text_apart_is_listed() -> None:
+    """By what nearly every parser does, so that a new one is noticed; not one that goes through a text by itself."""
+    listed = {name.split(":")[0] for name in PARSERS}
+    found = set(taking_apart())
+    known = {module for module in found if any(name == module or name.startswith(f"{module}.") for name in listed)}
+    assert sorted(found - known - NOT_FROM_OUTSIDE.keys()) == [], "add them to outside_parsers.py"
+    assert sorted(NOT_FROM_OUTSIDE.keys() - (found - known)) == [], "these are listed, or no longer there"
+
+
 @pytest.mark.parametrize("key", sorted(ADVERSARIES))
 def test_a_regular_expression_is_linear_in_hostile_text(key: str) -> None:
     found = discovered()[key]
     works = list(uses(found))
     assert works, "listed with texts, but put together at run time: list the function that uses it"
-    slow = [told for work in works for text in ADVERSARIES[key] if (told := growth(work, text))]
-    slow += [told for work in works for text in ANYWHERE if (told := growth(work, text, UP_TO_16_KB))]
+    slow = [told for work in works for text in ADVERSARIES[key] if (told := growth(work, text, enough_s=ENOUGH_S))]
+    slow += [told for work in works for text in ANYWHERE if (told := growth(work, text, UP_TO_16_KB, ENOUGH_S))]
     assert slow == []
 
 
@@ -121,6 +133,12 @@ SHELL = tuple(
             "git commit;",
             "cat a;",
             " ;cat >a <<",
+            "sudo ",
+            "env -C a ",
+            "git -C a ",
+            "find -exec ",
+            "a=1 ",
+            "eval ",
         ),
     )
 )
@@ -245,7 +263,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "protocol.checks.docs_only": (code_in, MARKDOWN),
     "protocol.checks.reports": (read_report, tuple(map(Text, ("---\n", "<!--", "-->", "---\nsession: a\n")))),
     "protocol.checks.globs": (lambda text: matches("**/" * 200 + "*a*a*b", text[:4096]), (Text("a/"), Text("a"))),
-    "protocol.memories": (read_current_state, (Text("a", "|", "\\"), *map(Text, ("|", "|a\\", "|\n", "- **", "\n")))),
+    "protocol.memories": (
+        refusing(read_current_state),
+        (Text("a", "|", "\\"), *map(Text, ("|", "|a\\", "|\n", "- **", "\n"))),
+    ),
     "protocol.serena.state_file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
     "protocol.serena.found": (lambda text: _filled_in(text, {}), tuple(map(Text, ("${a:-", "${a}", "}", "$")))),
     "protocol.hooks.git_actions": (lambda text: git_actions(f"git commit;{text}"), SHELL),
@@ -280,6 +301,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "archive.checking": (_told_as_changed, (Text("1"), Text("1, "), Text(CHANGED))),
     "wire.catalog": (_pattern("thoughts://{name}/{number}").fullmatch, (Text("a", "thoughts://"), Text("/a"))),
     "teams.fields": (lambda text: matching("[a-z]+[0-9]*", "a name", "a1")(text[:MAX_PATH]), (Text("a"),)),
+    **OUTSIDE,
 }
 """What reads text from outside: the parser, and the texts that a slow one would be slowest on."""
 SLOWER = (256, 1_024, 4_096, 16_384)
@@ -289,7 +311,14 @@ SLOWER = (256, 1_024, 4_096, 16_384)
 @pytest.mark.parametrize("name", sorted(PARSERS))
 def test_a_parser_is_linear_in_hostile_text(name: str) -> None:
     work, texts = PARSERS[name]
-    assert [told for text in texts if (told := growth(work, text, SLOWER))] == []
+    assert [told for text in texts if (told := growth(work, text, SLOWER, ENOUGH_S))] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", sorted(ADVERSARIES))
+def test_a_regular_expression_is_linear_up_to_a_megabyte(key: str) -> None:
+    works = list(uses(discovered()[key]))
+    assert [told for work in works for text in ADVERSARIES[key] if (told := growth(work, text))] == []
 
 
 @pytest.mark.long

@@ -20,6 +20,8 @@ LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line holds an image or the like."""
 LOOKED_AT = 256 * 1024
 """Bytes of a transcript that are looked at for its directory."""
+MOST_DIRECTORIES = 100
+"""Directories of one conversation that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,17 @@ def main_file(file: TranscriptFile) -> Path:
 
 def directory_of(main: Path, known: dict[str, str]) -> str:
     """The project a conversation belongs to here; `known` names the directory of folders that are known otherwise."""
-    said: list[str] = []
+    said: dict[str, None] = {}
     with main.open("rb") as file:
         for line in file.read(LOOKED_AT).splitlines():
             entry = _entry(line)
             cwd = entry.get("cwd") if entry else None
-            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and cwd not in said:
-                said.append(cwd)
+            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(said) < MOST_DIRECTORIES:
+                said[cwd] = None
     folder = main.parent.name
     own = next((cwd for cwd in said if project_key(Path(cwd)) == folder), None)
     # A conversation that came from another machine names a directory there.
-    return own or known.get(folder) or (said[0] if said else "")
+    return own or known.get(folder) or next(iter(said), "")
 
 
 def mark_of(path: Path, length: int) -> str:

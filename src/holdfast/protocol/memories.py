@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from holdfast.protocol import bounded_lines
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
 from holdfast.protocol.runs import GateResult, RunStatus, RunView
 
@@ -244,10 +245,10 @@ _NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
 
 
 def read_current_state(text: str) -> ImportedState | None:
-    """What a state memory says, by whichever tool or hand; None when it is no such memory."""
+    """What a state memory says, by whichever tool or hand; None when it is no such memory. Raises LineTooLong."""
     entries: dict[str, str] = {}
     completed: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in bounded_lines.lines(text, CURRENT_STATE):
         if line.lstrip().startswith("|"):
             gate, status, *rest = [*_cells(line), "", ""]
             if _GATE.fullmatch(gate) and status.upper() in _DONE:

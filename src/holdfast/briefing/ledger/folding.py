@@ -312,17 +312,15 @@ def _update_todo(ledger: Ledger, arguments: Entry) -> None:
 def _note_errors(ledger: Ledger, text: str, *, raised: bool) -> None:
     if "Error" not in text and "Exception" not in text:
         return
+    known = {one.name: one for one in ledger.errors}
     for name in dict.fromkeys(_ERROR_CLASS.findall(_scanned(text))):
-        known = next((one for one in ledger.errors if one.name == name), None)
-        if known is not None:
-            ledger.errors.remove(known)
-            raised_before = known.raised
-        else:
-            raised_before = False
-        ledger.errors.append(ErrorClass(name, raised or raised_before))
-    while len(ledger.errors) > MAX_ERRORS:
-        oldest = next((one for one in ledger.errors if not one.raised), ledger.errors[0])
-        ledger.errors.remove(oldest)
+        before = known.pop(name, None)
+        known[name] = ErrorClass(name, raised or (before is not None and before.raised))
+    # Those go first that were only mentioned, the oldest before the others.
+    going = sorted(known.values(), key=lambda one: one.raised)[: max(0, len(known) - MAX_ERRORS)]
+    for one in going:
+        del known[one.name]
+    ledger.errors = list(known.values())
 
 
 def _note_failure(ledger: Ledger, command: str, text: str) -> None:

@@ -8,6 +8,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
+from holdfast.protocol import bounded_lines
 from holdfast.protocol.checks.files import MOST_TEXT
 from holdfast.protocol.checks.findings import Finding, failed, named, passed, skipped
 from holdfast.protocol.checks.globs import find
@@ -91,10 +92,11 @@ def _candidates(check: Check, scene: Scene) -> list[str]:
 
 def _read(scene: Scene, path: str) -> str | UnreadableInside:
     try:
-        content = read_inside(scene.worktree, path, MOST_TEXT)
+        content = (read_inside(scene.worktree, path, MOST_TEXT) or b"").decode("utf-8", "replace")
+        bounded_lines.lines(content, path)
     except UnreadableInside as failure:
         return failure
-    return (content or b"").decode("utf-8", "replace")
+    return content
 
 
 def _written(body: str) -> str:

@@ -239,10 +239,10 @@ async def foreign_state(worktree: Path) -> ImportedState | None:
     for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, read_state_json)):
         try:
             text = await in_time(read_text, worktree, relative)
+            state = await in_time(read, text) if text is not None else None
         except (UnreadableInside, OSError) as error:
             logger.warning("no state is imported from %s: %s", worktree, error)
             continue
-        state = await in_time(read, text) if text is not None else None
         if state is not None:
             return state
     return None

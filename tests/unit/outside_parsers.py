@@ -1,0 +1,283 @@
+"""What reads text from outside, beside the parsers of `test_linear_time.py`, with the texts it would be slowest on.
+
+A parser that takes a stream, a file or a line is given the text as such. What refuses a text has read it as well.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.growth import Text
+
+from holdfast import bounded_json, bounded_toml, quoting, terminal
+from holdfast.archive import tables
+from holdfast.archive.checking import _is_json
+from holdfast.archive.spools import Spool
+from holdfast.bridge import receipt
+from holdfast.bridge.chat import arrivals, commands
+from holdfast.bridge.session_files import state_in
+from holdfast.briefing.ledger import folding, reading
+from holdfast.briefing.ledger.entries import blocks, request_in, timestamp
+from holdfast.briefing.ledger.model import Ledger
+from holdfast.caller import Hello
+from holdfast.connections import tokens
+from holdfast.connections.signing import FileShelf, SigningRing
+from holdfast.errors import HoldfastError
+from holdfast.history import files as history_files
+from holdfast.history.finding import holds
+from holdfast.history.passages import passages
+from holdfast.managed import read_token
+from holdfast.project import canonical_uri
+from holdfast.protocol import bounded_lines
+from holdfast.protocol.git import state as git_state
+from holdfast.protocol.hooks.readings import is_path
+from holdfast.protocol.inside import UnreadableInside
+from holdfast.protocol.project.trust_digest import serena_entries
+from holdfast.reasoning.params import ThoughtParams
+from holdfast.reasoning.search import words_of
+from holdfast.relay.lines import LineSplitter, read_line
+from holdfast.setup import json_file
+from holdfast.teams.agents.levelling import lines_in, merge
+from holdfast.teams.agents.transcript_files import TranscriptFiles
+from holdfast.teams.fields import Refused
+from holdfast.teams.permissions import shown_input
+from holdfast.teams.roster import read_document, read_roster
+from holdfast.times import milliseconds
+from holdfast.wire.http import _host_name, _origin_name
+from holdfast.wire.schema import parse
+
+Work = Callable[[str], object]
+T = Text
+JSON = tuple(map(Text, ("[", '{"a":', '"', "1", "[],", '"\\u0061', "[[],{}],", '{"a":1},', "\\", " ")))
+LINES = (*JSON, *map(Text, ("\n", "{}\n", '{"uuid":"a"}\n', '{"a":[]}\n', "[\n", "a\n")))
+
+
+def refusing(work: Work) -> Work:
+    """The work, where a refusal is an answer."""
+
+    def done(text: str) -> object:
+        with suppress(ValueError, HoldfastError, Refused, UnreadableInside):
+            return work(text)
+        return None
+
+    return done
+
+
+def _numbered(line: str, work: Work) -> Work:
+    """The work on lines that all differ, as long as the text altogether."""
+    return lambda text: work("".join(line % number for number in range(len(text) // max(1, len(line)))))
+
+
+def _in_list(work: Callable[[Any], object]) -> Work:
+    """The work on what a JSON list of these texts holds."""
+    return lambda text: work(json.loads(f"[{text.rstrip(',')}]"))
+
+
+def _split(text: str) -> object:
+    """A relay's stream, in the pieces in which it comes, and each line of it."""
+    lines, data = LineSplitter(limit=4_096), text.encode()
+    cut = [line for at in range(0, len(data), 512) for line in lines.feed(data[at : at + 512])]
+    return [read_line(line) for line in (*cut, *lines.finish())]
+
+
+def _in_file(work: Callable[[Path], object]) -> Work:
+    def done(text: str) -> object:
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+            file.write(text)
+            file.flush()
+            return work(Path(file.name))
+
+    return done
+
+
+def _ledger(path: Path) -> object:
+    ledger = Ledger("a")
+    return reading.read_new(path, reading.Position(), partial(folding.fold, ledger), restart=lambda: None)
+
+
+def _levelled(text: str) -> object:
+    lines = lines_in(text)
+    return merge(lines[: len(lines) * 2 // 3], lines[len(lines) // 3 :])
+
+
+def _level_file(text: str) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        files = TranscriptFiles(Path(folder))
+        files.write("a", "b", "", lines_in(text + "\n"))
+        return files.read("b"), files.spent("a", "b") if files.known("b") else None
+
+
+def _spooled(text: str) -> object:
+    lines = [line.encode() + b"\n" for line in text.split("\n")][:20_000]
+    with Spool.of(lines) as one, Spool.of(reversed(lines)) as other, one.merged(other) as both:
+        return sum(map(len, both.content()))
+
+
+def _archived(text: str) -> object:
+    return list(tables.read(tables.TABLES["sessions"], [line.encode() for line in text.split("\n")]))
+
+
+def _agent(content: object) -> object:
+    said: dict[str, Any] = {"type": "assistant", "message": {"content": content}, "timestamp": "x"}
+    told: dict[str, Any] = {"type": "user", "message": {"content": content}}
+    for entry in (said, told):
+        list(blocks(entry)), request_in(entry), timestamp(entry), list(passages(entry))
+    return folding.folded(Ledger("a"), [said, told])
+
+
+def _result(text: str) -> object:
+    told = {"type": "tool_result", "tool_use_id": "a", "content": text, "is_error": True}
+    return folding.folded(Ledger("a"), [{"type": "user", "message": {"content": [told]}}] * 3)
+
+
+def _todos(count: int) -> object:
+    todos = [{"content": f"a {number}", "status": "pending"} for number in range(count)]
+    call = {"type": "tool_use", "id": "1", "name": "TodoWrite", "input": {"todos": todos}}
+    return _agent([call, {"type": "tool_result", "tool_use_id": "1", "content": "ok"}])
+
+
+def _hello(text: str) -> object:
+    line = {"relay": "a", "version": "1", "pid": 1, "ppid": 1, "cwd": text[:4096], "env": dict.fromkeys(text, text)}
+    return Hello.of({**line, "env": {f"{text[:9]}{number}": "a" for number in range(len(text) // 8)}})
+
+
+def _telegram(text: str) -> object:
+    entities = [{"type": "mention", "offset": number, "length": 1} for number in range(len(text) // 8)]
+    chat = {"id": 1, "type": "private"}
+    message = {"message_id": 1, "chat": chat, "from": {"id": 1, "first_name": text}, "text": text, "entities": entities}
+    return arrivals.arrival({"update_id": 1, "message": message})
+
+
+def _token(text: str) -> object:
+    ring = SigningRing(FileShelf(Path("/nowhere")), None, lambda: 0)
+    return tokens.read(text[: tokens.MAX_LENGTH], "a", ring, 0)
+
+
+def _git_output(text: str) -> object:
+    return git_state._state(git_state._words(text.encode()))
+
+
+OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
+    "archive.checking._is_json": (lambda text: _is_json(text, dict), JSON),
+    "archive.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
+    "archive.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
+    "archive.tables": (refusing(_archived), LINES),
+    "bounded_json": (refusing(bounded_json.loads), JSON),
+    "protocol.bounded_lines": (
+        refusing(lambda text: bounded_lines.lines(text, "a")),
+        tuple(map(T, ("\n", "a", "a\n", "\r", "\u2028"))),
+    ),
+    "bounded_toml": (refusing(bounded_toml.loads), tuple(map(T, ("[", "a.", "[a]\n", "\n", '"', "a=[")))),
+    "bridge.chat.arrivals": (_telegram, tuple(map(T, ("a", "\0", "@a ")))),
+    "bridge.chat.commands": (commands.command, tuple(map(T, ("/a", "/a ", "@", " ", "/")))),
+    "bridge.chat.commands.urgency": (commands.urgency, tuple(map(T, ("stop", "urgent:", "!", " ")))),
+    "bridge.receipt": (_in_file(lambda path: receipt.reached(str(path), {"a": "aab"})), (T("a"), T("aa\n"))),
+    "bridge.session_files": (lambda text: state_in(text.encode()), JSON),
+    "briefing.ledger.entries": (_in_list(_agent), tuple(map(T, ('{"type":"text","text":"a"},', '"a",', "{},", "[],")))),
+    "briefing.ledger.folding: calls that all differ": (
+        _numbered('{"type":"tool_use","id":"%d","name":"Read","input":{"file_path":"/%%d"}},', _in_list(_agent)),
+        (T("a"),),
+    ),
+    "briefing.ledger.folding: errors that all differ": (_numbered("A%dError\n", _result), (T("a"),)),
+    "briefing.ledger.folding: tasks that all differ": (lambda text: _todos(len(text) // 8), (T("a"),)),
+    "briefing.ledger.reading": (_in_file(_ledger), LINES),
+    "caller.Hello": (refusing(_hello), (T("a"), T("\0"))),
+    "connections.tokens": (_token, tuple(map(T, ("a.", ".", "eyJ", "e30.", "=")))),
+    "history.files": (_in_file(lambda path: list(history_files.batches(path, 0))), LINES),
+    "history.files: directories that all differ": (
+        _numbered('{"cwd":"/%d"}\n', _in_file(lambda path: history_files.directory_of(path, {}))),
+        (T("a"),),
+    ),
+    "history.finding": (lambda text: holds(text, ["aab", "b"]), (T("a"), T("a\n"))),
+    "managed.read_token": (read_token, tuple(map(T, (":", "1", "1:")))),
+    "project.canonical_uri": (
+        refusing(lambda text: canonical_uri(text[:4096])),
+        (T("a/", "/"), T("../", "/"), T("%41", "file:///"), T("a", "a://"), T("//", "http://"), T("[", "http://")),
+    ),
+    "protocol.git.state": (_git_output, tuple(map(T, ("? a\0", "1 ", "# branch.oid ", "\0", "2 a b c d e f g h i\0")))),
+    "protocol.git.state: paths that all differ": (_numbered("? %d\0", _git_output), (T("a"),)),
+    "protocol.hooks.readings": (is_path, (T("a/"), T("\0"), T("\ud800"))),
+    "protocol.project.trust_digest": (lambda text: serena_entries(text.encode()), JSON),
+    "quoting.error_text": (quoting.error_text, tuple(map(T, ("\n", "<system", "\u2028", "a", "\x1b[")))),
+    "quoting.marked": (quoting.marked, tuple(map(T, ("\n", "> ", "<system", "\u2028", "a", "\x1b[")))),
+    "quoting.quoted": (lambda text: quoting.quoted(text, 200), tuple(map(T, ("\n", '"', "\\", "a", "\ud800")))),
+    "quoting.read_signed": (quoting.read_signed, tuple(map(T, ("[", "\n", "a")))),
+    "reasoning.search.words_of": (refusing(words_of), tuple(map(T, ("a ", "-", "a", '"', "'")))),
+    "relay.lines": (_split, LINES),
+    "setup.json_file": (refusing(partial(json_file.parsed, Path("a"))), JSON),
+    "setup.json_file: names that all differ": (
+        _numbered('"%d":1,', lambda text: json_file.parsed(Path("a"), f'{{{text}"a":1}}')),
+        (T("a"),),
+    ),
+    "teams.agents.levelling": (_levelled, LINES),
+    "teams.agents.levelling: lines that all differ": (_numbered('{"uuid":"%d"}\n', _levelled), (T("a"),)),
+    "teams.agents.transcript_files": (_level_file, (T('{"type":"agent_metadata"}\n'), T('{"type":"cost-state"}\n'))),
+    "teams.agents.transcript_files: notes that all differ": (
+        _numbered('{"type":"agent_metadata","a":%d}\n', _level_file),
+        (T("a"),),
+    ),
+    "teams.permissions": (shown_input, (*JSON, T("\x1b"), T("\n"))),
+    "teams.roster": (refusing(read_document), JSON),
+    "teams.roster: names that all differ": (
+        refusing(_numbered('"a%d":{"b":1},', lambda text: read_roster(f'{{"teams":{{{text}"a":1}}}}', home=Path("/")))),
+        (T("a"),),
+    ),
+    "teams.roster: fields that all differ": (
+        refusing(
+            _numbered('"a%d":1,', lambda text: read_roster(f'{{"teams":{{"a":{{{text}"b":1}}}}}}', home=Path("/")))
+        ),
+        (T("a"),),
+    ),
+    "terminal.one_line": (terminal.one_line, tuple(map(T, ("\n", "\x1b[", "a", "\u2028")))),
+    "times.milliseconds": (refusing(milliseconds), tuple(map(T, ("1", "2026-", "-", ":")))),
+    "wire.http": (lambda text: (_host_name(text), _origin_name(text)), tuple(map(T, ("a", ":", "[", "//", "@", "%")))),
+    "wire.schema: fields that all differ": (
+        refusing(_numbered('"a%d":1,', lambda text: parse(ThoughtParams, json.loads(f'{{{text}"b":1}}')))),
+        (T("a"),),
+    ),
+}
+"""Named after the module, or the function where a module has several."""
+
+NOT_FROM_OUTSIDE = {
+    "archive.container": "lines of `archive.tables` and `archive.spools`; the zip is Python's, its list bounded",
+    "bridge.chat.service": "by `bounded_json` and `bridge.chat.arrivals`",
+    "briefing.wish": "by `bounded_toml`",
+    "cli.bridge": "the daemon's answer",
+    "cli.handoff": "the daemon's answer",
+    "cli.protocol_init": "our own text",
+    "cli.resume": "the daemon's answer",
+    "demo.story": "our own text",
+    "doctor.daemon": "the end of the daemon's own log",
+    "door": "by `bounded_json` and `caller.Hello`",
+    "git_hook": "a hook that a user asks to be replaced, in a command",
+    "git_place": "the user's own exclude file, in a command",
+    "history.statusline_client": "the daemon's answer",
+    "hooks": "by `bounded_json` and what answers hooks",
+    "protocol.checks.gates": "the last lines of a command's output, which is bounded",
+    "protocol.definition": "by `bounded_json`",
+    "protocol.git.guarded": "git's last words, which are bounded",
+    "protocol.project.toml_lines": "by `protocol.project.settings`",
+    "protocol.serena.client": "by `bounded_json`",
+    "protocol.serena.session": "the end of Serena's log",
+    "reasoning.wording": "the beginning of a thought, cut before",
+    "setup.toml_entry": "the user's own settings, in a command",
+    "store.high_water": "a file of the data directory",
+    "store.integrity": "what the database says of itself",
+    "store.postgres_server": "what PostgreSQL's own tools print",
+    "store.repair": "what the database says of itself",
+    "stdio_client": "the answer of Holdfast's own relay",
+    "succession": "the daemon's answer",
+    "teams.agents.claude_session": "one line of an error",
+    "teams.agents.elsewhere": "the kernel's tables",
+    "teams.agents.echo": "the echo agent's answer",
+    "teams.agents.echo_process": "the echo agent's own",
+    "web": "the kernel's tables",
+    "wire.rest": "by `bounded_json`, `urllib` and `wire.schema`",
+}
+"""Modules that take text apart and are not in the list, and why not."""
