@@ -88,7 +88,10 @@ def path_of(uri: str) -> Path | None:
 def _file_uri(path: str) -> str:
     if "\0" in path or not path.startswith("/"):
         raise BadInput("mcpRootUri", "is not an absolute path", recovery="Example: file:///home/me/project")
-    real = "/" + os.path.realpath(path).lstrip("/")  # POSIX lets two leading slashes stand
+    try:
+        real = "/" + os.path.realpath(path).lstrip("/")  # POSIX lets two leading slashes stand
+    except RecursionError:  # Python follows a chain of links by calling itself
+        raise BadInput("mcpRootUri", "leads through too many symbolic links") from None
     return "file://" + quote(os.fsencode(real), safe=PATH_SAFE)
 
 

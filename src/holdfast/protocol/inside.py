@@ -34,7 +34,10 @@ def real_path(worktree: Path, relative: str) -> Path:
     if Path(relative).is_absolute() or ".." in Path(relative).parts:
         raise OutsideWorktree(f"{relative} must be relative to the worktree and stay in it.")
     root = os.path.realpath(worktree)
-    target = os.path.realpath(Path(root, relative))
+    try:
+        target = os.path.realpath(Path(root, relative))
+    except RecursionError:  # Python follows a chain of links by calling itself
+        raise OutsideWorktree(f"{relative} leads through too many symbolic links.") from None
     if os.path.commonpath((root, target)) != root:
         raise OutsideWorktree(f"{relative} leads out of the worktree through a symbolic link.")
     return Path(target)
