@@ -7,7 +7,7 @@ by where it is started, and a line that is not changed is known again when the c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from holdfast.archive.place import ProjectPlace
 from holdfast.archive.spools import MAX_LINE, Spool
 from holdfast.archive.tables import YEAR_10000
 from holdfast.errors import BadInput
-from holdfast.teams.agents.levelling import Line, lines_in, lines_of, merge
+from holdfast.store import Tx
+from holdfast.teams.agents import transcripts
+from holdfast.teams.agents.levelling import Line, lines_in, lines_of, merge, text_of
 from holdfast.teams.agents.project_key import project_key
 from holdfast.teams.agents.session_locks import canonical_session_id
 from holdfast.teams.agents.transcript_files import TranscriptFiles
@@ -59,9 +61,22 @@ def together(mirrored: Mapping[str, Sequence[Entry]], here: Mapping[str, Sequenc
     return {subpath: merge(lines_of(mirrored.get(subpath, [])), here.get(subpath, [])) for subpath in subpaths}
 
 
-def mirror(entries: Sequence[Entry]) -> Spool:
+def mirror(entries: Iterable[Entry]) -> Spool:
     """A conversation out of its mirror in the store."""
-    return Spool.of(line.text.encode("utf-8", "surrogateescape") + b"\n" for line in lines_of(entries))
+    return Spool.of(text_of(entry).encode("utf-8", "surrogateescape") + b"\n" for entry in entries)
+
+
+def mirrored(tx: Tx, session_id: str) -> dict[str, Spool]:
+    """A conversation by subpath, out of its mirror in the store and on one snapshot of it; whoever asks closes them."""
+    found: dict[str, Spool] = {}
+    try:
+        for subpath in transcripts.subpaths(tx, session_id):
+            found[subpath] = mirror(transcripts.entries(tx, session_id, subpath))
+    except BaseException:
+        for spool in found.values():
+            spool.close()
+        raise
+    return found
 
 
 def local(files: TranscriptFiles, session_id: str, subpath: str) -> Spool:
@@ -73,18 +88,13 @@ def local(files: TranscriptFiles, session_id: str, subpath: str) -> Spool:
     return found
 
 
-def gathered(
-    files: TranscriptFiles, session_id: str, mirrored: Mapping[str, Sequence[Entry]]
-) -> Iterator[tuple[str, Spool]]:
+def gathered(files: TranscriptFiles, session_id: str, told: Mapping[str, Spool]) -> Iterator[tuple[str, Spool]]:
     """A conversation from its mirror in the store and its files, by member of an archive; either may be ahead."""
-    for subpath in sorted(mirrored.keys() | files.paths(session_id).keys()):
-        inside = session_id if subpath == MAIN else f"{session_id}/{subpath}"
-        with (
-            mirror(mirrored.get(subpath, [])) as told,
-            local(files, session_id, subpath) as ours,
-            told.merged(ours) as whole,
-        ):
-            yield f"{FOLDER}{inside}{ENDING}", whole
+    with Spool() as nothing:
+        for subpath in sorted(told.keys() | files.paths(session_id).keys()):
+            inside = session_id if subpath == MAIN else f"{session_id}/{subpath}"
+            with local(files, session_id, subpath) as ours, told.get(subpath, nothing).merged(ours) as whole:
+                yield f"{FOLDER}{inside}{ENDING}", whole
 
 
 def archived(names: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from holdfast.archive.conversations import Relation
 from holdfast.archive.errors import ArchiveRefused, TranscriptTooLarge
 from holdfast.archive.merging import Here, merge_rows
 from holdfast.archive.place import ProjectPlace, project_place
+from holdfast.archive.spools import Spool
 from holdfast.archive.staging import Staged
 from holdfast.archive.tables import MAX_ROW, TABLES, Carried, read, written
 from holdfast.briefing import incarnations
@@ -32,7 +33,7 @@ from holdfast.teams.agents.elsewhere import opened_by
 from holdfast.teams.agents.errors import SessionInUse
 from holdfast.teams.agents.session_locks import SessionLocks
 from holdfast.teams.agents.transcript_files import TranscriptFiles
-from holdfast.teams.agents.transcripts import Entry, TranscriptStore
+from holdfast.teams.agents.transcripts import TranscriptStore
 from holdfast.teams.fields import shown
 from holdfast.teams.team import Team
 from holdfast.times import iso
@@ -107,9 +108,8 @@ class Archives:
                 left_out = 0
                 for done, session_id in enumerate(sessions):
                     progress(done / len(sessions), f"transcript {session_id}")
-                    mirrored = await self._transcripts.everywhere(session_id)
                     try:
-                        await asyncio.to_thread(_add_transcript, draft, session_id, TranscriptFiles(config), mirrored)
+                        await self._add_transcript(draft, session_id, TranscriptFiles(config))
                     except (*UNREADABLE, TranscriptTooLarge) as error:
                         left_out += 1
                         warnings.append(f"Session {session_id} was left out: its transcript cannot be read ({error}).")
@@ -145,6 +145,14 @@ class Archives:
         if sum(rows.count(name) for name in TABLES) > MAX_ROWS:
             raise ArchiveRefused(f"The project has more than {MAX_ROWS} rows, more than an archive may hold.")
         return found
+
+    async def _add_transcript(self, draft: Draft, session_id: str, files: TranscriptFiles) -> None:
+        mirrored = await self._store.read(lambda tx: conversations.mirrored(tx, session_id))
+        try:
+            await asyncio.to_thread(_add_transcript, draft, session_id, files, mirrored)
+        finally:
+            for spool in mirrored.values():
+                spool.close()
 
     async def _sessions(self, config: Path, place: ProjectPlace) -> list[str]:
         """The agent's conversations in this project, by their files and their mirror."""
@@ -301,9 +309,7 @@ def _add_rows(draft: Draft, table: Carried, rows: Iterable[Row]) -> None:
     draft.add(table.member, written(rows))
 
 
-def _add_transcript(
-    draft: Draft, session_id: str, files: TranscriptFiles, mirrored: Mapping[str, Sequence[Entry]]
-) -> None:
+def _add_transcript(draft: Draft, session_id: str, files: TranscriptFiles, mirrored: Mapping[str, Spool]) -> None:
     for _ in conversations.gathered(files, session_id, mirrored):
         pass  # what cannot be read is left out whole, so all of it is read before the first part is added
     for name, spool in conversations.gathered(files, session_id, mirrored):

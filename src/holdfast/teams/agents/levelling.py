@@ -41,7 +41,12 @@ class Line:
 
 def lines_of(entries: Iterable[Entry]) -> list[Line]:
     """Entries from the store as lines."""
-    return _keyed((json.dumps(entry, separators=(",", ":"), ensure_ascii=False), entry) for entry in entries)
+    return _keyed((text_of(entry), entry) for entry in entries)
+
+
+def text_of(entry: Entry) -> str:
+    """An entry from the store as Claude Code writes it into its file."""
+    return json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
 
 
 def lines_in(text: str) -> list[Line]:

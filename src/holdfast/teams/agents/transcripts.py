@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.store import Store, Tx
@@ -18,6 +18,9 @@ Entry = dict[str, Any]
 
 MAIN = ""
 """The subpath of the conversation itself; its subagents have others."""
+ROWS_AT_ONCE = 500
+CHARACTERS_AT_ONCE = 4 * 1024 * 1024
+"""Of entries that are read together; a longer entry is read alone."""
 
 
 class TranscriptStore:
@@ -129,6 +132,41 @@ class TranscriptStore:
     async def forget(self, session_id: str) -> None:
         """Delete a session, under whatever project."""
         await self._store.write(lambda tx: tx.run("DELETE FROM transcript_lines WHERE session_id = :id", id=session_id))
+
+
+def subpaths(tx: Tx, session_id: str) -> list[str]:
+    """The subpaths of a session, whichever projects they came from."""
+    sql = "SELECT DISTINCT subpath FROM transcript_lines WHERE session_id = :id ORDER BY subpath"
+    rows = tx.all(sql, id=session_id)
+    return [row["subpath"] for row in rows]
+
+
+def entries(tx: Tx, session_id: str, subpath: str) -> Iterator[Entry]:
+    """The lines of a session's subpath, a few at a time: all of them may be more than fits into memory."""
+    last = -1
+    while sizes := tx.all(
+        "SELECT row_id, length(entry) AS size FROM transcript_lines"
+        " WHERE session_id = :id AND subpath = :subpath AND row_id > :last ORDER BY row_id LIMIT :some",
+        id=session_id,
+        subpath=subpath,
+        last=last,
+        some=ROWS_AT_ONCE,
+    ):
+        first, total = last, 0
+        for row in sizes:
+            total += row["size"]
+            if total > CHARACTERS_AT_ONCE and last > first:
+                break
+            last = row["row_id"]
+        for row in tx.all(
+            "SELECT entry FROM transcript_lines WHERE session_id = :id AND subpath = :subpath"
+            " AND row_id > :first AND row_id <= :last ORDER BY row_id",
+            id=session_id,
+            subpath=subpath,
+            first=first,
+            last=last,
+        ):
+            yield json.loads(row["entry"])
 
 
 def _columns(key: Mapping[str, Any]) -> dict[str, str]:
