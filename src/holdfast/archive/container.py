@@ -149,7 +149,10 @@ class Archive:
     def machine(self) -> str:
         """The name of the machine that it says it is from."""
         told = self.manifest.get("machine")
-        return told if isinstance(told, str) and told.isprintable() and 0 < len(told) <= MAX_MACHINE else "elsewhere"
+        if not isinstance(told, str) or not 0 < len(told) <= MAX_MACHINE:
+            return "elsewhere"
+        # As names of machines are: it stands in front of what others wrote, and must not look like a part of it.
+        return told if all(one.isalnum() or one in "._-" for one in told) else "elsewhere"
 
     @property
     def origin(self) -> str:

@@ -1,26 +1,20 @@
 """What an archive would have agents do waits here for the owner's word.
 
 A message, an unseen notice and a task from elsewhere become messages with the status `held`. Whoever hands messages out
-asks for those that are `pending`, so none of them reaches an agent before the owner releases it.
+asks for those that are `pending`, so none of them reaches an agent before the owner releases it
+(bridge/held_messages.py). What agents there had reported is kept as updates of their own kind, which no chat is sent.
 """
-# ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import json
 
-from holdfast.bridge.errors import UnknownMessage
-from holdfast.bridge.model import ADOPTED, MAX_PENDING, TTL_MS, Priority, Status, fingerprint
-from holdfast.bridge.queries import NEXT_SEQ, is_full
-from holdfast.errors import BadInput, Busy
-from holdfast.store import Row, Tx
+from holdfast.bridge.model import ADOPTED, Priority, Status, UpdateKind, fingerprint
+from holdfast.store import Row
 from holdfast.teams.fields import shown
-from holdfast.times import iso
 
-RELEASED = "archive, released"
 LONGEST_SENDER = 100
-MOST_LISTED = 100
 OPEN = (Status.PENDING.value, Status.LEASED.value, Status.HELD.value)
 
 
@@ -41,6 +35,20 @@ def from_task(row: Row, origin: str) -> Row:
     step = f"\nThe last completed step was: {row['last_completed_step']}" if row["last_completed_step"] else ""
     text = f"An agent elsewhere was working on this:\n{row['current_task']}{step}"
     return _held(task_id(row), row["target"], text, row["updated_at"], "its agent", origin)
+
+
+def adopted_update(row: Row, origin: str) -> Row:
+    """What happened elsewhere: named as such, and without the buttons and names that would make it look like ours."""
+    told = json.dumps({"archive": origin, "kind": kind_there(row)})
+    return {**row, "kind": UpdateKind.ADOPTED.value, "data": told}
+
+
+def kind_there(row: Row) -> str:
+    """What kind an update was before it was adopted, however often."""
+    if row["kind"] != UpdateKind.ADOPTED:
+        return str(row["kind"])
+    found = json.loads(row["data"]).get("kind")
+    return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
 def notice_id(row: Row) -> str:
@@ -76,58 +84,3 @@ def _held(message_id: str, target: str, text: str, at: int, sender: str, origin:
 def _sender(there: str, origin: str) -> str:
     """Nobody here: what a message says of its sender was written elsewhere."""
     return f'{origin}, adopted; there from "{shown(there, LONGEST_SENDER)}"'
-
-
-# -- the owner's word -------------------------------------------------------------------------------------------------
-
-
-def held(tx: Tx, target: str | None) -> dict[str, Any]:
-    """What waits for the owner's word, the oldest first and whole: what is released is what was shown."""
-    where = "" if target is None else " AND target = :target"
-    given = {} if target is None else {"target": target}
-    rows = tx.all(
-        "SELECT id, target, sender, priority, text, created_at FROM bridge_messages"
-        f" WHERE status = 'held'{where} ORDER BY row_id LIMIT :limit",
-        limit=MOST_LISTED + 1,
-        **given,
-    )
-    listed = [
-        {**row, "priority": Priority(row["priority"]).word, "created_at": iso(row["created_at"])}
-        for row in rows[:MOST_LISTED]
-    ]
-    return {"messages": listed, "more": len(rows) > MOST_LISTED}
-
-
-def decide(tx: Tx, target: str, ids: list[str], *, drop: bool) -> dict[str, Any]:
-    """Let held messages of a target wait for its agent behind those that do already, or remove them."""
-    if not ids:
-        raise BadInput("ids", "must name the messages", recovery="`holdfast release` lists them.")
-    tx.lock(f"bridge:{target}")
-    for message_id in ids:
-        row = tx.one(
-            "SELECT row_id, priority FROM bridge_messages WHERE id = :id AND target = :target AND status = 'held'",
-            id=message_id,
-            target=target,
-        )
-        if row is None:
-            raise UnknownMessage(
-                f"No message {shown(message_id)} is held for {shown(target)}.",
-                recovery="`holdfast release` lists them.",
-            )
-        if drop:
-            tx.run("DELETE FROM bridge_messages WHERE row_id = :row", row=row["row_id"])
-            tx.emit("bridge.dropped", message_id, {"target": target})
-            continue
-        priority = Priority(row["priority"])
-        if is_full(tx, target, priority):
-            raise Busy(f"{MAX_PENDING} messages wait for {target} already.", recovery="Release it later.")
-        tx.run(
-            f"UPDATE bridge_messages SET status = 'pending', source = :source, seq = {NEXT_SEQ}, expires_at = :expires"
-            " WHERE row_id = :row",
-            source=RELEASED,
-            target=target,
-            expires=tx.now() + TTL_MS,
-            row=row["row_id"],
-        )
-        tx.emit("bridge.queued", message_id, {"target": target, "priority": priority.word})
-    return {"target": target, "ids": ids, "dropped": drop}

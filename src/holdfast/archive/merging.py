@@ -9,6 +9,7 @@ The rules, by what a row is:
   elsewhere never brings commands.
 - A message, a notice and an ask are what their id says; one that is here stays as it is. A message that was not over, a
   notice that nobody saw and a later task than the one here wait for the owner's word: see holding.py.
+- What agents reported there is history: updates of a kind of their own, which name the archive and go to no chat.
 - A ledger and an agent's session: the later one stays.
 """
 
@@ -23,7 +24,8 @@ from holdfast.archive import holding
 from holdfast.archive.checking import commands_of, protocol_of, teams_of
 from holdfast.archive.place import ProjectPlace
 from holdfast.archive.staging import Staged
-from holdfast.bridge.model import Status
+from holdfast.bridge import update_queries
+from holdfast.bridge.model import Status, UpdateKind
 from holdfast.briefing.ledger import forgotten
 from holdfast.protocol.model import run_id
 from holdfast.protocol.runs import RunStatus
@@ -208,8 +210,10 @@ def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
         for row in rows.rows("notices", to_team=team):
             if row["shown_at"] is not None and _insert(tx, "notices", row, unless="id"):
                 taken.added["notices"] += 1
-        _updates(tx, rows, team, taken)
+        _updates(tx, rows, team, here.origin, taken)
         _conversations(tx, rows, team, taken)
+        if taken.held[team]:
+            _tell_chat(tx, team, taken.held[team], here.origin)
 
 
 def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
@@ -231,7 +235,8 @@ def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> Non
         seq += 1
         _insert(tx, "bridge_messages", {**row, "seq": seq})
         taken.added["bridge_messages"] += 1
-        taken.held[team] += row["status"] == Status.HELD
+        if row["status"] == Status.HELD:
+            taken.held[team] += 1
 
 
 def _addressed(rows: Staged, team: str, task: Row | None, origin: str) -> Iterator[Row]:
@@ -245,28 +250,42 @@ def _addressed(rows: Staged, team: str, task: Row | None, origin: str) -> Iterat
             yield holding.from_task(row, origin)
 
 
-def _updates(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
-    columns = ("kind", "message_id", "content", "data", "created_at")
+def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
+    """What agents there reported, as history; what only a chat there was shown stays there."""
     known: Counter[int] = Counter()
     seq = 0
     # By their hash and a few at a time: all that was ever told may be more than fits into memory.
     while some := tx.all(
-        f"SELECT seq, {', '.join(columns)} FROM bridge_updates WHERE target = :team AND seq > :seq"
-        " ORDER BY seq LIMIT :some",
+        "SELECT seq, kind, message_id, content, data, created_at FROM bridge_updates"
+        " WHERE target = :team AND seq > :seq ORDER BY seq LIMIT :some",
         team=team,
         seq=seq,
         some=AT_ONCE,
     ):
         seq = some[-1]["seq"]
-        known.update(hash(tuple(row[column] for column in columns)) for row in some)
+        known.update(map(_told, some))
     for row in rows.rows("bridge_updates", target=team):
-        told = hash(tuple(row[column] for column in columns))
-        if known[told]:
-            known[told] -= 1
+        if row["chat_only"]:
+            continue
+        if known[_told(row)]:
+            known[_told(row)] -= 1
             continue
         seq += 1
-        _insert(tx, "bridge_updates", {**row, "seq": seq})
+        _insert(tx, "bridge_updates", {**holding.adopted_update(row, origin), "seq": seq})
         taken.added["bridge_updates"] += 1
+
+
+def _told(row: Row) -> int:
+    """What an update is known again by, here and there."""
+    return hash((holding.kind_there(row), row["message_id"], row["content"], row["created_at"]))
+
+
+def _tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
+    """Say in the team's chat what waits for the owner's word."""
+    text = f"{held} messages came with {origin}. No agent gets them before you say so: /held shows them here,"
+    text += f" `holdfast release {team}` in the terminal."
+    buttons = {"buttons": [["Show them", "held:"]]}
+    update_queries.add(tx, team, UpdateKind.MESSAGE, text, None, buttons, chat_only=True)
 
 
 def _last_seq(tx: Tx, table: str, team: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from holdfast.archive import conversations, gathering, holding, signing
+from holdfast.archive import conversations, gathering, signing
 from holdfast.archive.checking import changed_thoughts, check, commands_of, with_changed
 from holdfast.archive.container import MAX_MACHINE, Archive, Draft, opened
 from holdfast.archive.conversations import Relation
@@ -22,6 +22,7 @@ from holdfast.archive.place import ProjectPlace, project_place
 from holdfast.archive.spools import Spool
 from holdfast.archive.staging import Staged
 from holdfast.archive.tables import MAX_ROW, TABLES, Carried, read, written
+from holdfast.bridge import held_messages
 from holdfast.briefing import incarnations
 from holdfast.briefing.incarnations import AgentSession
 from holdfast.briefing.ledger.service import Ledgers
@@ -232,12 +233,12 @@ class Archives:
     async def held(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """What came with archives and waits for the owner's word, of all targets or of `target`."""
         target = args.get("target")
-        return await self._store.read(lambda tx: holding.held(tx, None if target is None else str(target)))
+        return await self._store.read(lambda tx: held_messages.held(tx, None if target is None else str(target)))
 
     async def release(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Let the messages `ids` of `target` go to its agent, or remove them where `drop` is true."""
         target, ids, drop = str(args.get("target")), list(map(str, args.get("ids", ()))), args.get("drop") is True
-        return await self._store.write(lambda tx: holding.decide(tx, target, ids, drop=drop))
+        return await self._store.write(lambda tx: held_messages.decide(tx, target, ids, drop=drop))
 
     # -- transcripts --------------------------------------------------------------------------------------------------
 

@@ -79,6 +79,8 @@ class UpdateKind(StrEnum):
     EXPIRED = "expired"
     MESSAGE = "message"
     """What was sent to the target, for its chat."""
+    ADOPTED = "adopted"
+    """What was told elsewhere and came with an archive; no chat is sent it."""
 
 
 class Refusal(StrEnum):

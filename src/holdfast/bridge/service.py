@@ -342,12 +342,14 @@ def message_view(message: Message, *, waiting: int) -> dict[str, Any]:
 
 
 def update_view(update: Update) -> dict[str, Any]:
-    """An update in the seed's shape."""
+    """An update in the seed's shape; one that came with an archive names it."""
+    archive = {"from": str(update.data.get("archive"))} if update.kind == UpdateKind.ADOPTED else {}
     return {
         "message_id": update.message_id,
         "content": update.content,
         "created_at": iso(update.created_at),
         "type": update.kind,
+        **archive,
     }
 
 

@@ -57,7 +57,7 @@ def told(
     rows = tx.all(
         "SELECT seq, target, kind, message_id, content, data, chat_only, created_at FROM bridge_updates"
         " WHERE target = :target AND seq > :after AND created_at >= :since"
-        + ("" if chat else " AND chat_only = 0")
+        + (" AND kind <> 'adopted'" if chat else " AND chat_only = 0")
         + ("" if sent_by is None else OF_SENDER)
         + " ORDER BY seq LIMIT :limit",
         target=target,

@@ -165,6 +165,7 @@ def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
 def _print(updates: Iterable[Update], target: str | None = None) -> None:
     for update in updates:
         told = [update["created_at"], *([shown(target)] if target else []), update["type"]]
-        say("  ".join([*told, shown(update["message_id"] or "-", LINE)]), flush=True)
+        source = [f"from {shown(update['from'], LINE)}"] if "from" in update else []
+        say("  ".join([*told, shown(update["message_id"] or "-", LINE), *source]), flush=True)
         for line in str(update["content"]).splitlines():
             say(f"    {shown(line, LINE)}", flush=True)

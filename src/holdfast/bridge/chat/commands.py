@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bridge import agent_queries, queries
+from holdfast.bridge.chat import held
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status
@@ -16,6 +17,8 @@ from holdfast.times import iso
 
 LISTED = 10
 DECISIONS = {"resume": "resume", "new": "fresh"}
+PRESSED = ("resume", "new", "approve", "deny", "held", "release", "drop")
+"""The commands that buttons stand for."""
 HELP = """What you write here is queued for the agent. A text that begins with "urgent:" goes first, one that begins \
 with "stop" halts it.
 /status – what it is doing
@@ -24,6 +27,7 @@ with "stop" halts it.
 /resume – after a restart: go on with the task
 /new – after a restart: start fresh
 /approve ID, /deny ID – what it asks permission for
+/held – messages that came with an archive and wait for your word
 /help – this"""
 
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]{1,64}))?(?:\s+(?P<rest>.*))?", re.DOTALL)
@@ -54,7 +58,7 @@ def command(text: str) -> Command | None:
 def pressed(action: str) -> Command | None:
     """The command that a button stands for."""
     name, _, argument = action.partition(":")
-    return Command(name, argument, pressed=True) if name in ("resume", "new", "approve", "deny") else None
+    return Command(name, argument, pressed=True) if name in PRESSED else None
 
 
 def urgency(text: str) -> Priority:
@@ -90,6 +94,10 @@ def obey(tx: Tx, order: Order, permission: str | None) -> str:
         return _decide(tx, order, DECISIONS[name])
     if name in ("approve", "deny"):
         return permission or f"Which one? Write /{name} and the id of the request."
+    if name == "held":
+        return held.show(tx, order.target)
+    if name in ("release", "drop"):
+        return held.decide(tx, order.target, order.command.argument, drop=name == "drop")
     if name in ("help", "start"):
         return HELP
     return f"There is no command /{name}. /help lists them. To send it to the agent, put another word first."
@@ -132,6 +140,8 @@ def _status(tx: Tx, target: str) -> str:
     if task is None and not working:
         lines.append("Nothing in progress.")
     lines.append(f"Waiting: {queries.count(tx, target, Status.PENDING)}")
+    if waits := queries.count(tx, target, Status.HELD):
+        lines.append(f"Waiting for your word: {waits} (/held)")
     if dead := queries.count(tx, target, Status.DEAD):
         lines.append(f"Dead letters: {dead}")
     lines.append(f"Session: {session}" if session else "Session: none was seen yet")

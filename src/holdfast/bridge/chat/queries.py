@@ -120,7 +120,8 @@ def decide(tx: Tx, target: str, decision: str) -> Task | None:
 def is_behind(tx: Tx, transport: str, target: str) -> bool:
     """Whether something of a target was not sent yet."""
     found = tx.one(
-        "SELECT 1 AS found FROM bridge_updates WHERE target = :target AND seq > coalesce((SELECT sent_seq"
+        "SELECT 1 AS found FROM bridge_updates WHERE target = :target AND kind <> 'adopted'"
+        " AND seq > coalesce((SELECT sent_seq"
         " FROM bridge_chats WHERE transport = :transport AND target = :target), 0) LIMIT 1",
         transport=transport,
         target=target,
