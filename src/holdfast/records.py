@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import Conflict
 from holdfast.reasoning.checks import chain_check, register_check
-from holdfast.store import Clock, Store
+from holdfast.store import Clock, Store, own_backups
 from holdfast.store.backup import BackupReport, backup
 from holdfast.store.damage import CORRUPT, mark
 from holdfast.store.files import utc_stamp
@@ -87,7 +87,14 @@ class Records:
                 raise BackupRefused(report.news)
 
         return await backup(
-            self._store, file, progress, replace=replace, checks=CHECKS, acknowledged=known, accept=accept
+            self._store,
+            file,
+            progress,
+            replace=replace,
+            checks=CHECKS,
+            acknowledged=known,
+            accept=accept,
+            note=lambda finished: own_backups.note(self._home, finished),
         )
 
 

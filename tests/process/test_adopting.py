@@ -82,29 +82,30 @@ def test_a_person_at_a_terminal_is_asked_about_a_signer(served: Installation, tm
     rewritten(handed_off(served, tmp_path), bad, dict)
     name = signing.own_signer(tmp_path).fingerprint
     for answer, status in (("no", 1), ("yes", 0)):
-        told, code = _at_a_terminal(served, answer, "adopt", str(bad), "--project", str(tmp_path / "project"))
+        told, code = at_a_terminal(served, answer, "adopt", str(bad), "--project", str(tmp_path / "project"))
         assert name in told and code == status, told
     again = served.run("adopt", str(bad), "--project", str(tmp_path / "project"))
     assert again.returncode == 0, again.stderr
 
 
-def _at_a_terminal(machine: Installation, answer: str, *arguments: str) -> tuple[str, int]:
+def at_a_terminal(machine: Installation, answer: str, *arguments: str, asked: bytes = b"Type yes") -> tuple[str, int]:
+    """What a command writes to a terminal where a person gives this answer, and its exit status."""
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen(
             [str(HOLDFAST), *arguments], env=machine.environment(), stdin=theirs, stdout=theirs, stderr=theirs
         )
         os.close(theirs)
-        told, asked, deadline = b"", False, time.monotonic() + PATIENCE
+        told, answered, deadline = b"", False, time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < deadline:
             if select.select([ours], [], [], 0.1)[0]:
                 try:
                     told += os.read(ours, 4096)
                 except OSError:  # the other end is closed
                     break
-            if b"Type yes" in told and not asked:
+            if asked in told and not answered:
                 os.write(ours, f"{answer}\n".encode())
-                asked = True
+                answered = True
         return told.decode(), process.wait(PATIENCE)
     finally:
         os.close(ours)

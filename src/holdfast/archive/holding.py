@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 
+from holdfast.bridge import update_queries
 from holdfast.bridge.model import ADOPTED, Priority, Status, UpdateKind, fingerprint
-from holdfast.store import Row
+from holdfast.store import Row, Tx
 from holdfast.teams.fields import shown
 
 LONGEST_SENDER = 100
@@ -49,6 +50,14 @@ def kind_there(row: Row) -> str:
         return str(row["kind"])
     found = json.loads(row["data"]).get("kind")
     return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
+
+
+def tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
+    """Say in the team's chat what waits for the owner's word."""
+    text = f"{held} messages came with {origin}. No agent gets them before you say so: /held shows them here,"
+    text += f" `holdfast release {team}` in the terminal."
+    buttons = {"buttons": [["Show them", "held:"]]}
+    update_queries.add(tx, team, UpdateKind.MESSAGE, text, None, buttons, chat_only=True)
 
 
 def notice_id(row: Row) -> str:

@@ -24,8 +24,7 @@ from holdfast.archive import holding
 from holdfast.archive.checking import commands_of, protocol_of, teams_of
 from holdfast.archive.place import ProjectPlace
 from holdfast.archive.staging import Staged
-from holdfast.bridge import update_queries
-from holdfast.bridge.model import Status, UpdateKind
+from holdfast.bridge.model import Status
 from holdfast.briefing.ledger import forgotten
 from holdfast.protocol.model import run_id
 from holdfast.protocol.runs import RunStatus
@@ -213,7 +212,7 @@ def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
         _updates(tx, rows, team, here.origin, taken)
         _conversations(tx, rows, team, taken)
         if taken.held[team]:
-            _tell_chat(tx, team, taken.held[team], here.origin)
+            holding.tell_chat(tx, team, taken.held[team], here.origin)
 
 
 def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
@@ -278,14 +277,6 @@ def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None
 def _told(row: Row) -> int:
     """What an update is known again by, here and there."""
     return hash((holding.kind_there(row), row["message_id"], row["content"], row["created_at"]))
-
-
-def _tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
-    """Say in the team's chat what waits for the owner's word."""
-    text = f"{held} messages came with {origin}. No agent gets them before you say so: /held shows them here,"
-    text += f" `holdfast release {team}` in the terminal."
-    buttons = {"buttons": [["Show them", "held:"]]}
-    update_queries.add(tx, team, UpdateKind.MESSAGE, text, None, buttons, chat_only=True)
 
 
 def _last_seq(tx: Tx, table: str, team: str) -> int:

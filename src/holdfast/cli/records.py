@@ -6,15 +6,19 @@ import argparse
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
 from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.lock import HomeLock
 from holdfast.terminal import say
+
+if TYPE_CHECKING:
+    from holdfast.store import Tx
 
 TEXTS_NAMED = 20
 
@@ -31,10 +35,17 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     restore = commands.add_parser(
         "restore",
         help="put a backup in the place of what is stored (the daemon must be stopped)",
-        description="Restore a backup into the embedded store, or into PostgreSQL when HOLDFAST_DATABASE_URL is set.",
+        description="Restore a backup into the embedded store, or into PostgreSQL when HOLDFAST_DATABASE_URL is set."
+        " Of one that this installation did not make, keys and trust are left out and waiting work is held, unless you"
+        " say that it is yours.",
     )
     restore.add_argument("file", metavar="FILE", help="a file that `holdfast backup` wrote")
     restore.add_argument("--replace", action="store_true", help="PostgreSQL only: replace what is stored there")
+    restore.add_argument(
+        "--mine",
+        action="store_true",
+        help="the backup is yours, though this installation did not make it: keys, trust and waiting work too",
+    )
     add_home(restore)
     restore.set_defaults(run=run_restore)
 
@@ -98,16 +109,23 @@ def run_backup(options: argparse.Namespace) -> int:
 
 def run_restore(options: argparse.Namespace) -> int:
     """Restore a backup."""
+    from holdfast.store import own_backups
     from holdfast.store.restore import restore_postgres, restore_sqlite
 
     settings = settings_of(options)
     source = Path(options.file).expanduser().absolute()
+    if options.mine:
+        refuse_agents("say whose a backup is")
     lock = HomeLock.take(settings.home, by_hand=True, purpose="restore")
     try:
+        amend = None if own_backups.is_known(settings.home, source) else partial(_amend_foreign, source, options.mine)
         if settings.database_url:
-            report = restore_postgres(source, settings.database_url, show_progress, replace=options.replace)
+            url = settings.database_url
+            report = restore_postgres(source, url, show_progress, replace=options.replace, amend=amend)
         else:
-            report = restore_sqlite(source, settings.database, show_progress)
+            report = restore_sqlite(source, settings.database, show_progress, amend=amend)
+        if report.previous is not None:
+            own_backups.note(settings.home, report.previous)
     finally:
         lock.release()
     say(f"Restored {sum(report.rows.values())} rows from {source}.")
@@ -115,6 +133,29 @@ def run_restore(options: argparse.Namespace) -> int:
         say(f"What was there before is kept as {report.previous}.")
     _name_damaged_texts(report.damaged_texts, "U+FFFD stands for what cannot be read.")
     return 0
+
+
+def _amend_foreign(source: Path, mine: bool, tx: Tx) -> None:
+    """Hold back what a backup from elsewhere brings, unless a person says that it is theirs."""
+    from holdfast.archive.foreign_backup import brought, hold_back
+
+    told = brought(tx)
+    if told and not mine:
+        say(f"{source} was not made by this installation. It brings:")
+        for line in told:
+            say(f"  {line}")
+        mine = _is_theirs()
+    if not mine:
+        hold_back(tx)
+        if told:
+            say("`holdfast release` shows what is held. If the backup is yours, restore it again with --mine.")
+
+
+def _is_theirs() -> bool:
+    """Whether a person at the terminal says that a backup is theirs; a managed agent is not asked."""
+    if not sys.stdin.isatty() or "HOLDFAST_MANAGED" in os.environ:
+        return False
+    return input("If it is yours, and all of this is to be in force here, type mine: ").strip().lower() == "mine"
 
 
 def _name_damaged_texts(places: list[str], then: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from holdfast.errors import Conflict, StoreCorrupt, StoreError
-from holdfast.store import Clock, Store
+from holdfast.store import Clock, Store, own_backups
 from holdfast.store.copying import (
     Progress,
     damaged_texts,
@@ -68,6 +68,8 @@ class Judgement:
     checks: Mapping[str, Check] = field(default_factory=lambda: {DATABASE: check_engine})
     acknowledged: Collection[str] = ()
     accept: Callable[[VerifyReport], None] = lambda report: None
+    note: Callable[[Path], None] = lambda finished: None
+    """Told of the finished file before it gets its name."""
 
 
 UNJUDGED = Judgement()
@@ -83,13 +85,15 @@ async def backup(
     checks: Mapping[str, Check] | None = None,
     acknowledged: Collection[str] = (),
     accept: Callable[[VerifyReport], None] = lambda report: None,
+    note: Callable[[Path], None] = lambda finished: None,
 ) -> BackupReport:
     """Copy the whole store into one file, while it goes on working; `progress` is called from another thread.
 
-    The copy is verified with `checks` before it gets its name; `accept` raises where it is not to be kept.
+    The copy is verified with `checks` before it gets its name; `accept` raises where it is not to be kept, and `note`
+    is told of the file.
     """
     watch = progress or quiet
-    judged = Judgement({**ENGINE_CHECKS, **checks} if checks else UNJUDGED.checks, acknowledged, accept)
+    judged = Judgement({**ENGINE_CHECKS, **checks} if checks else UNJUDGED.checks, acknowledged, accept, note)
     if isinstance(store, SqliteStore):
         return await asyncio.to_thread(backup_sqlite, store.path, target, watch, judged, replace=replace)
     from holdfast.store.postgres import PostgresStore
@@ -139,7 +143,8 @@ def backup_before_migration(home: Path, clock: Clock = system_clock) -> Callable
     """What SqliteStore.open calls before it changes a store's schema."""
 
     def take(connection: apsw.Connection, step: Migration) -> None:
-        _from_sqlite(connection, _before(home, step, clock), quiet)
+        judged = Judgement(note=partial(own_backups.note, home))
+        _from_sqlite(connection, _before(home, step, clock), quiet, judged)
         _forget_old(home / "backups")
 
     return take
@@ -154,7 +159,8 @@ def postgres_backup_before_migration(
         row = connection.execute("SELECT current_schema() AS name").fetchone()
         if row is None:
             raise StoreError("The database server did not name its schema.")
-        _from_postgres(connection, str(row["name"]), _before(home, step, clock), known, quiet)
+        judged = Judgement(note=partial(own_backups.note, home))
+        _from_postgres(connection, str(row["name"]), _before(home, step, clock), known, quiet, judged)
         _forget_old(home / "backups")
 
     return take
@@ -260,5 +266,6 @@ def _finish(draft: Path, target: Path, engine: str, rows: dict[str, int], judged
     if damaged is not None:
         raise StoreCorrupt(f"The backup would be damaged: {damaged.text}")
     judged.accept(verified)
+    judged.note(draft)
     publish(draft, target)
     return BackupReport(target, engine, schema, rows, target.stat().st_size, texts, verified)

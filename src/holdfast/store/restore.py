@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from holdfast.errors import BadInput, Conflict, NotFound, StoreCorrupt, StoreError
-from holdfast.store import Clock
+from holdfast.store import Clock, Tx
 from holdfast.store.backup import copy_pages
 from holdfast.store.copying import (
     Progress,
@@ -33,13 +34,23 @@ from holdfast.store.files import beside, remove_database, replace_database, utc_
 from holdfast.store.high_water import mark_path
 from holdfast.store.integrity import integrity_problems
 from holdfast.store.migrations import Migration, load, pending
-from holdfast.store.sqlite import applied_migrations, connect, in_our_words, migrate, system_clock
+from holdfast.store.sqlite import (
+    SqliteTx,
+    applied_migrations,
+    connect,
+    in_our_words,
+    migrate,
+    random_id,
+    system_clock,
+)
 
 if TYPE_CHECKING:
     from holdfast.store.postgres_server import Connection
 
 
 HEAD = "event_head"
+Amend = Callable[[Tx], None]
+"""Changes the copy of a backup before it becomes the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +67,11 @@ class RestoreReport:
     """Where the backup holds text that is not UTF-8. PostgreSQL has U+FFFD in its place; SQLite keeps it as it is."""
 
 
-def check_backup(source: Path, known: list[Migration] | None = None) -> list[Migration]:
-    """Refuse what is not a whole Holdfast backup this program can read; returns the steps it is behind."""
+def check_backup(source: Path, known: list[Migration] | None = None, *, foreign: bool = False) -> list[Migration]:
+    """Refuse what is not a whole Holdfast backup this program can read; returns the steps it is behind.
+
+    One from elsewhere must have exactly the tables, indexes and triggers that Holdfast makes: a trigger is a program.
+    """
     if not source.is_file():
         raise NotFound(f"There is no file {source}.")
     connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
@@ -66,12 +80,18 @@ def check_backup(source: Path, known: list[Migration] | None = None) -> list[Mig
         if not applied:
             raise BadInput("backup", f"{source.name} is a SQLite file, but not one of Holdfast's")
         steps = pending(applied, load() if known is None else known)
+        if foreign:  # before anything of it is evaluated, as a check of its integrity does
+            _require_own_schema(source, connection, load() if known is None else known, steps)
         problems = integrity_problems(connection)
         if problems:
             raise StoreCorrupt(f"The backup {source.name} is damaged: {problems[0]}", recovery="Use another one.")
         return steps
     except apsw.NotADBError:
-        raise BadInput("backup", f"{source.name} is not a SQLite file") from None
+        raise BadInput(
+            "backup",
+            f"{source.name} is not a SQLite file",
+            recovery="Name a file that `holdfast backup` wrote; unpack it first if it was compressed since.",
+        ) from None
     except apsw.Error as error:
         raise in_our_words(error, source) from error
     finally:
@@ -85,13 +105,18 @@ def restore_sqlite(
     *,
     clock: Clock = system_clock,
     known: list[Migration] | None = None,
+    amend: Amend | None = None,
 ) -> RestoreReport:
-    """Put the backup in the place of the database at `path`, which is kept under another name."""
-    steps = check_backup(source, known)
+    """Put the backup in the place of the database at `path`, which is kept under another name.
+
+    One from elsewhere is looked at more closely, and `amend`ed before it takes the place.
+    """
+    _require_room(source, path.parent)
+    steps = check_backup(source, known, foreign=amend is not None)
     _require_unused(path)
     draft = beside(path, f".restoring-{os.getpid()}")
     try:
-        rows = _copy_up_to_date(source, draft, steps, clock, progress)
+        rows = _copy_up_to_date(source, draft, steps, clock, progress, amend)
         damaged = _damaged_texts(draft)
         previous = beside(path, f".before-restore-{utc_stamp(clock())}")
         # Before the file is replaced: a mark of the old store would take the new one for a loss.
@@ -111,6 +136,7 @@ def restore_postgres(
     replace: bool = False,
     clock: Clock = system_clock,
     known: list[Migration] | None = None,
+    amend: Amend | None = None,
 ) -> RestoreReport:
     """Put the backup into a PostgreSQL schema, in one transaction; one with data in it must be replaceable."""
     import psycopg
@@ -118,12 +144,13 @@ def restore_postgres(
     from holdfast.store.postgres_server import Server, advisory_key, schema_of
     from holdfast.store.postgres_server import migrate as migrate_server
 
-    steps = check_backup(source, known)
+    _require_room(source, Path(tempfile.gettempdir()))
+    steps = check_backup(source, known, foreign=amend is not None)
     server = Server(url)
     replaced: list[str] = []
     with tempfile.TemporaryDirectory(prefix="holdfast-restore-") as folder:
         draft = Path(folder) / "backup.db"
-        rows = _copy_up_to_date(source, draft, steps, clock, quiet)
+        rows = _copy_up_to_date(source, draft, steps, clock, quiet, amend)
         file = apsw.Connection(str(draft), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             with server.connect() as connection, connection.transaction():
@@ -157,7 +184,7 @@ def _require_unused(path: Path) -> None:
 
 
 def _copy_up_to_date(
-    source: Path, draft: Path, steps: list[Migration], clock: Clock, progress: Progress
+    source: Path, draft: Path, steps: list[Migration], clock: Clock, progress: Progress, amend: Amend | None
 ) -> dict[str, int]:
     """A copy of the backup with this program's schema."""
     remove_database(draft)
@@ -174,11 +201,60 @@ def _copy_up_to_date(
             raise StoreError("The backup could not be copied completely; nothing was changed.")
         migrate(connection, clock, steps)
         _name_anew(connection)
+        if amend is not None:
+            _amend(connection, clock, amend)
         rows = sqlite_counts(connection)
         connection.execute("PRAGMA journal_mode = DELETE").fetchall()
     finally:
         connection.close()
     return rows
+
+
+def _require_room(source: Path, folder: Path) -> None:
+    """Refuse what does not fit: a small file can claim any size, because holes in it take no room."""
+    size, free = source.stat().st_size if source.is_file() else 0, shutil.disk_usage(folder).free
+    if size > free:
+        raise StoreError(
+            f"The backup {source.name} has {size} bytes, and {folder} has room for {free}; nothing was changed.",
+            recovery="Free some room, or use another backup.",
+        )
+
+
+def _require_own_schema(source: Path, file: apsw.Connection, known: list[Migration], behind: list[Migration]) -> None:
+    new = apsw.Connection(":memory:")
+    try:
+        migrate(new, lambda: 0, [step for step in known if step not in behind])
+        wanted, found = _schema(new), _schema(file)
+    finally:
+        new.close()
+    if wanted != found:
+        name = min(wanted.items() ^ found.items(), key=str)[0][1]
+        raise BadInput(
+            "backup",
+            f"{source.name} was not made by this installation, and its {name!r} is not as Holdfast makes it",
+            recovery="Make it again with `holdfast backup` where it came from.",
+        )
+
+
+def _schema(connection: apsw.Connection) -> dict[tuple[str, str, str], str | None]:
+    """Every table, index, trigger and view with its text; what SQLite keeps of its own is left out."""
+    rows = connection.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+        " WHERE name NOT IN ('sqlite_sequence', 'sqlite_stat1', 'sqlite_stat4')"
+    )
+    return {(str(kind), str(name), str(table)): None if sql is None else str(sql) for kind, name, table, sql in rows}
+
+
+def _amend(connection: apsw.Connection, clock: Clock, amend: Amend) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    tx = SqliteTx(connection, clock, random_id)
+    try:
+        amend(tx)
+        tx.flush()
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _name_anew(connection: apsw.Connection) -> None:
