@@ -7,6 +7,7 @@ back by itself, one from elsewhere brings only where a person says that it is th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from holdfast.archive import holding
@@ -61,7 +62,21 @@ def hold_back(tx: Tx) -> None:
     tx.run("DELETE FROM bridge_updates WHERE chat_only <> 0")
     told = "json_object('archive', :origin, 'kind', kind)"
     tx.run(f"UPDATE bridge_updates SET data = {told}, kind = 'adopted'", origin=ORIGIN)
+    for row in _pages(tx, "sessions"):
+        tags = row["tags"] if _is_list(row["tags"]) else "[]"
+        tx.run(
+            "UPDATE sessions SET tags = :tags WHERE rowid = :place",
+            tags=holding.tags_with_origin(tags, ORIGIN),
+            place=row["place"],
+        )
     _hold(tx)
+
+
+def _is_list(text: object) -> bool:
+    try:
+        return isinstance(text, str) and isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _hold(tx: Tx) -> None:

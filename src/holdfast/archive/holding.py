@@ -12,6 +12,8 @@ import json
 
 from holdfast.bridge import update_queries
 from holdfast.bridge.model import ADOPTED, Priority, Status, UpdateKind, fingerprint
+from holdfast.reasoning.limits import MAX_TAG, MAX_TAGS
+from holdfast.reasoning.model import ADOPTED as SESSION_ADOPTED
 from holdfast.store import Row, Tx
 from holdfast.teams.fields import shown
 
@@ -58,6 +60,12 @@ def tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
     text += f" `holdfast release {team}` in the terminal."
     buttons = {"buttons": [["Show them", "held:"]]}
     update_queries.add(tx, team, UpdateKind.MESSAGE, text, None, buttons, chat_only=True)
+
+
+def tags_with_origin(tags: str, origin: str) -> str:
+    """A session's tags with the one that says where it came from last."""
+    kept = [tag for tag in json.loads(tags) if isinstance(tag, str) and not tag.startswith(SESSION_ADOPTED)]
+    return json.dumps([*kept[: MAX_TAGS - 1], f"{SESSION_ADOPTED}{origin}"[:MAX_TAG]])
 
 
 def notice_id(row: Row) -> str:

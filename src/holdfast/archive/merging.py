@@ -71,7 +71,7 @@ def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
     taken = Taken()
     projects.know(tx, place.root)
     forgotten.lift(tx, place.root)  # whoever adopts a project wants to be told of it
-    _reasoning(tx, rows, place, taken)
+    _reasoning(tx, rows, here, taken)
     _protocol(tx, rows, here, taken)
     _teams(tx, rows, here, taken)
     _agents(tx, rows, here, taken)
@@ -84,9 +84,11 @@ def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
 # -- reasoning --------------------------------------------------------------------------------------------------------
 
 
-def _reasoning(tx: Tx, rows: Staged, place: ProjectPlace, taken: Taken) -> None:
-    for session in rows.rows("sessions"):
+def _reasoning(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
+    place = machine.place
+    for found in rows.rows("sessions"):
         after = 0
+        session = {**found, "tags": holding.tags_with_origin(found["tags"], machine.origin)}
         here = tx.one("SELECT thought_count, head_hash, root_uri FROM sessions WHERE id = :id", id=session["id"])
         if here is None:
             _insert(tx, "sessions", {**session, "root_uri": place.root.uri, "project_key": place.root.key})

@@ -22,6 +22,9 @@ KEEP_DELETED_MS = 30 * 24 * 60 * 60 * 1000
 FORGETTING = "being forgotten"
 """The damage of a session whose removal has begun; there is no way back from it."""
 
+ADOPTED = "adopted from "
+"""How the tag begins that names the archive or backup which a session came with."""
+
 
 class Status(StrEnum):
     """What may be done with a session."""

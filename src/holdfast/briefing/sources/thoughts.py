@@ -6,6 +6,7 @@ from holdfast.briefing.model import Item, Rank
 from holdfast.briefing.sources import Place, Source
 from holdfast.quoting import quoted
 from holdfast.reasoning.library import Glance
+from holdfast.reasoning.model import ADOPTED
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.wording import counted
 from holdfast.times import iso
@@ -31,8 +32,9 @@ def thoughts(reasoning: Reasoning) -> Source:
 
 def _short(found: Glance) -> str:
     session = found.session
+    came = next((f", {quoted(tag, TITLE)}" for tag in session.tags if tag.startswith(ADOPTED)), "")
     return (
-        f"Reasoning session {quoted(session.title, TITLE)}: {counted(session.thought_count, 'thought')},"
+        f"Reasoning session {quoted(session.title, TITLE)}{came}: {counted(session.thought_count, 'thought')},"
         f" last {iso(session.updated_at)}."
     )
 
