@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -237,6 +239,29 @@ def test_any_line_at_all_is_survived(place: Place) -> None:
         assert (hit["more"], hit["date"]) == (1, "")
 
     play(place, scenario)
+
+
+def test_a_transcript_of_somebody_hostile_takes_neither_memory_nor_time(sqlite_place: Place) -> None:
+    async def scenario(library: Library) -> None:
+        shop = library.project()
+        bomb = '{"type":"user","message":{"content":[' + "[]," * 2_000_000 + '{"type":"text","text":"drawer bomb"}]}}\n'
+        library.write(shop, said("A drawer", str(shop)), bomb, said("Another drawer", str(shop)))
+        holes = library.write(shop, said("A drawer full of holes", str(shop)), session_id=OTHER)
+        os.truncate(holes, 2**40)
+        beside = library.transcript(shop).with_suffix("")
+        (library.folder / "elsewhere").mkdir()
+        (library.folder / "elsewhere" / "x.jsonl").write_text(said("A drawer elsewhere", str(shop)))
+        beside.symlink_to(library.folder / "elsewhere")
+        tracemalloc.start()
+        try:
+            taken = await library.take()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert (taken["passages"], taken["unreadable"]) == (2, 1)
+        assert peak < 64 * 1024 * 1024
+
+    play(sqlite_place, scenario)
 
 
 def test_a_conversation_from_another_machine_belongs_to_the_project_it_lies_in(place: Place) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast import bounded_json
 from holdfast.archive.conversations import is_session
+from holdfast.archive.tables import too_many_values
 from holdfast.briefing.ledger.entries import Entry
 from holdfast.history.passages import Passage, passages
 from holdfast.teams.agents.project_key import project_key
@@ -18,6 +19,8 @@ MARKED = 1024
 BATCH_BYTES = 2 * 1024 * 1024
 LONGEST_LINE = 16 * 1024 * 1024
 """Bytes; a longer line holds an image or the like."""
+LARGEST = 1024 * 1024 * 1024
+"""Bytes of a transcript; a longer one is not read, because a file full of holes can have any size."""
 LOOKED_AT = 256 * 1024
 """Bytes of a transcript that are looked at for its directory."""
 MOST_DIRECTORIES = 100
@@ -51,7 +54,9 @@ def found(config: Path, folder: str | None = None) -> list[TranscriptFile]:
     for place in folders:
         for main in place.glob("*.jsonl"):
             if is_session(main.stem):
-                for path in (main, *main.with_suffix("").rglob("*.jsonl")):
+                beside = main.with_suffix("")
+                subagents = () if beside.is_symlink() else beside.rglob("*.jsonl")
+                for path in (main, *subagents):
                     files += _file(path, main.stem)
     return sorted(files, key=lambda file: file.modified, reverse=True)
 
@@ -120,7 +125,7 @@ def batches(path: Path, offset: int) -> Iterator[Batch]:
 
 
 def _entry(line: bytes) -> Entry | None:
-    if not line.startswith(b"{"):
+    if not line.startswith(b"{") or too_many_values(line):
         return None
     try:
         value = bounded_json.loads(line.decode("utf-8", "replace"))

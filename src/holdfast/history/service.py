@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from errno import EFBIG
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ class History:
         for file in found:
             progress(read / total if total else 1.0, file.path.name)
             try:
+                if file.size > files.LARGEST:
+                    raise OSError(EFBIG, "more than a transcript can have")
                 await self._import_file(file, known, tally)
             except OSError:  # it went away, or belongs to somebody else: the others are still worth reading
                 tally.unreadable += 1
