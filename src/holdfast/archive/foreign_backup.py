@@ -7,9 +7,9 @@ back by itself, one from elsewhere brings only where a person says that it is th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
+from holdfast import bounded_json
 from holdfast.archive import holding
 from holdfast.archive.tables import YEAR_10000
 from holdfast.store import Row, Tx
@@ -74,7 +74,7 @@ def hold_back(tx: Tx) -> None:
 
 def _is_list(text: object) -> bool:
     try:
-        return isinstance(text, str) and isinstance(json.loads(text), list)
+        return isinstance(text, str) and isinstance(bounded_json.loads(text), list)
     except (ValueError, RecursionError):
         return False
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from holdfast import bounded_json
 from holdfast.bridge import update_queries
 from holdfast.bridge.model import ADOPTED, Priority, Status, UpdateKind, fingerprint
 from holdfast.reasoning.limits import MAX_TAG, MAX_TAGS
@@ -50,7 +51,7 @@ def kind_there(row: Row) -> str:
     """What kind an update was before it was adopted, however often."""
     if row["kind"] != UpdateKind.ADOPTED:
         return str(row["kind"])
-    found = json.loads(row["data"]).get("kind")
+    found = bounded_json.loads(row["data"]).get("kind")
     return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
@@ -64,7 +65,7 @@ def tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
 
 def tags_with_origin(tags: str, origin: str) -> str:
     """A session's tags with the one that says where it came from last."""
-    kept = [tag for tag in json.loads(tags) if isinstance(tag, str) and not tag.startswith(SESSION_ADOPTED)]
+    kept = [tag for tag in bounded_json.loads(tags) if isinstance(tag, str) and not tag.startswith(SESSION_ADOPTED)]
     return json.dumps([*kept[: MAX_TAGS - 1], f"{SESSION_ADOPTED}{origin}"[:MAX_TAG]])
 
 
