@@ -31,7 +31,7 @@ from holdfast.readiness import ANSWER_SECONDS, Readiness
 from holdfast.relay import place
 from holdfast.relay.answers import prune
 from holdfast.secrets_file import read_or_make
-from holdfast.store import events
+from holdfast.store import Store, events
 from holdfast.store.damage import mark, quick_check
 from holdfast.store.loss_notices import LossNotices
 from holdfast.store.sqlite import SqliteStore
@@ -97,6 +97,7 @@ class Daemon:
         self._stop = asyncio.Event()
         self._restart = False
         self._removed: StoreRemoved | None = None
+        self._file_is_back = False
         self._why = "it was asked to"
         self._newer_relay: str | None = None
         self._salvaging = os.environ.pop(SALVAGING, "") == "1"
@@ -190,6 +191,7 @@ class Daemon:
             if self.web is not None:
                 await self.web.stop()
             await door.close()
+            await self._leave_file_behind(store)
             if store.outage is None:
                 with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
                     await asyncio.wait_for(self._last_words(app), STOP_SECONDS)
@@ -349,8 +351,19 @@ class Daemon:
         """The database file was removed or replaced: nothing more is acknowledged, and the watch puts it back."""
         self._removed = error
 
+    async def _leave_file_behind(self, store: Store) -> None:
+        """Put back at the last moment a file whose removal the watch had no time to mend: closing it would lose it."""
+        if isinstance(store, SqliteStore) and not self._file_is_back and self._lock.still_ours():
+            try:
+                await store.look_for_file()
+                if self._removed is not None:
+                    await self._put_file_back(store, self._removed)
+            except (HoldfastError, OSError):
+                logger.exception("the database was removed and could not be put back")
+
     async def _put_file_back(self, store: SqliteStore, removed: StoreRemoved) -> None:
         aside = await store.put_back()
+        self._file_is_back = True
         kept = f" What stood in its place is kept as {aside.name}." if aside is not None else ""
         told = f"{removed.message} It was put back, with all that it held.{kept}"
         mark(self.settings.home, PUT_BACK, told)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
+import psutil
 import pytest
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
@@ -172,6 +174,26 @@ def test_a_database_removed_under_a_running_daemon_loses_nothing_that_was_acknow
         assert acknowledged == list(range(1, len(acknowledged) + 1)), "none of them is lost, and none is given twice"
         context = agent.init("load_context", limit=100)
         assert [one["thoughtNumber"] for one in context["thoughts"]] == acknowledged
+    verified = embedded.run("verify")
+    assert verified.returncode == 0, verified.stdout
+
+
+def test_a_database_removed_just_before_the_daemon_is_stopped_is_put_back_by_that_stop(
+    embedded: Installation, project: Path
+) -> None:
+    with Agent(embedded, project, session="writer") as agent:
+        for number in range(1, 6):
+            agent.think(f"thought {number}")
+        pid = embedded.daemon()
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        (embedded.home / "holdfast.db").unlink()
+        os.kill(pid, signal.SIGTERM)  # comes before anything else when it goes on
+        os.kill(pid, signal.SIGCONT)
+        wait_until(lambda: not psutil.pid_exists(pid), "the daemon has stopped")
+        context = agent.init("load_context", limit=100)
+        assert [one["thoughtNumber"] for one in context["thoughts"]] == [1, 2, 3, 4, 5]
+        assert "was put back" in embedded.run("status").stdout
     verified = embedded.run("verify")
     assert verified.returncode == 0, verified.stdout
 
