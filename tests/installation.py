@@ -7,9 +7,12 @@ import fcntl
 import io
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +77,23 @@ class Installation:
             text=True,
             timeout=2 * PATIENCE,
         )
+
+    def at_terminal(self, *arguments: str, answer: str = "yes") -> subprocess.CompletedProcess[str]:
+        """Run one command at a terminal where somebody types an answer; all that is shown is its output."""
+        ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (50, 1000))  # wide enough that no line is broken
+        try:
+            os.write(ours, f"{answer}\n".encode())
+            command = [str(HOLDFAST), *arguments]
+            with subprocess.Popen(
+                command, env=self.environment(), stdin=theirs, stdout=theirs, stderr=theirs
+            ) as process:
+                os.close(theirs)
+                shown = _read_terminal(ours)
+                status = process.wait(2 * PATIENCE)
+        finally:
+            os.close(ours)
+        return subprocess.CompletedProcess(command, status, shown.decode().replace("\r\n", "\n"), "")
 
     def serve(self, *, another_than: int | None = None) -> None:
         """Start the daemon and wait until it (and no other with the given pid) serves MCP and HTTP."""
@@ -209,6 +229,20 @@ def wait_until(condition: Callable[[], bool], what: str, limit: float = PATIENCE
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {limit:.0f} s: {what}")
         time.sleep(0.02)
+
+
+def _read_terminal(ours: int) -> bytes:
+    """All that is written to a terminal, until nobody has it open any more."""
+    shown = b""
+    while True:
+        assert select.select([ours], [], [], 2 * PATIENCE)[0], f"nothing more is written after {shown!r}"
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # how Linux tells that the other end is closed
+            return shown
+        if not piece:
+            return shown
+        shown += piece
 
 
 def _is_running(pid: int) -> bool:

@@ -21,11 +21,12 @@ from holdfast import succession
 from holdfast.app_store import clock_of, open_app_store, steady_clock_of
 from holdfast.caller import Hello
 from holdfast.config import Settings
-from holdfast.door import Door
+from holdfast.door import Door, peer_pid
 from holdfast.errors import BadInput, HoldfastError, StoreCorrupt, StoreError, StoreRemoved, StoreUnreachable
 from holdfast.file_errors import explain
 from holdfast.leaps import LeapWatch
 from holdfast.lock import HomeLock
+from holdfast.managed import runs_under_agent
 from holdfast.processes import exists
 from holdfast.readiness import ANSWER_SECONDS, Readiness
 from holdfast.relay import place
@@ -45,6 +46,13 @@ if TYPE_CHECKING:
     from holdfast.wire.rest import RestRoute
     from holdfast.wire.server import Wire
 
+FOR_AGENTS = frozenset(
+    (
+        *("status", "verify", "resume", "history-find", "saved", "statusline", "bridge-queue", "teams-stats"),
+        *("trusted", "protocol-validate"),
+    )
+)
+"""Commands that a managed agent's shell may give: they only look. Every other one is its owner's, a new one too."""
 VOUCH_SECONDS = 10.0
 LEAP_SECONDS = 1.0
 SWEEP_SECONDS = 3600.0
@@ -461,6 +469,10 @@ class Daemon:
 
     async def _command(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         name, args = first.get("name"), first.get("args") or {}
+        caller = peer_pid(writer.get_extra_info("socket"))
+        if name not in FOR_AGENTS and caller is not None and runs_under_agent(caller, self.settings.home):
+            text = f"The command {name!r} is not for managed agents. Its owner gives it in a terminal."
+            return await _say(writer, {"ok": False, "code": "E_NOT_YOURS", "message": text})
         if name == "stop":
             await _say(writer, {"ok": True, "result": {"pid": os.getpid()}})
             return self.stop(str(args.get("why") or "it was asked to"))
@@ -526,8 +538,7 @@ class Daemon:
 
     def _rights_notices(self) -> list[str]:
         """Teams whose rights wait for a person's word."""
-        faults = self._app.teams.roster.faults if self._app is not None else ()
-        return [str(fault) for fault in faults if fault.field == "rights"]
+        return [str(fault) for fault in self._app.teams.roster.unconfirmed] if self._app is not None else []
 
     def _newer_notice(self) -> list[str]:
         if self._newer_relay is None:

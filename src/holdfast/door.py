@@ -117,6 +117,14 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def peer_pid(connection: socket.socket) -> int | None:
+    """The process at the other end of a unix socket, where the system tells."""
+    if sys.platform == "darwin":
+        return None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[0])
+
+
 def peer_uid(connection: socket.socket) -> int:
     """The user at the other end of a unix socket."""
     if sys.platform == "darwin":

@@ -1,6 +1,7 @@
 """Who an agent is that Holdfast itself runs: its process gets a token that only this daemon can make.
 
-An agent ends with the daemon that started it, so the secret needs to outlive neither.
+An agent ends with the daemon that started it, so the secret needs to outlive neither. What the agent starts is known
+by its descent: its guard adopts whatever would leave it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,10 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.guard_process import LOCK_VARIABLE
+from holdfast.processes import ancestors, began_with
 
 VARIABLE = "HOLDFAST_MANAGED"
 """The environment variable that carries the token to the agent's relay."""
@@ -36,6 +41,19 @@ def read_token(token: str | None) -> Managed | None:
         return None
     found = Managed(int(conversation), team)
     return found if hmac.compare_digest(signature, _signature(found.conversation, team)) else None
+
+
+def runs_under_agent(pid: int, home: Path) -> bool:
+    """Whether a process descends from a managed agent of this data directory; no where the system does not tell."""
+    locks = (began_with(ancestor, LOCK_VARIABLE) for ancestor in ancestors(pid))
+    return any(lock is not None and _is_same(Path(lock).parent.parent, home) for lock in locks)
+
+
+def _is_same(folder: Path, home: Path) -> bool:
+    try:
+        return folder.samefile(home)
+    except OSError:
+        return False
 
 
 def _signature(conversation: int, team: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -32,6 +33,27 @@ def mark_of(pid: int) -> str | None:
     """What tells this process from a later one of the same number: when it began, where the system tells."""
     fields = _stat(pid)
     return fields[19].decode("ascii") if len(fields) > 19 else None
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    """The process itself and those that it descends from; no further than the system tells."""
+    seen: set[int] = set()
+    while pid > 0 and pid not in seen:
+        yield pid
+        seen.add(pid)
+        parent = _stat(pid)[1:2]
+        pid = int(parent[0]) if parent else 0
+
+
+def began_with(pid: int, name: str) -> str | None:
+    """The variable of a process's environment as it was when it began; None where there is none, or no telling."""
+    try:
+        told = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return None
+    start = os.fsencode(name) + b"="
+    found = next((entry for entry in told.split(b"\0") if entry.startswith(start)), None)
+    return None if found is None else os.fsdecode(found[len(start) :])
 
 
 def _has_ended(pid: int) -> bool:

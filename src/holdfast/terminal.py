@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shutil
 import sys
+import unicodedata
 from collections.abc import Iterator
 from typing import TextIO
 
@@ -19,6 +21,13 @@ _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
+
+QUOTE_MARK = "  | "
+_BLANK = (
+    *(("\u034f", "\u034f"), ("\u115f", "\u1160"), ("\u17b4", "\u17b5"), ("\u180b", "\u180f"), ("\u2800", "\u2800")),
+    *(("\u3164", "\u3164"), ("\ufe00", "\ufe0f"), ("\uffa0", "\uffa0"), ("\U000e0100", "\U000e01ef")),
+)
+"""Letters, signs and marks that count as printable and show nothing."""
 
 
 def visible(text: str) -> str:
@@ -34,6 +43,40 @@ def one_line(text: str) -> str:
 def say(text: str, *, file: TextIO | None = None, flush: bool = False) -> None:
     """Print one line."""
     print(one_line(text), file=file, flush=flush)
+
+
+def quoted_block(text: str) -> str:
+    """The whole of a text from outside that somebody is to judge: every line of it on the screen begins with `  | `.
+
+    A terminal breaks long lines, so that a text with enough spaces in it could put a line of its choice at the left.
+    """
+    columns = shutil.get_terminal_size().columns - len(QUOTE_MARK) if sys.stdout.isatty() else sys.maxsize
+    lines = [piece for line in text.split("\n") for piece in _pieces(plain(line), max(columns, 8))]
+    return "\n".join(QUOTE_MARK + line for line in lines)
+
+
+def plain(text: str) -> str:
+    """`text` with everything escaped that a person would not see: what steers, and what shows nothing."""
+    return "".join(char if _shows(char) else char.encode("unicode_escape").decode() for char in text)
+
+
+def _shows(char: str) -> bool:
+    return char.isprintable() and not any(first <= char <= last for first, last in _BLANK)
+
+
+def _pieces(line: str, columns: int) -> Iterator[str]:
+    """A line in pieces that fit; characters of Eastern scripts take two columns."""
+    if line.isascii() and len(line) <= columns:
+        yield line
+        return
+    piece, used = "", 0
+    for char in line:
+        width = 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        if used + width > columns:
+            yield piece
+            piece, used = "", 0
+        piece, used = piece + char, used + width
+    yield piece
 
 
 def write_own(text: str, stream: TextIO) -> None:

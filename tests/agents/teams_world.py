@@ -124,7 +124,8 @@ def write_teams(holdfast: Installation, settings: dict[str, Any], teams: dict[st
     document = json.dumps({"settings": settings, "teams": teams})
     known = read_confirmations(holdfast.home)
     if known.begun:  # its owner confirms what is written, before the daemon sees it
-        write_confirmations(holdfast.home, read_roster(document, home=holdfast.home).teams.values(), known)
+        roster = read_roster(document, home=holdfast.home)
+        write_confirmations(holdfast.home, roster.teams.values(), roster.settings, known)
     fresh.write_text(document)
     fresh.rename(holdfast.home / "teams.json")
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +11,7 @@ from tests.agents.agent_world import new_id, play, say, world
 from tests.agents.scripted_model import Reply, Request, steps, text, tool_use
 from tests.agents.teams_world import World as TeamsWorld
 from tests.agents.teams_world import ask, own_world
-from tests.installation import HOLDFAST, wait_until
+from tests.installation import wait_until
 from tests.process.agent import Agent
 
 TOOLS = ("Read", "Write", "Edit")
@@ -93,8 +90,8 @@ def test_a_projects_hook_and_servers_run_for_managed_agents_only_once_it_is_trus
 
 
 def _trust(teams: TeamsWorld, project: Path) -> None:
-    done = teams.holdfast.run("trust", str(project), "--yes")
-    assert done.returncode == 0 and "touch" in done.stdout, done.stdout + done.stderr
+    done = teams.holdfast.at_terminal("trust", str(project))
+    assert done.returncode == 0 and "touch" in done.stdout, done.stdout
 
 
 def test_rights_that_somebody_wrote_into_teams_json_count_once_a_person_confirmed_them(tmp_path: Path) -> None:
@@ -131,21 +128,8 @@ def _faults(caller: Agent) -> str:
 
 
 def _confirm_in_a_terminal(teams: TeamsWorld) -> None:
-    keyboard, terminal = pty.openpty()
-    try:
-        os.write(keyboard, b"yes\n")
-        done = subprocess.run(
-            [str(HOLDFAST), "teams", "confirm"],
-            env=teams.holdfast.environment(),
-            stdin=terminal,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    finally:
-        os.close(keyboard)
-        os.close(terminal)
-    assert "skipPermissions: true" in done.stdout and "They count." in done.stdout, done.stdout + done.stderr
+    done = teams.holdfast.at_terminal("teams", "confirm")
+    assert "skipPermissions: true" in done.stdout and "They count." in done.stdout, done.stdout
 
 
 def test_a_project_without_settings_needs_no_trust_for_its_claude_md(world: TeamsWorld) -> None:

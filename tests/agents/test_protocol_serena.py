@@ -39,7 +39,7 @@ def holdfast(user: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[I
 
 
 def _trust(holdfast: Installation, project: Path) -> None:
-    done = holdfast.run("trust", str(project), "--yes")
+    done = holdfast.at_terminal("trust", str(project))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -102,7 +102,7 @@ def test_policy_ask_waits_for_the_owners_word(company: Company) -> None:
         wait_until(lambda: asked_for in world.holdfast.run("approve").stdout, "the request is there")
         assert not made.exists()
         (line,) = [line for line in world.holdfast.run("approve").stdout.splitlines() if asked_for in line]
-        assert "Allowed: Bash" in world.holdfast.run("approve", line.split()[0][:8]).stdout
+        assert "Allowed: Bash" in world.holdfast.at_terminal("approve", line.split()[0][:8]).stdout
         done = caller.call("teams_session", operation="wait", askId=sent["askId"], timeout=60_000)
         assert done["status"] == "answered"
         assert made.exists()
@@ -119,7 +119,7 @@ def test_approve_shows_all_that_would_run_and_nothing_that_steers_the_terminal(c
         assert f"touch {made}" in listed
         assert "\x1b" not in listed and "\u202e" not in listed and r"\u202e" in listed
         (line,) = [line for line in listed.splitlines() if f"{world.backend}: Bash" in line]
-        assert f"touch {made}" in world.holdfast.run("approve", line.split()[0]).stdout
+        assert f"touch {made}" in world.holdfast.at_terminal("approve", line.split()[0]).stdout
         done = caller.call("teams_session", operation="wait", askId=sent["askId"], timeout=60_000)
         assert done["status"] == "answered"
         assert made.exists()

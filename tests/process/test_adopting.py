@@ -66,12 +66,12 @@ def test_a_message_from_the_owner_in_a_rehashed_archive_reaches_no_agent_before_
         assert agent.call("take_message")["id"] == "mine"
         agent.call("finish_message", id="mine", outcome="done")
         assert "id" not in agent.call("take_message"), "nothing of the archive is handed out"
-        unheard = served.run("release", TEAM)
-        assert unheard.returncode == 1 and "Say so with --yes" in unheard.stderr
+        unheard = served.run("release", TEAM, "--yes", stdin="yes\n")
+        assert unheard.returncode == 1 and "Only a person at a terminal" in unheard.stderr
         shown = served.run("release")
         assert "evil" in shown.stdout and "\x1b" not in shown.stdout and "an archive of" in shown.stdout
         assert served.run("release", TEAM, "later", "--drop", "--yes").returncode == 0
-        assert served.run("release", TEAM, "--yes").returncode == 0
+        assert served.at_terminal("release", TEAM).returncode == 0
         given = agent.call("take_message")
         assert given["id"] == "evil" and given["from"].startswith("an archive of")
     assert "Nothing waits" in served.run("release").stdout

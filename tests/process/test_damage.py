@@ -79,7 +79,7 @@ def test_damage_found_at_the_start_is_salvaged_and_told(embedded: Installation, 
         assert agent.think("and it goes on", sessionId=session)["thoughtNumber"] == 61
     verified = embedded.run("verify")
     assert verified.returncode == 1 and f"PROBLEM session {session}: lost thoughts" in verified.stdout
-    assert embedded.run("acknowledge-loss").returncode == 0
+    assert embedded.at_terminal("acknowledge-loss").returncode == 0
     verified = embedded.run("verify")
     assert verified.returncode == 0, verified.stdout
     assert "known" in verified.stdout and session in verified.stdout

@@ -96,7 +96,9 @@ def test_a_loss_is_told_until_somebody_acknowledges_it(embedded: Installation, w
         assert verified.returncode == 1 and session in verified.stdout and ALL_IS_WELL not in verified.stdout
 
     embedded.serve()
-    acknowledged = embedded.run("acknowledge-loss")
+    unseen = embedded.run("acknowledge-loss")
+    assert unseen.returncode == 1 and "Only a person at a terminal" in unseen.stderr
+    acknowledged = embedded.at_terminal("acknowledge-loss")
     assert acknowledged.returncode == 0 and session in acknowledged.stdout
     assert session not in embedded.run("status").stdout
     assert starts(embedded, work.project, transcript)["message"] == ""

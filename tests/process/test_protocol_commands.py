@@ -48,8 +48,7 @@ def test_check_names_the_file_and_line_of_every_fault(shared_embedded: Guest, re
 def test_a_hostile_project_cannot_steer_the_terminal(embedded: Installation, repository: Path) -> None:
     """Nor without a daemon, where the commands open the store themselves."""
     write(repository, '[gates.QUALITY_CHECKS]\ncommand = ["a\\u001b[2Jb"]\n')
-    for arguments in (("protocol", "show"), ("trust", "--yes")):
-        told = embedded.run(*arguments, str(repository))
+    for told in (embedded.run("protocol", "show", str(repository)), embedded.at_terminal("trust", str(repository))):
         assert "\x1b" not in told.stdout
         assert "\\x1b[2J" in told.stdout
 
@@ -67,12 +66,14 @@ def test_show_prints_the_chain_from_the_first_phase_to_the_last(shared_embedded:
 
 def test_trust_holds_for_what_was_shown_and_a_change_asks_again(shared_embedded: Guest, repository: Path) -> None:
     write(repository, COMMAND)
-    unasked = shared_embedded.run("trust", str(repository))
+    unasked = shared_embedded.run("trust", str(repository), stdin="yes\n")
     assert unasked.returncode == 1
-    assert "--yes" in unasked.stderr and "make 'check it'" in unasked.stdout
+    assert "Only a person at a terminal" in unasked.stderr and "make 'check it'" in unasked.stdout
     assert shown(shared_embedded, repository)["trusted"] is False
 
-    assert shared_embedded.run("trust", str(repository), "--yes").returncode == 0
+    assert shared_embedded.at_terminal("trust", str(repository), answer="no").returncode == 1
+    assert shown(shared_embedded, repository)["trusted"] is False
+    assert shared_embedded.at_terminal("trust", str(repository)).returncode == 0
     assert shown(shared_embedded, repository)["trusted"] is True
     assert "already" in shared_embedded.run("trust", str(repository)).stdout
 
@@ -88,9 +89,9 @@ def test_trust_holds_for_what_was_shown_and_a_change_asks_again(shared_embedded:
 def test_trust_refuses_a_project_with_faults_and_one_that_runs_nothing(
     shared_embedded: Guest, repository: Path
 ) -> None:
-    assert "nothing to trust" in shared_embedded.run("trust", str(repository), "--yes").stdout
+    assert "nothing to trust" in shared_embedded.run("trust", str(repository)).stdout
     write(repository, "[gates.NOBODY]\n")
-    refused = shared_embedded.run("trust", str(repository), "--yes")
+    refused = shared_embedded.run("trust", str(repository))
     assert refused.returncode == 1
     assert f"{SETTINGS}:1" in refused.stderr
     assert shared_embedded.run("trust", str(repository / "nowhere")).returncode == 1
@@ -98,7 +99,7 @@ def test_trust_refuses_a_project_with_faults_and_one_that_runs_nothing(
 
 def test_trust_shows_the_servers_that_would_be_started(shared_embedded: Guest, repository: Path) -> None:
     (repository / ".mcp.json").write_text('{"mcpServers": {"serena": {"command": "./evil"}}}')
-    told = shared_embedded.run("trust", str(repository), "--yes").stdout
+    told = shared_embedded.run("trust", str(repository)).stdout
     assert '{"command": "./evil"}' in told
 
 

@@ -16,7 +16,7 @@ def _settings(*argv: str) -> str:
 
 
 def _trust(shared_embedded: Guest, project: Path) -> None:
-    done = shared_embedded.run("trust", str(project), "--yes")
+    done = shared_embedded.at_terminal("trust", str(project))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -51,7 +51,7 @@ def test_trusting_harmless_settings_does_not_run_what_a_run_began_with(shared_em
         _trust(shared_embedded, repository.path)
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "PASS"
         repository.write(SETTINGS, "protocol = 'simple'\nenforcement = 'off'\n")
-        shared_embedded.run("trust", str(repository.path), "--yes")
+        shared_embedded.at_terminal("trust", str(repository.path))
         assert agent.call("validate_gate", phase="QUALITY_CHECKS")["status"] == "FAIL", "a command is not taken away"
     assert not marker.exists()
 

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.teams.confirmation import FILE_NAME
+from holdfast.teams.confirmation import FILE_NAME, HARMLESS, HARMLESS_SETTINGS
+from holdfast.teams.roster import SETTINGS, TEAM_FIELDS
 from holdfast.teams.roster_file import RosterFile
-from holdfast.teams.team import Policy
+from holdfast.teams.team import Delivery, Team, TeamSettings
 
-WIDER: list[dict[str, Any]] = [
-    {"skipPermissions": True},
-    {"allowedTools": ["Bash"]},
-    {"policy": "ask"},
-    {"env": {"PATH": "/elsewhere"}},
-    {"chat": {"id": -1, "allowedUsers": [666]}},
-]
+WIDER: dict[str, Any] = {
+    "skipPermissions": True,
+    "allowedTools": ["Bash"],
+    "policy": "ask",
+    "env": {"PATH": "/elsewhere"},
+    "chat": {"id": -1, "allowedUsers": [666]},
+    "model": "opus",
+    "sessionFile": "/elsewhere",
+    "stateFile": "/elsewhere",
+    "delivery": "run",
+}
+"""What gives a team more than its project alone."""
+LIMITS: dict[str, tuple[Any, Any]] = {
+    "disallowedTools": (["Bash"], ["Read"]),
+    "maxCostUsdPerDay": (1, 1000),
+    "delivery": ("hook", "auto"),
+    "agent": ("claude", "echo"),
+    "machine": ("here", "there"),
+}
+"""What gives nothing by itself, as it was confirmed and as somebody would have it."""
+WIDER_SETTINGS: dict[str, Any] = {"maxProcesses": 256, "maxDepth": 32, "allowedRoots": ["/"]}
 
 
 @pytest.fixture
@@ -28,29 +44,85 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def write(home: Path, **fields: Any) -> None:
+def write(home: Path, settings: dict[str, Any] | None = None, **fields: Any) -> None:
     team = {"project": str(home.parent / "project"), **fields}
     fresh = home.parent / "fresh"
-    fresh.write_text(json.dumps({"teams": {"a": team}}))
+    fresh.write_text(json.dumps({"settings": settings or {}, "teams": {"a": team}}))
     fresh.rename(home / "teams.json")
 
 
-@pytest.mark.parametrize("wider", WIDER, ids=lambda wider: next(iter(wider)))
+def test_every_field_and_setting_needs_a_word_unless_it_is_listed_as_harmless() -> None:
+    """A new field of teams.json gets a case here, or an entry in HARMLESS with a reason."""
+    assert set(TEAM_FIELDS) == HARMLESS | set(WIDER) | set(LIMITS)
+    assert {f.name for f in fields(Team)} - {"name", "project"} == {name for name, _ in TEAM_FIELDS.values()}
+    assert set(SETTINGS) == HARMLESS_SETTINGS | set(WIDER_SETTINGS)
+    assert {f.name for f in fields(TeamSettings)} == {name for name, _ in SETTINGS.values()}
+
+
+@pytest.mark.parametrize("field", WIDER)
 @pytest.mark.parametrize("known", [True, False], ids=["changed", "new"])
-def test_rights_that_were_widened_do_not_count_until_they_are_confirmed(
-    home: Path, wider: dict[str, Any], known: bool
-) -> None:
+def test_rights_that_were_widened_do_not_count_until_they_are_confirmed(home: Path, field: str, known: bool) -> None:
     if known:
         write(home, description="as it was")
     RosterFile(home).begin_confirming()
-    write(home, **wider)
+    write(home, **{field: WIDER[field]})
     file = RosterFile(home)
-    team = file.roster.teams["a"]
-    assert not (team.skip_permissions or team.allowed_tools or team.env or team.chat) and team.policy is Policy.DENY
-    assert [(fault.team, fault.field) for fault in file.roster.faults] == [("a", "rights")]
+    assert file.roster.teams["a"] == Team("a", home.parent / "project")
+    assert [(fault.team, fault.field) for fault in file.roster.unconfirmed] == [("a", "rights")]
     file.confirm(file.waiting())
-    assert RosterFile(home).roster.teams["a"] == file.configured.teams["a"]
+    assert RosterFile(home).roster.teams["a"] == file.configured.teams["a"] != Team("a", home.parent / "project")
     assert not RosterFile(home).roster.faults
+
+
+@pytest.mark.parametrize("field", [*LIMITS, *WIDER])
+def test_a_change_of_what_was_confirmed_waits_for_a_word(home: Path, field: str) -> None:
+    before, after = LIMITS.get(field) or (WIDER[field], None)
+    write(home, **{field: before})
+    RosterFile(home).begin_confirming()
+    assert not RosterFile(home).waiting()
+    write(home, **{field: after})
+    assert [team.name for team in RosterFile(home).waiting()] == ["a"]
+
+
+def test_limits_hold_while_a_change_waits(home: Path) -> None:
+    write(home, maxCostUsdPerDay=1, delivery="hook", disallowedTools=["Bash"])
+    RosterFile(home).begin_confirming()
+    changes: list[dict[str, Any]] = [{}, {"maxCostUsdPerDay": 1000, "delivery": "run", "disallowedTools": ["Read"]}]
+    for wider in changes:
+        write(home, **wider)
+        team = RosterFile(home).roster.teams["a"]
+        assert (team.max_cost_usd_per_day, team.delivery) == (1, Delivery.HOOK)
+        assert "Bash" in team.disallowed_tools
+    write(home, maxCostUsdPerDay=0.5, delivery="hook", disallowedTools=["Bash"])
+    assert RosterFile(home).roster.teams["a"].max_cost_usd_per_day == 0.5, "a narrower limit counts at once"
+
+
+@pytest.mark.parametrize("key", WIDER_SETTINGS)
+def test_settings_that_widen_rights_stay_as_they_were_until_confirmed(home: Path, key: str) -> None:
+    narrow = {"maxProcesses": 1, "maxDepth": 1, "allowedRoots": [str(home.parent / "project")]}
+    write(home, narrow)
+    RosterFile(home).begin_confirming()
+    write(home, {**narrow, key: WIDER_SETTINGS[key], "idleTimeout": 12345})
+    file = RosterFile(home)
+    assert file.roster.settings == TeamSettings(
+        idle_timeout_ms=12345, max_processes=1, max_depth=1, allowed_roots=(home.parent / "project",)
+    )
+    assert [fault.field for fault in file.roster.unconfirmed] == [f"settings.{key}"]
+    assert file.waiting_settings() == {key: WIDER_SETTINGS[key]}
+    file.confirm([], file.configured.settings)
+    assert RosterFile(home).roster == RosterFile(home).configured
+
+
+def test_a_team_outside_the_confirmed_roots_is_not_served(home: Path) -> None:
+    write(home, {"allowedRoots": [str(home.parent / "project")]})
+    RosterFile(home).begin_confirming()
+    (home.parent / "other").mkdir()
+    for settings in ({}, {"allowedRoots": ["/"]}):
+        write(home, settings, project=str(home.parent / "other"))
+        file = RosterFile(home)
+        assert not file.roster.teams and file.roster.refused == ("a",)
+        file.confirm(file.waiting())
+        assert not RosterFile(home).roster.teams, "a word for the team is none for the roots"
 
 
 def test_what_is_there_at_the_first_start_counts(home: Path) -> None:
@@ -87,7 +159,9 @@ def test_a_change_of_what_gives_no_rights_needs_no_word(home: Path) -> None:
     assert file.roster.teams["a"].skip_permissions and not file.waiting()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"a": 1}', '{"a": {"digest": "x"}}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"a": 1}', '{"teams": {}}', '{"teams": {"a": {"digest": "x"}}, "settings": {}}']
+)
 def test_a_damaged_file_of_confirmations_confirms_nothing(home: Path, content: str) -> None:
     write(home, skipPermissions=True)
     RosterFile(home).begin_confirming()

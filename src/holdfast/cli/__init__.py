@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from holdfast.cli.common import is_agent, is_for_agents
+from holdfast.config import read_settings
 from holdfast.errors import HoldfastError
 from holdfast.terminal import one_line, say, screened
 from holdfast.version import __version__
@@ -64,6 +66,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
     try:
+        _refuse_agents(arguments, options)
         status: int = options.run(options)
     except HoldfastError as error:
         say(f"holdfast: {error}", file=sys.stderr)
@@ -78,6 +81,14 @@ def _run(argv: Sequence[str] | None) -> int:
         say(f"holdfast: {explain(error)}", file=sys.stderr)
         return 1
     return status
+
+
+def _refuse_agents(arguments: Sequence[str], options: argparse.Namespace) -> None:
+    only_looks = is_for_agents(arguments) and not getattr(options, "fix", False)
+    if not only_looks and is_agent(read_settings(home=getattr(options, "home", None)).home):
+        raise HoldfastError(
+            f"`holdfast {arguments[0]}` is not for managed agents.", recovery="Its owner calls it in a terminal."
+        )
 
 
 class _Parser(argparse.ArgumentParser):

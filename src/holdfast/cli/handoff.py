@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, agreed, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.teams.fields import shown
-from holdfast.terminal import say
+from holdfast.terminal import quoted_block, say
 
 HANDOFF = """\
 Writes the reasoning sessions, protocol runs, queue, tasks, team conversations and ledgers of a project, and the
@@ -44,8 +44,6 @@ one, they are shown whole, and once you say yes they wait for its agent like any
 example:
   holdfast release shop
 """
-WHOLE = 1_000_000
-"""Longer than any message: what is released is shown in full."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -86,7 +84,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     release.add_argument("target", metavar="TARGET", nargs="?", help="whose messages (default: list those of all)")
     release.add_argument("ids", metavar="ID", nargs="*", help="these alone")
     release.add_argument("--drop", action="store_true", help="remove them instead")
-    release.add_argument("--yes", action="store_true", help="do not ask")
+    release.add_argument("--yes", action="store_true", help="with --drop: do not ask")
     add_home(release)
     release.set_defaults(run=run_release)
 
@@ -159,16 +157,14 @@ def run_release(options: argparse.Namespace) -> int:
         return 0
     for one in messages:
         print(f"{shown(one['id'])} for {shown(one['target'])}, {one['priority']}, from {shown(one['sender'], 400)}")
-        for line in one["text"].splitlines():
-            print(f"    {shown(line, WHOLE)}")
+        print(quoted_block(one["text"]))
     if found["more"]:
         print(f"The first {len(found['messages'])} of them; the rest come next time.")
     if options.target is None:
         print("`holdfast release TARGET [ID…]` lets them go, `--drop` removes them.")
         return 0
-    if not options.yes and not _agreed(
-        "Remove them" if options.drop else f"Let the agent of {options.target} have them"
-    ):
+    question = "Remove them?" if options.drop else f"Let the agent of {options.target} have them?"
+    if not (options.drop and options.yes) and not agreed(settings.home, "release messages", question):
         print("They wait on.")
         return 1
     # What was shown is what is released: the ids of these, and of no other.
@@ -176,12 +172,6 @@ def run_release(options: argparse.Namespace) -> int:
     ask_or_do(settings, "release", args, show_progress)
     print(f"{len(messages)} messages {'were removed' if options.drop else f'wait for {options.target} now'}.")
     return 0
-
-
-def _agreed(what: str) -> bool:
-    if not sys.stdin.isatty():
-        raise HoldfastError("Nobody is there to be asked.", recovery="Say so with --yes.")
-    return input(f"{what}? Type yes: ").strip().lower() == "yes"
 
 
 def _summary(report: dict[str, Any]) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from textwrap import indent
 from typing import Any
 
-from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
+from holdfast.cli.common import add_home, require_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.teams.fields import shown
 from holdfast.teams.permissions import LONGEST, shown_input
-from holdfast.terminal import say
+from holdfast.terminal import quoted_block, say
 
 SHORTEST = 4
 """Characters of an id that are enough to name a request."""
@@ -30,7 +29,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def run(options: argparse.Namespace) -> int:
     """Decide a request, or list them."""
-    refuse_agents("decide what an agent may do")
     settings = settings_of(options)
     waiting = ask_or_do(settings, "permissions", {}, show_progress)["requests"]
     if options.id is None:
@@ -43,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     decision = {"id": options.id, "allowed": options.allowed}
     if len(matching) == 1:
         _show(matching[0])
+        if options.allowed:
+            require_person(settings.home, "let an agent do what it asks for")
         decision |= {"id": matching[0]["id"], "digest": matching[0]["digest"]}
     decided = ask_or_do(settings, "permit", decision, show_progress)
     say(f"{'Allowed' if options.allowed else 'Denied'}: {shown(decided['tool'], LONGEST)} of team {decided['team']}.")
@@ -51,5 +51,5 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(request: dict[str, Any]) -> None:
     """Print the whole of a request: nobody can judge what is hidden."""
-    print(f"{request['id']}  {request['team']}: {shown(request['tool'], LONGEST)}")
-    print(indent(shown_input(request["input"]), "    "))
+    say(f"{request['id']}  {request['team']}: {shown(request['tool'], LONGEST)}")
+    print(quoted_block(shown_input(request["input"])))

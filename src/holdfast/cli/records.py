@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
+from holdfast.cli.common import add_home, require_person, settings_of, show_progress
 from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
@@ -114,8 +114,6 @@ def run_restore(options: argparse.Namespace) -> int:
 
     settings = settings_of(options)
     source = Path(options.file).expanduser().absolute()
-    if options.mine:
-        refuse_agents("say whose a backup is")
     lock = HomeLock.take(settings.home, by_hand=True, purpose="restore")
     try:
         amend = None if own_backups.is_known(settings.home, source) else partial(_amend_foreign, source, options.mine)
@@ -224,13 +222,17 @@ def run_acknowledge(options: argparse.Namespace) -> int:
     from holdfast.store.loss_notices import LossNotices
     from holdfast.store.sqlite import system_clock
 
-    notices = LossNotices(settings_of(options).home).acknowledge(system_clock())
-    if not notices:
+    home = settings_of(options).home
+    losses = LossNotices(home)
+    waiting = losses.open()
+    if not waiting:
         say("No loss is waiting to be acknowledged.")
         return 0
-    for notice in notices:
+    for notice in waiting:
         for line in notice.lines():
             say(line)
+    require_person(home, "acknowledge a loss")
+    losses.acknowledge(waiting, system_clock())
     say("Acknowledged. `holdfast verify` still names what is missing, as known.")
     return 0
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
+from holdfast.cli.common import add_home, agreed, is_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
-from holdfast.errors import HoldfastError
 from holdfast.teams.confirmation import rights_of
 from holdfast.teams.fields import from_home, shown
 from holdfast.teams.roster import Roster
 from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.whereabouts import true_spelling
-from holdfast.terminal import say
+from holdfast.terminal import quoted_block, say
 
 SHOWN_PATH = 100
 
@@ -130,7 +128,7 @@ def run_add(options: argparse.Namespace) -> int:
         color=options.color,
     )
     say(f"Team {team.name} works in {shown(str(team.project), SHOWN_PATH)}.")
-    if sys.stdin.isatty() and "HOLDFAST_MANAGED" not in os.environ:
+    if is_person(settings_of(options).home):
         file.confirm([team])
     elif team in file.waiting():
         say("Its rights count once you said `holdfast teams confirm` in a terminal.")
@@ -139,25 +137,29 @@ def run_add(options: argparse.Namespace) -> int:
 
 def run_confirm(options: argparse.Namespace) -> int:
     """Show changed rights and let them count."""
-    refuse_agents("confirm rights")
-    file = RosterFile(settings_of(options).home)
-    waiting = file.waiting()
-    if not waiting:
+    home = settings_of(options).home
+    file = RosterFile(home)
+    waiting, settings, changed = file.waiting(), file.configured.settings, file.waiting_settings()
+    if not waiting and not changed:
         say("No rights wait for your word.")
         return 0
+    if changed:
+        say("All teams would have these settings:")
+        print(quoted_block(_written(changed)))
     for team in waiting:
         say(f"Team {shown(team.name)} would have these rights:")
-        for key, value in rights_of(team).items():
-            written = json.dumps(value, ensure_ascii=False)
-            say(f"  {key}: {shown(written, len(written))}")
-    if not sys.stdin.isatty():
-        raise HoldfastError("Nobody is there to be asked.", recovery="Run `holdfast teams confirm` in a terminal.")
-    if input("Let them count? Type yes: ").strip().lower() != "yes":
+        print(quoted_block(_written(rights_of(team))))
+    if not agreed(home, "confirm rights", "Let them count?"):
         say("They do not count.")
         return 1
-    file.confirm(waiting)
+    # What was shown is what counts: a file that changed since has other rights.
+    file.confirm(waiting, settings if changed else None)
     say("They count.")
     return 0
+
+
+def _written(rights: dict[str, Any]) -> str:
+    return "\n".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in rights.items())
 
 
 def run_remove(options: argparse.Namespace) -> int:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 
-from holdfast.cli.common import add_home, refuse_agents, settings_of, show_progress
+from holdfast.cli.common import add_home, agreed, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
-from holdfast.errors import Conflict, HoldfastError
+from holdfast.errors import Conflict
 from holdfast.protocol.project.agent_settings import FILES, AgentSettings, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
 from holdfast.teams.fields import shown
-from holdfast.terminal import say
+from holdfast.terminal import quoted_block, say
 
 WHOLE = 300_000
 """Longer than anything that can be asked about: what is trusted is shown in full."""
@@ -31,14 +30,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add_directory(trust)
     trust.add_argument("--revoke", action="store_true", help="trust the project no longer")
-    trust.add_argument("--yes", action="store_true", help="do not ask")
     add_home(trust)
     trust.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Trust a project as it is now, or no longer."""
-    refuse_agents("trust a project")
     worktree = worktree_at(options)
     place = shown(str(worktree.path), WHOLE)
     if options.revoke:
@@ -63,9 +60,9 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print(f"Once trusted, {place} may have this run in your name:\n")
     for program in programs:
-        say(f"  {shown(program, WHOLE)}")
+        print(quoted_block(program))
     print("\nThat includes whatever those programs run. A change of these settings asks again.")
-    if not options.yes and not _agreed():
+    if not agreed(settings_of(options).home, "trust a project", "Trust it?"):
         say("It is not trusted.")
         return 1
     # What was shown is what is trusted: a file that changed since has another digest.
@@ -91,9 +88,3 @@ def followed(brought: AgentSettings) -> list[str]:
         f"by managed agents: {path}" + (f": {content.decode('utf-8', 'replace')}" if path in FILES else "")
         for path, content in brought.files.items()
     ]
-
-
-def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        raise HoldfastError("Nobody is there to be asked.", recovery="Say so with --yes.")
-    return input("Trust it? Type yes: ").strip().lower() == "yes"

@@ -102,11 +102,9 @@ class LossNotices:
         if news:
             self._write([*known, LossNotice(iso(now_ms), reason, news, report, backup)][-NOTICES_MOST:])
 
-    def acknowledge(self, now_ms: int) -> list[LossNotice]:
-        """Take note of every open notice; returns those."""
-        notices = self.all()
-        self._write([one if one.acknowledged else replace(one, acknowledged=iso(now_ms)) for one in notices])
-        return [notice for notice in notices if notice.acknowledged is None]
+    def acknowledge(self, seen: Sequence[LossNotice], now_ms: int) -> None:
+        """Take note of the notices that somebody saw."""
+        self._write([replace(one, acknowledged=iso(now_ms)) if one in seen else one for one in self.all()])
 
     def _write(self, notices: Iterable[LossNotice]) -> None:
         draft = beside(self._path, f".{os.getpid()}")

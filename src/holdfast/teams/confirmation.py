@@ -11,24 +11,37 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.store.files import publish
-from holdfast.teams.team import Policy, Team
+from holdfast.teams.fields import Refused
+from holdfast.teams.roster import SETTINGS, TEAM_FIELDS
+from holdfast.teams.team import Chat, Delivery, Team, TeamSettings
 
 FILE_NAME = "teams.confirmed"
 MAX_BYTES = 4 * 1024 * 1024
 
+HARMLESS = frozenset({"description", "color"})
+"""Fields of a team that say nothing of what its agent may do; every other one needs a person's word, a new one too."""
+HARMLESS_SETTINGS = frozenset(
+    {"idleTimeout", "healthCheckInterval", "stallTimeout", "compactAfterMessages", "archiveAfterDays", "warmUp"}
+)
+"""The same for the settings that all teams share."""
+PLACE = frozenset({"agent", "machine"})
+"""Which agent it is and where it runs: no value of them is narrower than another."""
+NARROWEST_FIRST = (Delivery.HOOK, Delivery.AUTO, Delivery.RUN)
+
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What was confirmed of one team."""
+    """What was confirmed of one team: its rights as a digest, and the limits, which hold also while a change waits."""
 
     digest: str
     disallowed_tools: tuple[str, ...] = ()
-    """They hold also while a change waits."""
+    max_cost_usd_per_day: float | None = None
+    delivery: Delivery = Delivery.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,8 @@ class Confirmations:
     """What was confirmed in a data directory."""
 
     teams: Mapping[str, Confirmed] = field(default_factory=dict, hash=False)
+    settings: TeamSettings = field(default_factory=TeamSettings)
+    """Of these only what needs a word."""
     begun: bool = True
     """Whether there is a file at all."""
 
@@ -44,43 +59,65 @@ class Confirmations:
         if not self.begun:
             return False
         known = self.teams.get(team.name)
-        return widened(team) if known is None else known.digest != digest_of(team)
+        return narrowed(team) != team if known is None else known.digest != digest_of(team)
 
     def in_force(self, team: Team) -> Team:
         """The team with the rights that count now: its own where they are confirmed, else the narrowest."""
-        if not self.waiting(team):
-            return team
-        known = self.teams.get(team.name)
-        disallowed = dict.fromkeys((*team.disallowed_tools, *(known.disallowed_tools if known else ())))
-        return replace(
-            team,
-            skip_permissions=False,
-            allowed_tools=(),
-            disallowed_tools=tuple(disallowed),
-            policy=Policy.DENY,
-            env={},
-            chat=None,
-        )
+        return narrowed(team, self.teams.get(team.name)) if self.waiting(team) else team
+
+    def waiting_settings(self, settings: TeamSettings) -> list[str]:
+        """The settings of all teams that wait for a person's word."""
+        confirmed = rights_of_settings(self.settings)
+        changed = [key for key, value in rights_of_settings(settings).items() if confirmed[key] != value]
+        return changed if self.begun else []
+
+    def settings_in_force(self, settings: TeamSettings) -> TeamSettings:
+        """The settings that count now: those that need a word stay as they were confirmed."""
+        names = [SETTINGS[key][0] for key in self.waiting_settings(settings)]
+        return replace(settings, **{name: getattr(self.settings, name) for name in names})
 
 
 def rights_of(team: Team) -> dict[str, Any]:
     """What of a team says what its agent may do, where, and who may give it orders."""
-    chat = team.chat
-    return {
-        "project": str(team.project),
-        "agent": team.agent,
-        "skipPermissions": team.skip_permissions,
-        "allowedTools": list(team.allowed_tools),
-        "disallowedTools": list(team.disallowed_tools),
-        "policy": team.policy.value,
-        "env": dict(team.env),
-        "chat": None if chat is None else [chat.id, chat.topic, list(chat.allowed_users)],
+    named = {key: getattr(team, name) for key, (name, _) in TEAM_FIELDS.items() if key not in HARMLESS}
+    return {"project": str(team.project)} | {key: _as_json(value) for key, value in named.items()}
+
+
+def rights_of_settings(settings: TeamSettings) -> dict[str, Any]:
+    """What of the settings that all teams share limits what agents may do."""
+    named = {key: getattr(settings, name) for key, (name, _) in SETTINGS.items() if key not in HARMLESS_SETTINGS}
+    return {key: _as_json(value) for key, value in named.items()}
+
+
+def narrowed(team: Team, known: Confirmed | None = None) -> Team:
+    """The team with the narrowest rights: what one has that only names its project, under all limits there are."""
+    known = known or Confirmed("")
+    bare = {key: _DEFAULTS[name] for key, (name, _) in TEAM_FIELDS.items() if key not in HARMLESS | PLACE}
+    costs = [cost for cost in (team.max_cost_usd_per_day, known.max_cost_usd_per_day) if cost is not None]
+    limits: dict[str, Any] = {
+        "disallowedTools": tuple(dict.fromkeys((*team.disallowed_tools, *known.disallowed_tools))),
+        "maxCostUsdPerDay": min(costs, default=None),
+        "delivery": min(team.delivery, known.delivery, Delivery.AUTO, key=NARROWEST_FIRST.index),
     }
+    return replace(team, **{TEAM_FIELDS[key][0]: value for key, value in (bare | limits).items()})
 
 
-def widened(team: Team) -> bool:
-    """Whether a team has more rights than one that only names its project."""
-    return bool(team.skip_permissions or team.allowed_tools or team.env or team.chat or team.policy != Policy.DENY)
+_DEFAULTS: Mapping[str, Any] = {
+    one.name: one.default_factory() if one.default_factory is not MISSING else one.default for one in fields(Team)
+}
+
+
+def _as_json(value: Any) -> Any:
+    match value:
+        case Path():
+            return str(value)
+        case Chat():
+            return _as_json(astuple(value))
+        case tuple():
+            return [_as_json(one) for one in value]
+        case Mapping():
+            return dict(value)
+    return value
 
 
 def digest_of(team: Team) -> str:
@@ -93,24 +130,45 @@ def read_confirmations(home: Path) -> Confirmations:
     try:
         with (home / FILE_NAME).open("rb") as file:
             content = json.loads(file.read(MAX_BYTES))
-        teams = {
-            name: Confirmed(str(one["digest"]), tuple(map(str, one["disallowedTools"])))
-            for name, one in content.items()
-        }
-        return Confirmations(teams)
+        teams = {name: _read_team(one) for name, one in content["teams"].items()}
+        settings = {SETTINGS[key][0]: SETTINGS[key][1](value) for key, value in content["settings"].items()}
+        return Confirmations(teams, TeamSettings(**settings))
     except FileNotFoundError:
         return Confirmations(begun=False)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, Refused):
         return Confirmations()
 
 
-def write_confirmations(home: Path, teams: Iterable[Team], kept: Confirmations | None = None) -> None:
-    """Confirm the rights of these teams as they are, beside what was confirmed before."""
-    confirmed = dict(kept.teams) if kept else {}
-    confirmed |= {team.name: Confirmed(digest_of(team), team.disallowed_tools) for team in teams}
-    content = {
-        name: {"digest": one.digest, "disallowedTools": list(one.disallowed_tools)} for name, one in confirmed.items()
+def _read_team(one: dict[str, Any]) -> Confirmed:
+    cost = one["maxCostUsdPerDay"]
+    return Confirmed(
+        str(one["digest"]),
+        tuple(map(str, one["disallowedTools"])),
+        None if cost is None else float(cost),
+        Delivery(one["delivery"]),
+    )
+
+
+def write_confirmations(
+    home: Path, teams: Iterable[Team], settings: TeamSettings | None, kept: Confirmations | None = None
+) -> None:
+    """Confirm the rights of these teams and these settings as they are, beside what was confirmed before."""
+    kept = kept or Confirmations()
+    confirmed = dict(kept.teams) | {
+        team.name: Confirmed(digest_of(team), team.disallowed_tools, team.max_cost_usd_per_day, team.delivery)
+        for team in teams
     }
+    named = {
+        name: {
+            "digest": one.digest,
+            "disallowedTools": list(one.disallowed_tools),
+            "maxCostUsdPerDay": one.max_cost_usd_per_day,
+            "delivery": one.delivery,
+        }
+        for name, one in confirmed.items()
+    }
+    shared, usual = rights_of_settings(settings or kept.settings), rights_of_settings(TeamSettings())
+    content = {"teams": named, "settings": {key: value for key, value in shared.items() if value != usual[key]}}
     fresh = home / f".{FILE_NAME}.{secrets.token_hex(8)}"
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.teams.team import Chat
+from holdfast.terminal import plain
 
 MAX_ENV = 100
 MAX_ENV_VALUE = 32_768
@@ -34,7 +35,7 @@ class Refused(Exception):
 def shown(text: str, most: int = 80) -> str:
     """`text` as it can be put on a terminal: clipped, and without anything that steers it."""
     clipped = text if len(text) <= most else f"{text[: most - 1]}…"
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in clipped)
+    return plain(clipped)
 
 
 def flag(value: Any) -> bool:

@@ -52,6 +52,7 @@ TEAM_FIELDS: Mapping[str, tuple[str, Reader]] = {
     "delivery": ("delivery", fields.choice(Delivery)),
 }
 PROJECT_KEYS = ("project", "path")
+NOT_CONFIRMED = "was changed and does not count before a person confirms it"
 TOP_KEYS = ("settings", "teams", "$schema")
 
 
@@ -86,6 +87,11 @@ class Roster:
     def refused(self) -> tuple[str, ...]:
         """The names of the teams that cannot be served."""
         return tuple(dict.fromkeys(fault.team for fault in self.faults if fault.team is not None and not fault.warning))
+
+    @property
+    def unconfirmed(self) -> tuple[Fault, ...]:
+        """What does not count before a person confirmed it."""
+        return tuple(fault for fault in self.faults if fault.problem == NOT_CONFIRMED)
 
     @property
     def errors(self) -> tuple[Fault, ...]:

@@ -13,16 +13,18 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
 from holdfast.lock import make_home
 from holdfast.store.files import publish
 from holdfast.teams.confirmation import FILE_NAME as CONFIRMED
-from holdfast.teams.confirmation import Confirmations, read_confirmations, write_confirmations
+from holdfast.teams.confirmation import Confirmations, read_confirmations, rights_of_settings, write_confirmations
 from holdfast.teams.fields import Refused, shown
 from holdfast.teams.roster import (
     FILE_NAME,
     MAX_BYTES,
+    NOT_CONFIRMED,
     Fault,
     Members,
     Roster,
@@ -31,10 +33,12 @@ from holdfast.teams.roster import (
     repeated_key,
     too_large,
 )
-from holdfast.teams.team import Team, name_problem
+from holdfast.teams.team import Team, TeamSettings, name_problem
+from holdfast.teams.whereabouts import check_allowed
 
 LOCK_SECONDS = 10.0
 LOCK_POLL_S = 0.02
+SEE_RIGHTS = "`holdfast teams confirm` shows it."
 SETTLED_NS = 2_000_000_000
 """How old a change must be before the same time stamp means the same content."""
 
@@ -80,7 +84,7 @@ class RosterFile:
         with _held(self._home / "teams.lock"):
             self.refresh()
             if self.configured.readable and not read_confirmations(self._home).begun:
-                write_confirmations(self._home, self.configured.teams.values())
+                write_confirmations(self._home, self.configured.teams.values(), self.configured.settings)
         self.refresh()
 
     def waiting(self) -> list[Team]:
@@ -88,14 +92,20 @@ class RosterFile:
         confirmations = read_confirmations(self._home)
         return [team for team in self.configured.teams.values() if confirmations.waiting(team)]
 
-    def confirm(self, teams: Collection[Team]) -> None:
-        """A person confirmed the rights of these teams as they are given here."""
+    def waiting_settings(self) -> dict[str, Any]:
+        """The settings of all teams that wait for a person's word, as they are configured."""
+        settings = self.configured.settings
+        waiting = read_confirmations(self._home).waiting_settings(settings)
+        return {key: value for key, value in rights_of_settings(settings).items() if key in waiting}
+
+    def confirm(self, teams: Collection[Team], settings: TeamSettings | None = None) -> None:
+        """A person confirmed the rights of these teams, and these settings, as they are given here."""
         make_home(self._home)
         with _held(self._home / "teams.lock"):
             known = read_confirmations(self._home)
             if not known.begun:
                 return  # everything counts until the first start
-            write_confirmations(self._home, teams, known)
+            write_confirmations(self._home, teams, settings, known)
         self.refresh()
 
     def projects(self) -> dict[str, Path]:
@@ -242,14 +252,21 @@ def _kept(before: Roster, unreadable: Roster) -> Roster:
 def _in_force(configured: Roster, confirmations: Confirmations) -> Roster:
     """The roster with the rights that count; those that wait for a word are told as faults."""
     waiting = [name for name, team in configured.teams.items() if confirmations.waiting(team)]
-    if not waiting:
+    settings = confirmations.waiting_settings(configured.settings)
+    if not waiting and not settings:
         return configured
-    faults = [
-        Fault(name, "rights", "were changed and do not count yet", "`holdfast teams confirm` shows them.", warning=True)
-        for name in waiting
-    ]
-    teams = {name: confirmations.in_force(team) for name, team in configured.teams.items()}
-    return replace(configured, teams=teams, faults=(*configured.faults, *faults))
+    faults = [Fault(name, "rights", NOT_CONFIRMED, SEE_RIGHTS, warning=True) for name in waiting]
+    faults += [Fault(None, f"settings.{key}", NOT_CONFIRMED, SEE_RIGHTS, warning=True) for key in settings]
+    in_force = confirmations.settings_in_force(configured.settings)
+    teams = {}
+    for name, team in configured.teams.items():
+        try:
+            check_allowed(team.project, in_force.allowed_roots)  # the roots that the file names were asked already
+        except Refused as refused:
+            faults.append(Fault(name, "project", refused.problem, SEE_RIGHTS))
+            continue
+        teams[name] = confirmations.in_force(team)
+    return replace(configured, settings=in_force, teams=teams, faults=(*configured.faults, *faults))
 
 
 def _stamp_of(path: Path) -> tuple[int, int, int] | None:
