@@ -65,13 +65,13 @@ def _shows(char: str) -> bool:
 
 
 def _pieces(line: str, columns: int) -> Iterator[str]:
-    """A line in pieces that fit; characters of Eastern scripts take two columns."""
+    """A line in pieces that fit; characters of Eastern scripts take two columns, and some do in some terminals."""
     if line.isascii() and len(line) <= columns:
         yield line
         return
     piece, used = "", 0
     for char in line:
-        width = 2 if unicodedata.east_asian_width(char) in "WF" else 1
+        width = 2 if unicodedata.east_asian_width(char) in "WFA" else 1
         if used + width > columns:
             yield piece
             piece, used = "", 0

@@ -14,14 +14,14 @@ from tests.agents.teams_world import ask, own_world
 from tests.installation import wait_until
 from tests.process.agent import Agent
 
-TOOLS = ("Read", "Write", "Edit")
+TOOLS = ("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep")
 
 
 @pytest.mark.parametrize("skip", [False, True], ids=["allowed tools", "skipped permissions"])
 def test_file_tools_reach_neither_holdfasts_data_nor_the_agents_own_settings(tmp_path: Path, skip: bool) -> None:
     place = tmp_path / "place"
     data, config, project = place / "data", place / "claude", place / "project"
-    link = project / "link"
+    link, hard_link = project / "link", tmp_path / "hard-link"
     forbidden = [
         data / "teams.json",
         data / "new" / "file",
@@ -30,11 +30,26 @@ def test_file_tools_reach_neither_holdfasts_data_nor_the_agents_own_settings(tmp
         config / ".claude.json",
         project / ".claude" / "settings.local.json",
         project / ".mcp.json",
+        hard_link,
+        project / ".." / "data" / "teams.json",
     ]
     calls: list[tuple[str, dict[str, Any]]] = [
         ("Write", {"file_path": str(path), "content": "{}"}) for path in forbidden
     ]
-    calls.append(("Read", {"file_path": str(data / "key")}))
+    for path in (data / "key", link / "key", hard_link, Path("../data/key"), Path("/proc/self/environ")):
+        calls.append(("Read", {"file_path": str(path)}))
+    for path in (place, data, link, hard_link):
+        calls.append(("Grep", {"pattern": "owners", "path": str(path), "output_mode": "content"}))
+    calls.append(("Grep", {"pattern": "owners", "path": str(place), "output_mode": "content", "glob": "*key*"}))
+    calls += [("Glob", {"pattern": pattern}) for pattern in (f"{data}/*", "../data/*", "link/*")]
+    calls.append(("Edit", {"file_path": str(hard_link), "old_string": "owners", "new_string": "agents"}))
+    notebook = {
+        "notebook_path": str(data / "new.ipynb"),
+        "new_source": "{}",
+        "edit_mode": "insert",
+        "cell_type": "code",
+    }
+    calls.append(("NotebookEdit", notebook))
     calls.append(("Write", {"file_path": str(project / "mine.txt"), "content": "allowed"}))
 
     async def scenario() -> None:
@@ -43,14 +58,20 @@ def test_file_tools_reach_neither_holdfasts_data_nor_the_agents_own_settings(tmp
         assert (await say(session, "go")).text == "done"
         await session.close()
         assert made.model is not None
-        assert "the-owners-key" not in made.model.requests[-1].text
+        told = "\n".join(result.text for request in made.model.requests for result in request.tool_results)
+        assert len(told.splitlines()) >= len(calls), "every call was tried"
+        assert "the-owners-key" not in told and "HOLDFAST_" not in told, "nothing of it was read"
+        assert "machine-of-the-owner" not in told, "nor listed"
+        assert (data / "key").read_text() == "the-owners-key"
         assert (project / "mine.txt").read_text() == "allowed"
         assert not [path for path in forbidden if path.exists() and path.read_text() == "{}"]
 
     with world("claude", place, steps(*(tool_use(*call) for call in calls), text("done"))) as made:
         data.mkdir(parents=True)
         (data / "key").write_text("the-owners-key")
+        (data / "machine-of-the-owner").touch()
         project.mkdir()
+        hard_link.hardlink_to(data / "key")
         link.symlink_to(data)
         play(made, scenario)
 

@@ -30,9 +30,8 @@ class Permissions:
 
     async def request(self, ask_id: str, team: str, tool: str, given: dict[str, Any]) -> bool | str:
         """Whether the agent may, or why it cannot even be asked; no word within five minutes is a no."""
-        # Kept whole, and in ASCII so that any text fits: what is shown to a person is what runs.
-        text = json.dumps(given)
-        if len(text) > LONGEST or len(tool) > LONGEST_NAME:
+        text = written(given)
+        if text is None or len(tool) > LONGEST_NAME:
             await self._store.write(lambda tx: tx.emit("teams.permission_refused", ask_id, {"team": team}))
             return TOO_LONG
 
@@ -109,10 +108,19 @@ def digest_of(tool: str, text: str) -> str:
     return hashlib.sha256(f"{tool}\0{text}".encode()).hexdigest()
 
 
+def written(given: dict[str, Any]) -> str | None:
+    """A tool's input as it is kept: whole, because what is shown to a person is what runs; None if it is too long."""
+    try:
+        text = json.dumps(given)  # in ASCII, so that any text fits
+    except RecursionError:
+        return None
+    return text if len(text) <= LONGEST else None
+
+
 def shown_input(text: str) -> str:
     """A request's whole input as it can be put before a person: one line per field, nothing that steers a terminal."""
     try:
         whole = json.dumps(bounded_json.loads(text), ensure_ascii=False, indent=1)
     except ValueError:
-        whole = text  # from before it was kept whole; nobody waits for it any more
+        whole = text  # from before it was kept whole, or nested so deeply that lines would not help
     return "\n".join(shown(line, len(line)) for line in whole.split("\n"))

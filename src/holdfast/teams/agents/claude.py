@@ -20,7 +20,7 @@ from holdfast.teams.agents.elsewhere import opened_by
 from holdfast.teams.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
 from holdfast.teams.agents.mirror import level
 from holdfast.teams.agents.project_key import project_key
-from holdfast.teams.agents.protected_files import ProtectedFiles, protected_files
+from holdfast.teams.agents.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
 from holdfast.teams.agents.session_locks import SessionLocks, canonical_session_id
 from holdfast.teams.agents.transcript_files import TranscriptFiles
 from holdfast.teams.agents.transcripts import TranscriptStore
@@ -40,6 +40,7 @@ SETTINGS_OFF = (
     "The settings, MCP servers and CLAUDE.md of this project were not loaded, because its owner has not trusted them"
     " as they are (`holdfast trust` in the project). Read CLAUDE.md as a file, if there is one."
 )
+UNTOUCHABLE = "Holdfast's data and the agent's own settings are not to be touched."
 LOCK_PATIENCE = 8.0
 """Seconds an agent of a killed daemon may take to end."""
 MESSAGE_LIMIT = 64 * 1024 * 1024
@@ -185,16 +186,29 @@ def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | N
 
     async def asked(tool: str, arguments: dict[str, Any]) -> bool | str | None:
         if protected.forbids(tool, arguments, spec.project):
-            return "Holdfast's data and the agent's own settings are not to be touched."
+            return UNTOUCHABLE
         return await ask(tool, arguments)
 
     return asked
 
 
+def _denying(protected: ProtectedFiles, project: Path) -> Any:
+    """The hook that sees every use of a file tool, also of one that is allowed beforehand."""
+
+    async def look(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        tool, arguments = str(given.get("tool_name")), given.get("tool_input")
+        if isinstance(arguments, dict) and not await asyncio.to_thread(protected.forbids, tool, arguments, project):
+            return {}
+        decision = {"permissionDecision": "deny", "permissionDecisionReason": UNTOUCHABLE}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
+
+    return look
+
+
 def _options(
     spec: AgentSpec, start: dict[str, str], program: Path, env: dict[str, str], protected: ProtectedFiles
 ) -> ClaudeAgentOptions:
-    from claude_agent_sdk import ClaudeAgentOptions
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
     from claude_agent_sdk.types import SystemPromptPreset
 
     prompt: SystemPromptPreset = {"type": "preset", "preset": "claude_code"}
@@ -202,6 +216,7 @@ def _options(
     if any(told):
         prompt["append"] = "\n\n".join(filter(None, told))
     servers: dict[str, Any] = dict(spec.mcp_servers or {})
+    watched = HookMatcher(matcher="|".join(sorted(FILE_TOOLS)), hooks=[_denying(protected, spec.project)])
     return ClaudeAgentOptions(
         cwd=spec.project,
         model=spec.model,
@@ -213,6 +228,7 @@ def _options(
         allowed_tools=list(spec.allowed_tools),
         disallowed_tools=list(spec.disallowed_tools),
         settings=json.dumps({"permissions": {"deny": protected.rules}}),
+        hooks={"PreToolUse": [watched]},
         mcp_servers=servers,
         max_buffer_size=MESSAGE_LIMIT,
         session_id=start.get("session_id"),
