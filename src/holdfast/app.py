@@ -253,6 +253,7 @@ class App:
             "unpause": self._unpause,
             "teams-stats": self._team_figures,
             "teams-found": self._found_sessions,
+            "teams-settings": self._team_settings,
             "teams-adopt": self._adopt_session,
             "permissions": self._permissions,
             "permit": self._permit,
@@ -299,6 +300,10 @@ class App:
 
     async def _team_figures(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return await self.teams.figures()
+
+    async def _team_settings(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await self.teams.refresh()
+        return {"off": await self.teams.settings_off()}
 
     async def _found_sessions(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await self.teams.refresh()
@@ -419,7 +424,7 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
     bridge, bridge_hooks = Bridge(store, targets), BridgeHooks(store, targets, alive)
     surroundings = Surroundings(settings.home)
     protocols = Protocols(store, surroundings, surroundings.foreign_state)
-    runner.follows_project = protocols.lets_agent_follow
+    runner.settings_off = protocols.settings_off
     sources = [inbox(bridge), run(protocols), thoughts(reasoning), colleagues(teams)]
     shared = None
     if store.engine == "postgres":

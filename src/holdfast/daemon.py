@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 FOR_AGENTS = frozenset(
     (
         *("status", "verify", "resume", "history-find", "saved", "statusline", "bridge-queue", "teams-stats"),
+        *("teams-settings",),
         *("trusted", "protocol-validate"),
     )
 )

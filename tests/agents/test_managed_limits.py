@@ -95,8 +95,13 @@ def test_a_projects_hook_and_servers_run_for_managed_agents_only_once_it_is_trus
         (project / "CLAUDE.md").write_text("The tide is at nine.")
         ask(caller, teams.backend, "go")
         assert not list(marks.iterdir())
-        assert "holdfast trust" in teams.model.requests[-1].system
+        assert "not loaded, because its owner has not trusted" in teams.model.requests[-1].text
+        assert f"nobody trusted them yet. `holdfast trust {project}`" in _settings_off(caller, teams)
+        told = teams.holdfast.run("teams", "check").stdout + teams.holdfast.run("doctor").stdout
+        assert told.count("nobody trusted them yet") == 2 and told.count(f"`holdfast trust {project}`") == 2, told
         _trust(teams, project)
+        assert not _settings_off(caller, teams)
+        assert "settings are off" not in teams.holdfast.run("teams", "check").stdout
         teams.lose_agents(caller)
         ask(caller, teams.backend, "go on")
         assert {mark.name for mark in marks.iterdir()} == {"hook", "server"}
@@ -108,6 +113,56 @@ def test_a_projects_hook_and_servers_run_for_managed_agents_only_once_it_is_trus
         teams.lose_agents(caller)
         ask(caller, teams.backend, "go on")
         assert not list(marks.iterdir()), "a change asks again"
+        assert "changed since they were trusted" in _settings_off(caller, teams)
+
+
+def test_a_script_that_a_trusted_hook_runs_is_trusted_as_it_was_shown(tmp_path: Path) -> None:
+    """An agent that may write files rewrites the scripts; at its next start none of them runs."""
+    scripts = (".claude/skills/s/start.sh", "tools/start.sh", "tools/server.sh")
+    marks = tmp_path / "marks"
+
+    def script(mark: str) -> str:
+        return f"touch {marks}/{mark}-${{0##*/}}\n"
+
+    def rewrites(request: Request) -> Reply:
+        done = sum(len(one.tool_results) for one in teams.model.requests)
+        if "rewrite" not in request.user_turns[-1] or done == 2 * len(scripts):
+            return text("done")
+        path = str(teams.project(teams.backend) / scripts[done // 2])
+        if done % 2 == 0:
+            return tool_use("Read", {"file_path": path})
+        return tool_use("Write", {"file_path": path, "content": script("evil")})
+
+    with own_world(tmp_path, rewrites) as teams:
+        teams.teams[teams.backend]["allowedTools"] = ["Read", "Write"]
+        teams.write()
+        project = teams.project(teams.backend)
+        marks.mkdir()
+        for path in scripts:
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            (project / path).write_text(script("good"))
+        commands = (f"sh {scripts[0]}", f'sh "$CLAUDE_PROJECT_DIR"/{scripts[1]}')
+        hooks = [{"hooks": [{"type": "command", "command": command}]} for command in commands]
+        settings = {"hooks": {"SessionStart": hooks}, "enableAllProjectMcpServers": True}
+        (project / ".claude" / "settings.json").write_text(json.dumps(settings))
+        server = {"command": "sh", "args": [scripts[2]]}
+        (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"own": server}}))
+        shown = teams.holdfast.at_terminal("trust", str(project)).stdout
+        assert all(path in shown for path in scripts), shown
+        with teams.caller() as caller:
+            ask(caller, teams.backend, "rewrite")
+            assert {mark.name for mark in marks.iterdir()} == {"good-start.sh", "good-server.sh"}
+            # Claude Code itself asks before a write to .claude.
+            assert ["evil" in (project / path).read_text() for path in scripts] == [False, True, True]
+            teams.lose_agents(caller)
+            ask(caller, teams.backend, "go on")
+            assert not [mark for mark in marks.iterdir() if mark.name.startswith("evil")]
+            assert "not loaded, because its owner has not trusted" in teams.model.requests[-1].text, "told at a resume"
+
+
+def _settings_off(caller: Agent, teams: TeamsWorld) -> str:
+    (shown,) = caller.call("teams_status", team=teams.backend)["teams"]
+    return str(shown.get("settings", ""))
 
 
 def _trust(teams: TeamsWorld, project: Path) -> None:

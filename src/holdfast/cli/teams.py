@@ -11,6 +11,7 @@ from typing import Any
 
 from holdfast.cli.common import add_home, agreed, is_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.protocol.project.agent_settings import brings_nothing
 from holdfast.teams.confirmation import rights_of
 from holdfast.teams.fields import from_home, shown
 from holdfast.teams.roster import Roster
@@ -201,6 +202,10 @@ def run_check(options: argparse.Namespace) -> int:
     roster = file.roster
     for fault in roster.faults:
         say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
+    if not all(brings_nothing(team.project) for team in roster.teams.values()):
+        off = ask_or_do(settings_of(options), "teams-settings", {}, show_progress)["off"]
+        for name, why in off.items():
+            say(f"{'warning':8} {shown(name)}: {why}")
     total = len(roster.teams) + len(roster.refused)
     say(f"{file.path}: {len(roster.teams)} of {total} teams can be served.")
     return 1 if roster.errors else 0

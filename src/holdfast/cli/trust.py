@@ -61,7 +61,9 @@ def run(options: argparse.Namespace) -> int:
     print(f"Once trusted, {place} may have this run in your name:\n")
     for program in programs:
         print(quoted_block(program))
-    print("\nThat includes whatever those programs run. A change of these settings asks again.")
+    for path in brought.not_compared:
+        say(f"NOT COMPARED, because it is too large or leads out of the project: {shown(path, WHOLE)}")
+    print("\nThat includes whatever those programs run. A change of these files asks again; one of what they run, not.")
     if not agreed(settings_of(options).home, "trust a project", "Trust it?"):
         say("It is not trusted.")
         return 1

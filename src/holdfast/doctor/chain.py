@@ -33,6 +33,7 @@ STAGES: tuple[tuple[Link, ...], ...] = (
         Link("agent", agents.check_agent),
         Link("transcripts", agents.check_transcripts),
         Link("serena", agents.check_serena),
+        Link("teams", work.check_teams),
         Link("queue", work.check_queue),
         Link("telegram", work.check_telegram),
         Link("chats", work.check_chats),

@@ -31,6 +31,18 @@ def check_background(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{len(loops)} loops, none in trouble")
 
 
+def check_teams(around: Surroundings) -> Iterator[Finding]:
+    """Teams whose agents do not follow what their project brings."""
+    if around.daemon is None:
+        return
+    off = around.ask("teams-settings", {}).get("off", {})
+    for name, why in off.items():
+        said, _, repair = why.partition(". ")
+        yield note(f"{name}: {said}", repair)
+    if not off:
+        yield ok("no project's settings are off for its managed agent")
+
+
 def check_queue(around: Surroundings) -> Iterator[Finding]:
     """Messages that nobody did, and targets that take no more."""
     if around.daemon is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from holdfast.protocol.git.state import Git
 from holdfast.protocol.in_time import in_time
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.agent_settings import brings_nothing, read_agent_settings
+from holdfast.protocol.project.agent_settings import AgentSettings, brings_nothing, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
 from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
@@ -365,19 +366,22 @@ class Protocols:
         """The digest of an agent's settings that is trusted in a worktree."""
         return await self._store.read(lambda tx: queries.trusted_agent_digest(tx, root))
 
-    async def lets_agent_follow(self, directory: Path) -> bool:
-        """Whether a managed agent may follow the settings that its project brings.
+    async def settings_off(self, directory: Path) -> str | None:
+        """Why a managed agent may not follow the settings that its project brings, and what to do; None where it may.
 
         It may where they are trusted as they are now, and where there are none. Those of a directory below the top of
         its worktree are not compared, so they are never followed.
         """
-        if await in_time(brings_nothing, directory):
-            return True
-        worktree = await in_time(worktree_of, directory)
-        if worktree is None or not await in_time(worktree.path.samefile, directory):
-            return False
-        found = await in_time(read_agent_settings, worktree.path)
-        return bool(found.digest) and found.digest == await self.trusted_for_agents(worktree.root)
+        worktree, found = await in_time(_brought, directory)
+        if found is None:
+            return None
+        if worktree is None or found.problem is not None:
+            return f"The project's settings are off, because they cannot be trusted: {found.problem}"
+        trusted = await self.trusted_for_agents(worktree.root)
+        if trusted == found.digest:
+            return None
+        why = "they were changed since they were trusted" if trusted else "nobody trusted them yet"
+        return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
 
     async def trusts(self, root: str) -> bool:
         """Whether the owner trusts the worktree's present content."""
@@ -397,6 +401,20 @@ class Protocols:
         worktree = worktree_of(path) if path else None
         marks = (".holdfast/protocol.toml", ".agents")
         return worktree is not None and any((worktree.path / mark).exists() for mark in marks)
+
+
+def _brought(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
+    """The worktree of a directory, and what it brings for an agent; no settings where it brings nothing."""
+    if brings_nothing(directory):
+        return None, None
+    worktree = worktree_of(directory)
+    try:
+        if worktree is None or not worktree.path.samefile(directory):
+            top = "another directory" if worktree is None else worktree.path
+            return worktree, AgentSettings(problem=f"they would be those of {top}, of which it is a part.")
+    except OSError as error:
+        return worktree, AgentSettings(problem=f"{directory} cannot be read ({error.strerror}).")
+    return worktree, read_agent_settings(worktree.path)
 
 
 def _refuse_faults(project: ProjectProtocol) -> None:

@@ -33,7 +33,7 @@ from holdfast.teams.roster import Roster
 from holdfast.teams.seen import Seen, look
 from holdfast.teams.team import Team
 from holdfast.teams.upkeep import Upkeep
-from holdfast.teams.workplace import LOST, FollowsProject, Workplace
+from holdfast.teams.workplace import LOST, SettingsOff, Workplace
 
 T = TypeVar("T")
 
@@ -80,13 +80,13 @@ class Runner:
         self._wake.set()
 
     @property
-    def follows_project(self) -> FollowsProject:
+    def settings_off(self) -> SettingsOff:
         """Whether an agent may follow the settings that a project brings."""
-        return self._place.follows_project
+        return self._place.settings_off
 
-    @follows_project.setter
-    def follows_project(self, decide: FollowsProject) -> None:
-        self._place.follows_project = decide
+    @settings_off.setter
+    def settings_off(self, decide: SettingsOff) -> None:
+        self._place.settings_off = decide
 
     @property
     def pool(self) -> Pool:

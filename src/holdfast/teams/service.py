@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -244,6 +244,7 @@ class Teams:
         settings = self.roster.settings
         names = [team] if team else list(self.roster.teams)
         slots = self.runner.pool.slots
+        off = await self.settings_off(names)
         return view(
             {
                 "teams": [
@@ -256,6 +257,7 @@ class Teams:
                             "busy": sum(slot.team == name and slot.busy for slot in slots),
                             "waiting": counts.get(name, {}).get("waiting", 0),
                             "running": counts.get(name, {}).get("running", 0),
+                            "settings": off.get(name),
                         }
                     )
                     for name in names
@@ -264,6 +266,12 @@ class Teams:
                 "faults": [str(fault) for fault in self.roster.faults] or None,
             }
         )
+
+    async def settings_off(self, names: Sequence[str] | None = None) -> dict[str, str]:
+        """The teams whose agents do not follow what their project brings, and why."""
+        teams = [self.roster.teams[name] for name in names or self.roster.teams]
+        reasons = await asyncio.gather(*(self.runner.settings_off(team.project) for team in teams))
+        return {team.name: why for team, why in zip(teams, reasons, strict=True) if why is not None}
 
     async def figures(self) -> dict[str, Any]:
         """Messages, lifetimes, pairs, tokens and cost."""

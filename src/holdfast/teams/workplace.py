@@ -28,7 +28,8 @@ from holdfast.teams.roster import Roster
 from holdfast.teams.team import Team
 
 GONE_SECONDS = 5.0
-FollowsProject = Callable[[Path], Awaitable[bool]]
+SettingsOff = Callable[[Path], Awaitable[str | None]]
+"""Why an agent may not follow the settings that its project brings; None where it may."""
 LOST = "The earlier conversation could not be found any more; this is a fresh one."
 
 
@@ -40,7 +41,7 @@ class Workplace:
         self._name = name
         self._agents = agents
         self._env = env
-        self.follows_project: FollowsProject = _never
+        self.settings_off: SettingsOff = _always
         self.roster = Roster()
         self.pool = Pool(self._let_go)
         self.permissions = Permissions(store)
@@ -81,7 +82,7 @@ class Workplace:
 
     async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
         """The conversation's session: resumed, else begun; what is lost is begun afresh and said so."""
-        follows = await self.follows_project(team.project)
+        follows = await self.settings_off(team.project) is None
         agent, spec = self._agents[team.agent], replace(self.spec(team, conversation), project_settings=follows)
         if conversation.lease_by == self._name and conversation.agent_pid is not None:
             await _gone(conversation.agent_pid)
@@ -173,8 +174,8 @@ class Workplace:
             await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
 
 
-async def _never(project: Path) -> bool:
-    return False
+async def _always(project: Path) -> str:
+    return "The project's settings are off."
 
 
 async def _gone(pid: int) -> None:

@@ -1,6 +1,7 @@
 """What a project brings for the agent itself: settings with hooks, MCP servers, commands, skills and agents.
 
-Managed agents start without it until the owner trusts exactly this content.
+Managed agents start without it until the owner trusts exactly this content: everything in `.claude`, the servers of
+`.mcp.json`, and the files of the repository that these name as programs (`named_programs`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
+from holdfast.protocol.inside import OutsideWorktree, TooLarge, UnreadableInside, read_inside, real_path
+from holdfast.protocol.project.named_programs import TooManyWords, named_programs, texts_of_markdown, texts_of_settings
 from holdfast.protocol.project.trust_digest import MAX_BYTES, MCP_SERVERS
 from holdfast.protocol.worktree import worktree_of
 
 CLAUDE = ".claude"
 FILES = (f"{CLAUDE}/settings.json", f"{CLAUDE}/settings.local.json", MCP_SERVERS)
-FOLDERS = (f"{CLAUDE}/agents", f"{CLAUDE}/commands", f"{CLAUDE}/skills")
-"""Their markdown files can name tools and hooks."""
+LEFT_OUT = frozenset({"worktrees", "plans", "agent-memory", "agent-memory-local"})
+"""What Claude Code itself writes into .claude while it works, and nothing runs."""
+PLUGIN = ".claude-plugin"
 MOST_FILES = 500
+MOST_BYTES = 16 * 1024 * 1024
+LARGEST_PROGRAM = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,9 @@ class AgentSettings:
     """What of a worktree an agent would follow, read once."""
 
     files: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    """By the path in the worktree."""
+    """By the path in the worktree: the content of FILES, of all others its hash."""
+    not_compared: tuple[str, ...] = ()
+    """Paths of what is too large, or leads out of the worktree: whoever changes it can have it run."""
     problem: str | None = None
     """Why it cannot be trusted."""
 
@@ -36,8 +43,9 @@ class AgentSettings:
         """The same for the same content; empty, and never trusted, where a part could not be read."""
         if self.problem is not None:
             return ""
-        whole = hashlib.sha256(b"holdfast agent settings 1")
-        for path, content in sorted(self.files.items()):
+        whole = hashlib.sha256(b"holdfast agent settings 2")
+        parts = {**self.files, **dict.fromkeys(self.not_compared, b"not compared")}
+        for path, content in sorted(parts.items()):
             for part in (path.encode("utf-8", "surrogateescape"), content):
                 whole.update(len(part).to_bytes(8, "big") + part)
         return whole.hexdigest()
@@ -45,19 +53,83 @@ class AgentSettings:
 
 def read_agent_settings(worktree: Path) -> AgentSettings:
     """Read what a worktree brings for its agent. Runs nothing, reads nothing outside, and never raises."""
-    found: dict[str, bytes] = {}
     try:
-        for path in (*FILES, *_documents(worktree)):
-            content = read_inside(worktree, path, MAX_BYTES)
-            if content is not None:
-                found[path] = content
-            if len(found) > MOST_FILES:
-                return AgentSettings(problem=f"{CLAUDE} holds more than {MOST_FILES} files for an agent.")
-    except UnreadableInside as error:
+        return _Reading(worktree).all()
+    except (UnreadableInside, TooManyWords) as error:
         return AgentSettings(problem=str(error))
     except OSError as error:
         return AgentSettings(problem=f"{CLAUDE} cannot be read: {error.strerror}.")
-    return AgentSettings(found)
+
+
+class _Reading:
+    """One look at a worktree."""
+
+    def __init__(self, worktree: Path) -> None:
+        self._worktree = worktree
+        self._files: dict[str, bytes] = {}
+        self._not_compared: dict[str, None] = {}
+        self._texts: list[str] = []
+        """What may name programs."""
+        self._bytes = 0
+
+    def all(self) -> AgentSettings:
+        for path in FILES:
+            content = read_inside(self._worktree, path, MAX_BYTES)
+            if content is not None:
+                self._files[path] = content
+                self._texts += texts_of_settings(content)
+        self._folder(CLAUDE)
+        for path in named_programs(self._texts, self._worktree):
+            self._program(path)
+        return AgentSettings(self._files, tuple(sorted(self._not_compared)))
+
+    def _folder(self, top: str) -> None:
+        """Take in all files of a folder, through links that stay in the worktree."""
+        waiting, seen = [top], set()
+        while waiting:
+            folder = waiting.pop()
+            real = real_path(self._worktree, folder)
+            if real in seen or not real.is_dir():
+                continue
+            seen.add(real)
+            for name, is_folder in _entries(real):
+                path = f"{folder}/{name}"
+                if folder == CLAUDE and name in LEFT_OUT:
+                    continue
+                if is_folder:
+                    waiting.append(path)
+                elif path not in self._files:
+                    self._file(path)
+
+    def _program(self, path: str) -> None:
+        """Take in what a name stands for, where it stands for something in the worktree."""
+        try:
+            real = real_path(self._worktree, path)
+        except OutsideWorktree:
+            if os.path.lexists(self._worktree / path):
+                self._not_compared[path] = None
+            return
+        if path in self._files or real == Path(os.path.realpath(self._worktree)):
+            return
+        if (real / PLUGIN).is_dir():
+            self._folder(path)
+        elif real.is_file():
+            self._file(path)
+
+    def _file(self, path: str) -> None:
+        try:
+            content = read_inside(self._worktree, path, LARGEST_PROGRAM)
+        except (TooLarge, OutsideWorktree):
+            self._not_compared[path] = None
+            return
+        if content is None:
+            return
+        self._bytes += len(content)
+        if len(self._files) >= MOST_FILES or self._bytes > MOST_BYTES:
+            raise _too_much()
+        self._files[path] = hashlib.sha256(content).digest()
+        if path.startswith(f"{CLAUDE}/") and path.endswith(".md"):
+            self._texts += texts_of_markdown(content[:MAX_BYTES])
 
 
 def brings_nothing(directory: Path) -> bool:
@@ -70,9 +142,15 @@ def brings_nothing(directory: Path) -> bool:
     return not any(os.path.lexists(folder / name) for folder in between for name in (CLAUDE, MCP_SERVERS))
 
 
-def _documents(worktree: Path) -> Iterator[str]:
-    for folder in FOLDERS:
-        top = real_path(worktree, folder)
-        for place, _, names in os.walk(top):
-            inside = Path(folder, Path(place).relative_to(top))
-            yield from (str(inside / name) for name in sorted(names) if name.endswith(".md"))
+def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
+    """The names in a folder, and whether each is a folder, or a link to one."""
+    with os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count > MOST_FILES:
+                raise _too_much()
+            yield entry.name, entry.is_dir()
+
+
+def _too_much() -> UnreadableInside:
+    most = f"{MOST_FILES} files or {MOST_BYTES // 1024 // 1024} MB"
+    return UnreadableInside(f"{CLAUDE} holds or names more than {most} for an agent.")

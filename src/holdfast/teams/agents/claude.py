@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from importlib.util import find_spec
@@ -192,6 +193,12 @@ def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | N
     return asked
 
 
+def _telling(text: str) -> str:
+    """The command of a hook that tells the agent something at every start; a resumed one keeps its system prompt."""
+    answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+    return f"printf %s {shlex.quote(json.dumps(answer))}"
+
+
 def _denying(protected: ProtectedFiles, project: Path) -> Any:
     """The hook that sees every use of a file tool, also of one that is allowed beforehand."""
 
@@ -212,9 +219,11 @@ def _options(
     from claude_agent_sdk.types import SystemPromptPreset
 
     prompt: SystemPromptPreset = {"type": "preset", "preset": "claude_code"}
-    told = [spec.append_system_prompt, None if spec.project_settings else SETTINGS_OFF]
-    if any(told):
-        prompt["append"] = "\n\n".join(filter(None, told))
+    if spec.append_system_prompt:
+        prompt["append"] = spec.append_system_prompt
+    settings: dict[str, Any] = {"permissions": {"deny": protected.rules}}
+    if not spec.project_settings:
+        settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _telling(SETTINGS_OFF)}]}]}
     servers: dict[str, Any] = dict(spec.mcp_servers or {})
     watched = HookMatcher(matcher="|".join(sorted(FILE_TOOLS)), hooks=[_denying(protected, spec.project)])
     return ClaudeAgentOptions(
@@ -227,7 +236,7 @@ def _options(
         permission_mode="bypassPermissions" if spec.skip_permissions else None,
         allowed_tools=list(spec.allowed_tools),
         disallowed_tools=list(spec.disallowed_tools),
-        settings=json.dumps({"permissions": {"deny": protected.rules}}),
+        settings=json.dumps(settings),
         hooks={"PreToolUse": [watched]},
         mcp_servers=servers,
         max_buffer_size=MESSAGE_LIMIT,
