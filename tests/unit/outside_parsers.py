@@ -5,6 +5,7 @@ A parser that takes a stream, a file or a line is given the text as such. What r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import tempfile
 from collections.abc import Callable
@@ -38,6 +39,12 @@ from holdfast.protocol import bounded_lines
 from holdfast.protocol.git import state as git_state
 from holdfast.protocol.hooks.readings import is_path
 from holdfast.protocol.inside import UnreadableInside
+from holdfast.protocol.project.named_programs import (
+    TooManyWords,
+    named_programs,
+    texts_of_markdown,
+    texts_of_settings,
+)
 from holdfast.protocol.project.trust_digest import serena_entries
 from holdfast.reasoning.params import ThoughtParams
 from holdfast.reasoning.search import words_of
@@ -159,6 +166,13 @@ def _token(text: str) -> object:
     return tokens.read(text[: tokens.MAX_LENGTH], "a", ring, 0)
 
 
+def _named_programs(text: str) -> object:
+    for texts in (texts_of_settings(json.dumps(text).encode()), texts_of_markdown(text.encode())):
+        with contextlib.suppress(TooManyWords):
+            named_programs(texts, Path("/nowhere"))
+    return None
+
+
 def _git_output(text: str) -> object:
     return git_state._state(git_state._words(text.encode()))
 
@@ -203,6 +217,10 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "protocol.git.state": (_git_output, tuple(map(T, ("? a\0", "1 ", "# branch.oid ", "\0", "2 a b c d e f g h i\0")))),
     "protocol.git.state: paths that all differ": (_numbered("? %d\0", _git_output), (T("a"),)),
     "protocol.hooks.readings": (is_path, (T("a/"), T("\0"), T("\ud800"))),
+    "protocol.project.named_programs": (
+        _named_programs,
+        (*JSON, *map(T, ("a ", "'", '"', "./a", "!`", "```!", "---\nhooks", "$(pwd)", "\\", "\n---"))),
+    ),
     "protocol.project.trust_digest": (lambda text: serena_entries(text.encode()), JSON),
     "quoting.error_text": (quoting.error_text, tuple(map(T, ("\n", "<system", "\u2028", "a", "\x1b[")))),
     "quoting.marked": (quoting.marked, tuple(map(T, ("\n", "> ", "<system", "\u2028", "a", "\x1b[")))),
@@ -246,10 +264,12 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
 
 NOT_FROM_OUTSIDE = {
     "archive.container": "lines of `archive.tables` and `archive.spools`; the zip is Python's, its list bounded",
+    "archive.foreign_backup": "by `bounded_json`",
+    "archive.holding": "by `bounded_json`, of a column that was checked",
+    "bridge.chat.held": "one `splitlines` of a message, which is bounded",
     "bridge.chat.service": "by `bounded_json` and `bridge.chat.arrivals`",
     "briefing.wish": "by `bounded_toml`",
     "cli.bridge": "the daemon's answer",
-    "cli.handoff": "the daemon's answer",
     "cli.protocol_init": "our own text",
     "cli.resume": "the daemon's answer",
     "demo.story": "our own text",
@@ -259,6 +279,7 @@ NOT_FROM_OUTSIDE = {
     "git_place": "the user's own exclude file, in a command",
     "history.statusline_client": "the daemon's answer",
     "hooks": "by `bounded_json` and what answers hooks",
+    "processes": "the kernel's tables",
     "protocol.checks.gates": "the last lines of a command's output, which is bounded",
     "protocol.definition": "by `bounded_json`",
     "protocol.git.guarded": "git's last words, which are bounded",
@@ -269,6 +290,7 @@ NOT_FROM_OUTSIDE = {
     "setup.toml_entry": "the user's own settings, in a command",
     "store.high_water": "a file of the data directory",
     "store.integrity": "what the database says of itself",
+    "store.own_backups": "a file of the data directory",
     "store.postgres_server": "what PostgreSQL's own tools print",
     "store.repair": "what the database says of itself",
     "stdio_client": "the answer of Holdfast's own relay",

@@ -8,12 +8,13 @@ looked for.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from holdfast import bounded_json
 
 MOST_WORDS = 5000
 MOST_FOLDERS = 10
@@ -39,8 +40,8 @@ class TooManyWords(Exception):
 def texts_of_settings(content: bytes) -> list[str]:
     """The texts of a settings file or a list of servers; none where it is no JSON."""
     try:
-        return list(_texts(json.loads(content)))
-    except (ValueError, RecursionError):
+        return list(_texts(bounded_json.loads(content)))
+    except ValueError:
         return []
 
 
