@@ -16,6 +16,7 @@ from holdfast.briefing.sources import Beside
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError
 from holdfast.hook_answers import Answer, combined
+from holdfast.quoting import error_text
 from holdfast.wire.links import Links
 
 LONGEST_PID = 10
@@ -147,4 +148,4 @@ async def _asked(handler: Handler, event: str, data: dict[str, Any]) -> Answer |
         return await handler(event, data)
     except HoldfastError as error:
         logger.warning("a %s hook could not be answered: %s", event, error)
-        return {"systemMessage": f"Holdfast: {error}"}
+        return {"systemMessage": error_text(f"Holdfast: {error}")}

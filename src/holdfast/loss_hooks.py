@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.hook_answers import Answer
+from holdfast.quoting import in_quotes
 from holdfast.store.loss_notices import LossNotices
+
+LONGEST_LINE = 300
 
 
 class LossHooks:
@@ -26,7 +29,7 @@ class LossHooks:
         lost = [line for notice in waiting for line in notice.lost]
         more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         text = (
-            f"Holdfast lost data ({waiting[0].at}): {lost[0]}{more}."
+            f"Holdfast lost data ({waiting[0].at}): {in_quotes(lost[0], LONGEST_LINE)}{more}."
             " `holdfast status` shows all of it, `holdfast acknowledge-loss` ends this notice."
         )
         return {"systemMessage": text}

@@ -10,6 +10,7 @@ import hmac
 import re
 import secrets
 import unicodedata
+from typing import Any
 
 from holdfast.reasoning.wording import one_line
 
@@ -28,8 +29,12 @@ _AGENTS_OWN_TAG = re.compile(
     re.IGNORECASE,
 )
 """How the tags begin that agents put around what is not said by a person."""
-_PLAIN = re.compile(r"[\w./~+@%=:,#-]+")
+_PLAIN = re.compile(r"[\w./~+@%=:,#*-]+")
 """Paths and ids that need no quotes: they are one word."""
+_RAW_IN_JSON = re.compile(
+    "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What JSON leaves as it is, and can end a line or change how one is read."""
 _secret = secrets.token_bytes(32)
 
 
@@ -59,6 +64,19 @@ def marked(text: str) -> str:
     """A text of several lines as data: each line with the mark, and no character that is not what it looks like."""
     lines = _AGENTS_OWN_TAG.sub("‹", text).splitlines() or [""]
     return "\n".join(f"{MARK}{_visible(line)}".rstrip() for line in lines)
+
+
+def as_data(value: Any) -> Any:
+    """The result of a tool as an agent reads it: within a JSON string nothing is left that could end a line.
+
+    JSON escapes line feeds, quotes and C0 by itself. What it leaves and is not what it looks like (other ends of lines,
+    marks of direction, tags) is escaped visibly, because clients write a structured result as JSON anew.
+    """
+    if isinstance(value, str):
+        return value if value.isprintable() else _RAW_IN_JSON.sub(lambda found: _escaped(found[0]), value)
+    if isinstance(value, dict):
+        return {as_data(name): as_data(member) for name, member in value.items()}
+    return [as_data(member) for member in value] if isinstance(value, list) else value
 
 
 def error_text(text: str) -> str:

@@ -73,6 +73,10 @@ class Sender:
         """Whether it may do what the team itself may."""
         return self.teams is None or team in self.teams
 
+    def may_see(self, team: str) -> bool:
+        """Whether it may know that there is such a team: agents do, who ask each other; a limited key does not."""
+        return self.kind is not Kind.KEY or self.may_act_for(team)
+
     def require(self, team: str, what: str) -> None:
         """Refuse what only the team itself or the owner may do."""
         if not self.may_act_for(team):

@@ -222,10 +222,10 @@ async def test_serena_passes_fails_or_is_not_there(world: World, answer: SerenaA
 
 
 async def test_a_command_passes_with_zero_and_shows_its_last_lines_otherwise(world: World) -> None:
-    assert (await world.verify(check(CheckKind.COMMAND, argv=("true",)))).evidence == "`true` exited with 0"
+    assert (await world.verify(check(CheckKind.COMMAND, argv=("true",)))).evidence == '"true" exited with 0'
     script = "i=0; while [ $i -lt 9 ]; do echo line $i; i=$((i+1)); done; exit 3"
     missing = (await world.verify(check(CheckKind.COMMAND, argv=("sh", "-c", script)))).missing
-    assert "exited with 3: line 4 | line 5 | line 6 | line 7 | line 8" in missing
+    assert 'exited with 3: "line 4 | line 5 | line 6 | line 7 | line 8"' in missing
     assert "cannot be started" in (await world.verify(check(CheckKind.COMMAND, argv=("./no-such-program",)))).missing
 
 

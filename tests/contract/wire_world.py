@@ -95,8 +95,10 @@ class Life:
     keys: Callable[[], int]
 
     @asynccontextmanager
-    async def relay(self, name: str, cwd: Path, session: str | None = None) -> AsyncIterator[Relayed]:
-        """A relay of this name that shook hands, in this directory."""
+    async def relay(
+        self, name: str, cwd: Path, session: str | None = None, *, client: str = "test-agent"
+    ) -> AsyncIterator[Relayed]:
+        """A relay of this name that shook hands, in this directory, for a client that calls itself so."""
         env = {} if session is None else {"CLAUDE_CODE_SESSION_ID": session}
         hello = Hello(name, __version__, os.getpid(), os.getppid(), str(cwd), "all", MappingProxyType(env))
         link = self.links.open_relay(hello)
@@ -107,7 +109,7 @@ class Life:
         reader, writer = await asyncio.open_connection(sock=ours, limit=1 << 26)
         relayed = Relayed(name, self.keys, reader, writer)
         try:
-            await relayed.request("initialize", HANDSHAKE)
+            await relayed.request("initialize", HANDSHAKE | {"clientInfo": {"name": client, "version": "1.0"}})
             relayed.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
             yield relayed
         finally:
@@ -161,17 +163,17 @@ class World:
 
 
 @asynccontextmanager
-async def new_world(place: Place) -> AsyncIterator[World]:
-    """A world on a new store of this engine."""
+async def new_world(place: Place, project: str = "project", **more: Any) -> AsyncIterator[World]:
+    """A world on a new store of this engine; the project's directory has this name, teams.json more teams."""
     store = place.open()
-    world = World(place, store, Repository(place.home / "project"), place.home / "other")
+    world = World(place, store, Repository(place.home / project), place.home / "other")
     world.other.mkdir()
     world.home.mkdir(mode=0o700)
     teams = {
         name: {"project": str(path), "agent": "echo", "delivery": "hook"}
         for name, path in (("mine", world.project.path), ("theirs", world.other))
     }
-    (world.home / "teams.json").write_text(json.dumps({"teams": teams}))
+    (world.home / "teams.json").write_text(json.dumps({"teams": {**teams, **more}}))
     try:
         yield world
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.attacks import ATTACKS, CANARY, forged_lines, has_form_of_ours
+from tests.attacks import ATTACKS, CANARY, forged_lines, unquoted_lines
 from tests.installation import PATIENCE, Installation
 from tests.process.agent import MODERN_META, Agent
 
@@ -95,7 +95,7 @@ def test_a_refusal_quotes_what_it_refuses(embedded: Installation, place: Path) -
                 ("queue_status", {attack: 1}),
             ):
                 text = felt.refused(tool, **arguments)
-                assert not has_form_of_ours(text), (tool, text)
+                assert not unquoted_lines(text), (tool, text)
                 assert text.replace("\n", "").isprintable(), (tool, text)
             unknown = felt.call("send_message", target=attack, message="x")
             assert not unknown["queued"] and unknown["reason"].isprintable()
@@ -133,11 +133,7 @@ def test_a_key_that_is_limited_to_teams_acts_for_these_alone(embedded: Installat
             return dict(json.loads(text)["result"])
 
         assert call("take_message")["structuredContent"]["id"] == "felt"  # type: ignore[index]
-        for tool, arguments in (
-            ("take_message", {"target": "homelab"}),
-            ("teams_notify", {"toTeam": "felt", "message": "x", "fromTeam": "homelab"}),
-            ("init", {"operation": "list_sessions"}),
-            ("thought", {"thought": "x", "nextThoughtNeeded": False}),
-        ):
-            refused = call(tool, **arguments)
-            assert refused["isError"] and "E_NOT_YOURS" in json.dumps(refused), (tool, refused)
+        seen = [call("teams_status"), call("queue_status"), call("teams_ask", team="nobody", question="x")]
+        for told in (*seen, client.get("/api/bridge/targets").json()):
+            assert "felt" in str(told) and "homelab" not in str(told), told
+        assert "E_NOT_YOURS" in str(call("teams_status", team="homelab"))

@@ -41,6 +41,8 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "bridge.service:_MESSAGE_ID": (T("a"), T("!")),
     "quoting:_AGENTS_OWN_TAG": (T("<"), T("</"), T("<system"), T("<local-comman")),
     "quoting:_PLAIN": (T("a"), T("/")),
+    "quoting:_RAW_IN_JSON": (T("a"), T("\u2028"), T("\u202ea"), T("\n")),
+    "own_lines:_OWN": (T(" "), T("- "), T("1", "["), T("A", "E_"), T("a", "- "), T("Session restarted. ")),
     "bridge.hooks:_ENDS_A_STOP": (T("_holdfast__finish_messag", "mcp__"), T("_", "mcp__")),
     "briefing.hooks:_SESSION": (T("a"),),
     "briefing.ledger.entries:HARNESS": (T(" "), T("<command"), T("<")),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.reasoning.export import fenced, inline, label, markdown_thought, mermaid
+from holdfast.reasoning.export import DOCUMENT, fenced, inline, label, markdown_thought, mermaid
 from holdfast.reasoning.model import Thought
 
 LAW = settings(deadline=None, derandomize=True)
@@ -87,5 +87,5 @@ def test_a_later_page_of_a_graph_goes_on_where_each_line_ended() -> None:
 
 
 def test_a_thought_tells_its_branch_its_revision_and_the_number_it_was_sent_with() -> None:
-    text = markdown_thought(thought(7, "text", branch_id="alt", branch_from=2, revises=3, requested_number=4))
+    text = markdown_thought(thought(7, "text", branch_id="alt", branch_from=2, revises=3, requested_number=4), DOCUMENT)
     assert text.startswith("## Thought 7, branch `alt` from 2, revises 3\n\n1970-01-01T00:00:00.000Z, sent as 4\n")

@@ -139,9 +139,9 @@ class Bridge:
     async def status(self, sender: Sender = OWNER) -> dict[str, Any]:
         """Every target: what waits, what is worked on, by whom, and when they were last heard of.
 
-        What another team works on is its own.
+        What another team works on is its own, and a key that is limited to teams sees no other.
         """
-        names = list(self._targets())
+        names = [name for name in self._targets() if sender.may_see(name)]
 
         def read(tx: Tx) -> dict[str, Any]:
             return {name: _target_view(tx, name, whole=sender.may_act_for(name)) for name in names}

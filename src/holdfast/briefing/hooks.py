@@ -17,6 +17,7 @@ from holdfast.hook_answers import Answer
 from holdfast.processes import mark_of
 from holdfast.project import Root, RootSource, locate
 from holdfast.protocol.in_time import in_time
+from holdfast.quoting import error_text
 
 EVENTS = ("SessionStart", "PreCompact", "SessionEnd")
 SOURCES = ("startup", "resume", "compact", "clear")
@@ -91,7 +92,7 @@ class BriefingHooks:
         try:
             visit, wished = await in_time(arrival)
         except WishUnreadable as failure:
-            return {"systemMessage": f"Holdfast: {failure}"}
+            return {"systemMessage": error_text(f"Holdfast: {failure}")}
         found = await self._briefings.begins(visit, wished, beside)
         return None if found is None else _answer(found)
 

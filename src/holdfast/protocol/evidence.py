@@ -13,6 +13,8 @@ from holdfast.protocol.git.state import Git
 from holdfast.protocol.inside import UnreadableInside, read_inside
 from holdfast.protocol.model import CheckKind, Gate, says_something
 from holdfast.protocol.runs import EvidenceKind, Source
+from holdfast.quoting import in_quotes
+from holdfast.quoting import named as plain_or_quoted
 
 LARGEST = 16 * 1024 * 1024
 SHORTEST_HASH = 12
@@ -45,7 +47,7 @@ async def judge(claim: Claim, worktree: Path) -> Judged:
     """What a claim is worth. One that says nothing, or that the world contradicts, is rejected."""
     if not says_something(claim.text):
         raise EvidenceRejected(
-            f"evidence: {claim.text.strip()[:40]!r} says nothing.",
+            f"evidence: {in_quotes(claim.text, 40)} says nothing.",
             recovery="Say what was done and where it can be seen: a path, a hash, a commit, an output.",
         )
     kind = claim.kind.strip().lower().replace("-", "_")
@@ -76,8 +78,14 @@ def _hashed(claim: Claim, worktree: Path) -> Judged:
         content = _content(worktree, path)
         if content is not None and hashlib.sha256(content).hexdigest().startswith(digest):
             whole = hashlib.sha256(content).hexdigest()
-            return Judged(EvidenceKind.CONTENT_HASH.value, path, whole, Source.SERVER, f"{path} has this content.")
-    meant = ", ".join(named or asked) or "a file of this gate"
+            return Judged(
+                EvidenceKind.CONTENT_HASH.value,
+                path,
+                whole,
+                Source.SERVER,
+                f"{plain_or_quoted(path, 200)} has this content.",
+            )
+    meant = ", ".join(plain_or_quoted(path, 200) for path in named or asked) or "a file of this gate"
     raise EvidenceRejected(
         f"evidence: {digest[:SHORTEST_HASH]}… is not the sha256 of {meant}.",
         recovery="Read the file and give the hash of what is in it now.",
@@ -87,8 +95,14 @@ def _hashed(claim: Claim, worktree: Path) -> Judged:
 def _report(claim: Claim, worktree: Path) -> Judged:
     path = claim.text.strip()
     if not (_content(worktree, path) or b"").strip():
-        raise EvidenceRejected(f"evidence: {path[:200]} is no file with text in this project.")
-    return Judged(EvidenceKind.REPORT.value, path, "", Source.CLAIMED, f"{path} is the report of this session.")
+        raise EvidenceRejected(f"evidence: {plain_or_quoted(path, 200)} is no file with text in this project.")
+    return Judged(
+        EvidenceKind.REPORT.value,
+        path,
+        "",
+        Source.CLAIMED,
+        f"{plain_or_quoted(path, 200)} is the report of this session.",
+    )
 
 
 async def _commit(claim: Claim, worktree: Path) -> Judged:

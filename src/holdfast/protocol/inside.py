@@ -7,6 +7,11 @@ import os
 import stat
 from pathlib import Path
 
+from holdfast.quoting import named
+
+LONGEST_NAMED = 200
+"""Characters of a path in an error."""
+
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _PIECE = 64 * 1024
 
@@ -30,16 +35,16 @@ class TooLarge(UnreadableInside):
 def real_path(worktree: Path, relative: str) -> Path:
     """Where a path of the worktree really is, whether or not something is there. Raises OutsideWorktree."""
     if not _is_a_path(relative):
-        raise OutsideWorktree(f"{relative!r} is not a path.")
+        raise OutsideWorktree(f"{named(relative, LONGEST_NAMED)} is not a path.")
     if Path(relative).is_absolute() or ".." in Path(relative).parts:
-        raise OutsideWorktree(f"{relative} must be relative to the worktree and stay in it.")
+        raise OutsideWorktree(f"{named(relative, LONGEST_NAMED)} must be relative to the worktree and stay in it.")
     root = os.path.realpath(worktree)
     try:
         target = os.path.realpath(Path(root, relative))
     except RecursionError:  # Python follows a chain of links by calling itself
         raise OutsideWorktree(f"{relative} leads through too many symbolic links.") from None
     if os.path.commonpath((root, target)) != root:
-        raise OutsideWorktree(f"{relative} leads out of the worktree through a symbolic link.")
+        raise OutsideWorktree(f"{named(relative, LONGEST_NAMED)} leads out of the worktree through a symbolic link.")
     return Path(target)
 
 
@@ -51,12 +56,12 @@ def read_inside(worktree: Path, relative: str, limit: int) -> bytes | None:
         return None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotAFile(f"{relative} is not a regular file.")
+            raise NotAFile(f"{named(relative, LONGEST_NAMED)} is not a regular file.")
         content = _read(descriptor, limit + 1)
     finally:
         os.close(descriptor)
     if len(content) > limit:
-        raise TooLarge(f"{relative} is longer than {limit} bytes.")
+        raise TooLarge(f"{named(relative, LONGEST_NAMED)} is longer than {limit} bytes.")
     return content
 
 
@@ -88,10 +93,12 @@ def _open(root: Path, target: Path, relative: str) -> int | None:
         if failure.errno in _ABSENT:
             return None
         if failure.errno == errno.ELOOP:
-            raise OutsideWorktree(f"{relative} is a symbolic link that leads nowhere.") from failure
+            raise OutsideWorktree(
+                f"{named(relative, LONGEST_NAMED)} is a symbolic link that leads nowhere."
+            ) from failure
         if failure.errno == errno.ENXIO:
-            raise NotAFile(f"{relative} is not a regular file.") from failure
-        raise UnreadableInside(f"{relative} cannot be opened: {failure.strerror}.") from failure
+            raise NotAFile(f"{named(relative, LONGEST_NAMED)} is not a regular file.") from failure
+        raise UnreadableInside(f"{named(relative, LONGEST_NAMED)} cannot be opened: {failure.strerror}.") from failure
 
 
 def _read(descriptor: int, most: int) -> bytes:

@@ -24,6 +24,7 @@ from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source
 from holdfast.protocol.situation import Situation, Situations
 from holdfast.protocol.steps import Steps, Verifier, record
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
+from holdfast.quoting import in_quotes, named, quoted
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once, require_unanswered
 
@@ -31,6 +32,7 @@ MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
 MAX_ITEMS = 50
 MAX_SUBJECT = 1_000
+LONGEST_FAULT = 500
 HISTORY = 10
 
 
@@ -78,7 +80,7 @@ class Protocols:
             active = queries.active(tx, worktree.root)
             if active is not None:
                 raise RunActive(
-                    f"Session already active: {active.id} ({active.objective[:100]}), in phase {active.phase}.",
+                    f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
                     recovery="Go on with it (get_blocked_reason), or end it with session_end.",
                 )
             imported = _import(tx, worktree, foreign, kept, project.protocol.name) if foreign else None
@@ -123,7 +125,7 @@ class Protocols:
         situation = await self._find.of(root, key)
         order = situation.protocol.phases
         if to is not None and to not in order:
-            raise UnknownGate(f"There is no phase {to[:64]!r}.", recovery=f"Phases: {', '.join(order)}.")
+            raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
         if to == COMPLETE or situation.standing.at == order[-2]:
             raise GateUnmet("The last step is session_end.", recovery="Call session_end with a summary.")
         target = to or order[order.index(situation.standing.at) + 1]
@@ -270,7 +272,7 @@ class Protocols:
         """Begin a run for an agent whose project has its hook do it."""
         worktree = await self._find.at(cwd)
         if worktree is None:
-            raise NoProject(f"There is no directory {cwd[:200]} on this machine.")
+            raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
         await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
         run = await self._store.read(lambda tx: queries.active(tx, worktree.root))
         if run is None:
@@ -420,7 +422,7 @@ def _brought(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
 def _refuse_faults(project: ProjectProtocol) -> None:
     if project.faults:
         raise ProtocolInvalid(
-            f"The project's protocol cannot be used: {project.faults[0]}",
+            f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), LONGEST_FAULT)}",
             recovery="`holdfast protocol check` shows every fault.",
         )
 
@@ -432,7 +434,10 @@ async def _git_state(
     needed = any(check.kind is CheckKind.COMMITTED for gate in protocol.gates for check in gate.checks)
     if not worktree.is_git:
         if needed:
-            raise NoProject(f"{worktree.path} is no git repository.", recovery="Run `git init` there first.")
+            raise NoProject(
+                f"{named(str(worktree.path), LONGEST_FAULT)} is no git repository.",
+                recovery="Run `git init` there first.",
+            )
         return branch, None
     git = Git(worktree.path)
     state = await git.state()

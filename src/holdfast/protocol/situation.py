@@ -14,6 +14,7 @@ from holdfast.protocol.model import WORKING, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.runs import Run
 from holdfast.protocol.worktree import Worktree, worktree_of
+from holdfast.quoting import in_quotes
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, require_unanswered
 
@@ -47,7 +48,7 @@ class Situation:
         found = self.protocol.gate(name)
         if found is None:
             names = ", ".join(one.name for one in self.protocol.gates)
-            raise UnknownGate(f"There is no gate {name[:64]!r}.", recovery=f"Gates: {names}; or ALL.")
+            raise UnknownGate(f"There is no gate {in_quotes(name, 64)}.", recovery=f"Gates: {names}; or ALL.")
         return found
 
 

@@ -14,11 +14,14 @@ from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.protocol.replies import gate_view
 from holdfast.protocol.runs import Scene, Verdict
 from holdfast.protocol.situation import Situation
+from holdfast.quoting import in_quotes
 from holdfast.store import Store, Tx
 from holdfast.store.calls import once, require_unanswered
 from holdfast.times import iso
 
 MAX_REQUIREMENT = 1_000
+LONGEST_STEP = 500
+"""Characters of a step towards a gate, in the project's words."""
 
 
 class Verifier(Interface):
@@ -185,5 +188,5 @@ def with_present_commands(gate: Gate, project: ProjectProtocol) -> Gate:
 
 
 def _unmet(gate: Gate, verdict: Verdict) -> GateUnmet:
-    steps = " ".join(f"{number}. {step}" for number, step in enumerate(gate.recovery, 1))
+    steps = " ".join(f"{number}. {in_quotes(step, LONGEST_STEP)}" for number, step in enumerate(gate.recovery, 1))
     return GateUnmet(f"{gate.name} is not met: {verdict.missing or verdict.evidence}.", recovery=steps or None)

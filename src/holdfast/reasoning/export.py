@@ -1,16 +1,19 @@
 """Export: a session as markdown, JSON or a Mermaid graph, with branches and revisions, in pages that stand alone.
 
-What was thought is data: fences are longer than any run of backticks inside, titles and labels are escaped.
+What was thought is data: in a document fences are longer than any run of backticks inside, titles and labels are
+escaped; what an agent reads as it is, and not within JSON, has every line of it marked.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from holdfast.quoting import in_quotes, marked
 from holdfast.reasoning.model import Branch, Session, Thought
 from holdfast.reasoning.views import branch_view, session_view, thought_view
 from holdfast.reasoning.wording import counted, one_line
@@ -29,25 +32,35 @@ class Format(StrEnum):
     MERMAID = "mermaid"
 
 
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How markdown shows what somebody wrote: within a line, and as a block."""
+
+    inline: Callable[[str], str]
+    block: Callable[[str], str]
+
+
 def render(
     form: Format,
     session: Session,
     branches: Sequence[Branch],
     thoughts: Sequence[Thought],
     line_ends: Mapping[str | None, int],
+    style: Style | None = None,
 ) -> str:
     """One page. `line_ends` tells the last thought of each line before this page (None is the main line)."""
     match form:
         case Format.MARKDOWN:
-            return markdown(session, branches, thoughts)
+            return markdown(session, branches, thoughts, style or DOCUMENT)
         case Format.JSON:
             return as_json(session, branches, thoughts)
         case Format.MERMAID:
             return mermaid(thoughts, line_ends)
 
 
-def markdown(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought]) -> str:
-    """The session as a document: what it is, its branches, then every thought in a fence of its own."""
+def markdown(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought], style: Style) -> str:
+    """The session as a document: what it is, its branches, then every thought as a block of its own."""
+    inline = style.inline
     lines = [
         f"# {inline(session.title)}",
         "",
@@ -66,11 +79,11 @@ def markdown(session: Session, branches: Sequence[Branch], thoughts: Sequence[Th
         for branch in branches
     ]
     for thought in thoughts:
-        lines += ["", markdown_thought(thought)]
+        lines += ["", markdown_thought(thought, style)]
     return "\n".join(lines) + "\n"
 
 
-def markdown_thought(thought: Thought) -> str:
+def markdown_thought(thought: Thought, style: Style) -> str:
     """One thought under its heading."""
     heading = f"## Thought {thought.number}"
     if thought.branch_id:
@@ -78,7 +91,7 @@ def markdown_thought(thought: Thought) -> str:
     if thought.revises:
         heading += f", revises {thought.revises}"
     sent_as = f", sent as {thought.requested_number}" if thought.renumbered else ""
-    return "\n".join([heading, "", f"{iso(thought.created_at)}{sent_as}", "", fenced(thought.content)])
+    return "\n".join([heading, "", f"{iso(thought.created_at)}{sent_as}", "", style.block(thought.content)])
 
 
 def as_json(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought]) -> str:
@@ -123,3 +136,9 @@ def fenced(text: str) -> str:
 def label(text: str) -> str:
     """A text inside a quoted Mermaid label: anything but letters, digits and plain punctuation as a character code."""
     return "".join(char if char.isalnum() or char in " .,-_" else f"#{ord(char)};" for char in one_line(text, LABEL))
+
+
+DOCUMENT = Style(inline, fenced)
+"""For people and programs."""
+FOR_AGENTS = Style(lambda text: in_quotes(text, 1000), marked)
+"""For an agent that reads the text as it is: no line of a thought has the form of one of Holdfast's own."""

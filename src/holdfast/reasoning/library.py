@@ -13,7 +13,7 @@ from holdfast.connections.service import Connections
 from holdfast.errors import BadInput, Conflict
 from holdfast.project import Root
 from holdfast.reasoning import export, limits, queries, reading, recording
-from holdfast.reasoning.export import Format
+from holdfast.reasoning.export import Format, Style
 from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS, Branch, Session, Status, Thought
 from holdfast.reasoning.placing import Placing, missing, require, usable
 from holdfast.reasoning.queries import Position, Scope
@@ -143,7 +143,13 @@ class Library:
         return await self._store.read(lambda tx: _existing(tx, session_id))
 
     async def export(
-        self, caller: Caller, session_id: str | None, form: Format = Format.MARKDOWN, cursor: str | None = None
+        self,
+        caller: Caller,
+        session_id: str | None,
+        form: Format = Format.MARKDOWN,
+        cursor: str | None = None,
+        *,
+        style: Style | None = None,
     ) -> dict[str, Any]:
         """A page of the session in a format for people and programs; each page stands alone."""
         start = limits.number_cursor(cursor) or 1
@@ -157,7 +163,7 @@ class Library:
             return present(
                 sessionId=session.id,
                 format=form.value,
-                text=export.render(form, session, branches, page, before),
+                text=export.render(form, session, branches, page, before, style),
                 nextCursor=str(page[-1].number + 1) if more else None,
             )
 

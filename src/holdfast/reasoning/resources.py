@@ -8,8 +8,8 @@ from typing import Any
 
 from holdfast.caller import Caller
 from holdfast.errors import NotFound
-from holdfast.quoting import marked, quoted
-from holdfast.reasoning.export import Format, markdown_thought
+from holdfast.quoting import in_quotes, marked, quoted
+from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.wording import counted, one_line
 from holdfast.store.events import Event
@@ -26,7 +26,7 @@ def session_resource(reasoning: Reasoning) -> Resource:
     """A whole session."""
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
-        page = await reasoning.library.export(caller, values["id"], Format.MARKDOWN)
+        page = await reasoning.library.export(caller, values["id"], Format.MARKDOWN, style=FOR_AGENTS)
         text: str = page["text"]
         if "nextCursor" in page:
             text += f'\nIt goes on: session {{operation: "export", cursor: "{page["nextCursor"]}"}}.\n'
@@ -63,8 +63,11 @@ def thought_resource(reasoning: Reasoning) -> Resource:
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
         if not _NUMBER.fullmatch(values["n"]):
-            raise NotFound(f"Thought {one_line(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)")
-        return markdown_thought(await reasoning.library.thought(values["id"], int(values["n"]))) + "\n"
+            raise NotFound(
+                f"Thought {in_quotes(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)"
+            )
+        found = await reasoning.library.thought(values["id"], int(values["n"]))
+        return markdown_thought(found, FOR_AGENTS) + "\n"
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
         if name == "id":

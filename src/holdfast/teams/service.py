@@ -15,8 +15,8 @@ from holdfast.caller import Caller
 from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.managed import Managed
 from holdfast.project import Root, path_of
-from holdfast.quoting import quoted, read_signed
-from holdfast.senders import OWNER, NotYours, Sender, sender_of
+from holdfast.quoting import in_quotes, named, quoted, read_signed
+from holdfast.senders import OWNER, Kind, NotYours, Sender, sender_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once, require_unanswered
 from holdfast.store.wakeups import Wakeups
@@ -48,6 +48,7 @@ POLL_SECONDS = 2.0
 PROGRESS_SECONDS = 5.0
 DAY_MS = 24 * 3_600_000
 LATELY_MS = 7 * DAY_MS
+LONGEST_FAULT = 500
 
 Progress = Callable[[float, str], Awaitable[None]]
 
@@ -128,7 +129,7 @@ class Teams:
 
         def write(tx: Tx) -> dict[str, Any]:
             claimed.clear()
-            self._known(to_team, "team")
+            self._known(to_team, "team", speaker)
             sender = self.asker(speaker, from_team)
             parent = queries.running_in(tx, managed.conversation) if managed is not None else None
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
@@ -227,7 +228,7 @@ class Teams:
         speaker = self.sender(caller)
 
         def write(tx: Tx) -> dict[str, Any]:
-            self._known(to_team, "toTeam")
+            self._known(to_team, "toTeam", speaker)
             sender = self.asker(speaker, from_team)
             notice = queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS)
             return {"status": "kept", "noticeId": notice, "message": f"{to_team} sees it with its next turn."}
@@ -236,13 +237,16 @@ class Teams:
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
-    async def status(self, team: str | None) -> dict[str, Any]:
-        """Teams with their processes and queues."""
+    async def status(self, team: str | None, sender: Sender = OWNER) -> dict[str, Any]:
+        """Teams with their processes and queues; to a key that is limited to teams, these alone."""
         if team is not None:
-            self._known(team, "team")
+            self._known(team, "team", sender)
+            if not sender.may_see(team):
+                sender.require(team, "The status")
         counts = await self._store.read(queries.counts)
         settings = self.roster.settings
-        names = [team] if team else list(self.roster.teams)
+        names = [team] if team else self._names(sender)
+        faults = self.roster.faults if sender.kind is not Kind.KEY or sender.teams is None else ()
         slots = self.runner.pool.slots
         off = await self.settings_off(names)
         return view(
@@ -263,7 +267,7 @@ class Teams:
                     for name in names
                 ],
                 "processes": f"{len(slots)} of {settings.max_processes}",
-                "faults": [str(fault) for fault in self.roster.faults] or None,
+                "faults": [in_quotes(str(fault), LONGEST_FAULT) for fault in faults] or None,
             }
         )
 
@@ -381,7 +385,7 @@ class Teams:
                 raise Conflict("The conversation has not begun.")
             name = _thread(new_thread or f"fork-{original.id}-{original.message_count}")
             if queries.between(tx, original.from_team, to_team, name) is not None:
-                raise Conflict(f"There is a thread {name} already.", recovery="Name another with newThreadId.")
+                raise Conflict(f"There is a thread {named(name)} already.", recovery="Name another with newThreadId.")
             return {
                 "conversation": conversation_view(queries.copy_of(tx, original, name)),
                 "terminal": f"claude --resume {original.session_id} --fork-session",
@@ -412,7 +416,7 @@ class Teams:
         if session_id not in {
             session.session_id for session in await self.runner.upkeep.found(self.roster.teams[to_team])
         }:
-            raise NotFound(f"There is no free session {session_id[:64]} in {to_team}'s project.")
+            raise NotFound(f"There is no free session {in_quotes(session_id, 64)} in {to_team}'s project.")
         name = _thread(thread)
         sender = from_team or EXTERNAL
         if await self._store.read(lambda tx: queries.between(tx, sender, to_team, name)) is not None:
@@ -439,10 +443,13 @@ class Teams:
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
-    def _known(self, team: str, field: str) -> None:
+    def _names(self, sender: Sender) -> list[str]:
+        return [name for name in self.roster.teams if sender.may_see(name)]
+
+    def _known(self, team: str, field: str, sender: Sender = OWNER) -> None:
         if team not in self.roster.teams:
-            names = ", ".join(self.roster.teams) or "none"
-            raise UnknownTeam(f"{field}: there is no team {team[:64]!r}; there are: {names}.")
+            names = ", ".join(self._names(sender)) or "none"
+            raise UnknownTeam(f"{field}: there is no team {in_quotes(team, 64)}; there are: {names}.")
 
     def applies_to(self, root: Root | None) -> bool:
         """Whether a team is at home in this project."""
@@ -458,7 +465,7 @@ class Teams:
     def asker(self, sender: Sender, from_team: str | None) -> str:
         """Whose conversations a call is about: the team that the caller is, or names and may act for; else outside."""
         if from_team is not None:
-            self._known(from_team, "fromTeam")
+            self._known(from_team, "fromTeam", sender)
         return sender.acting_for(from_team) or EXTERNAL
 
 

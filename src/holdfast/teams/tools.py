@@ -162,7 +162,7 @@ def _notify(teams: Teams) -> Tool:
 
 def _status(teams: Teams) -> Tool:
     async def handle(call: Call, params: StatusParams) -> dict[str, Any]:
-        return await teams.status(params.team)
+        return await teams.status(params.team, teams.sender(call.caller))
 
     return Tool(
         name="teams_status",

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from holdfast.errors import BadInput
+from holdfast.quoting import named
 
 DROPPED = ("title", "default", "$defs")
 
@@ -53,7 +54,7 @@ def parse(model: type[BaseModel], arguments: dict[str, Any]) -> Any:
         return model.model_validate(arguments)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "arguments"
+        field = named(".".join(str(part) for part in first["loc"]) or "arguments")
         raise BadInput(field, _problem(model, first["type"], first["msg"])) from None
 
 

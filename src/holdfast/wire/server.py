@@ -20,7 +20,7 @@ from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.protocol.in_time import ProjectTooSlow, in_time
-from holdfast.quoting import error_text
+from holdfast.quoting import as_data, error_text, in_quotes, quoted_name
 from holdfast.senders import NotYours
 from holdfast.store.calls import AlreadyAnswered, CallKey
 from holdfast.store.events import Event
@@ -112,7 +112,7 @@ class Wire:
         tool = self.catalog.tools.get(params.name)
         if tool is None:
             names = ", ".join(self.catalog.tools)
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:80]!r}; there are: {names}")
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {quoted_name(params.name)}; there are: {names}")
         arguments = params.arguments or {}
         argument = arguments.get(tool.root_argument) if tool.root_argument else None
         began = time.perf_counter()
@@ -162,6 +162,9 @@ class Wire:
             if not handle_sent(ctx):
                 result = {**result, "connection": {**result.get("connection", {}), **met.issued.view()}}
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        if not text.isprintable():  # JSON escapes line feeds and the like, but not every character that ends a line
+            result = as_data(result)
+            text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], structured_content=result, _meta=meta
         )
@@ -261,7 +264,7 @@ class Wire:
         uri = str(params.uri)
         found = self.catalog.find_resource(uri)
         if found is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri[:200]!r}", {"uri": uri})
+            raise MCPError(types.INVALID_PARAMS, f"There is no resource {in_quotes(uri, 200)}", {"uri": uri})
         resource, values = found
         text = await _plain(resource.read(await self._known_caller(ctx), values))
         return types.ReadResourceResult(
@@ -304,7 +307,7 @@ class Wire:
     ) -> types.GetPromptResult | types.InputRequiredResult:
         prompt = self.catalog.prompts.get(params.name)
         if prompt is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:80]!r}")
+            raise MCPError(types.INVALID_PARAMS, f"There is no prompt {quoted_name(params.name)}")
         _require_unlimited(ctx)
         found = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
         if isinstance(found, types.InputRequiredResult):

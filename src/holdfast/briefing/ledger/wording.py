@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo
 from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Item, Occasion, Rank
-from holdfast.quoting import quoted
+from holdfast.quoting import named, quoted
 
 LAST_REQUEST = 700
 FIRST_REQUEST = 350
@@ -66,8 +66,9 @@ def _within_budget(told: list[Item], occasion: Occasion) -> list[Item]:
 
 
 def _name(text: str, limit: int) -> str:
-    """A name or a path: neutral as a quotation is, without its quotes."""
-    return quoted(text, limit)[1:-1]
+    """A name or a path: as it is where it is one plain word, else quoted."""
+    told = quoted(text, limit)[1:-1]
+    return named(told, limit) if told else told
 
 
 def _brief(item: Item) -> Item:

@@ -8,7 +8,7 @@ from holdfast.project import path_of
 from holdfast.protocol import model
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.situation import Situation
-from holdfast.quoting import quoted
+from holdfast.quoting import in_quotes, quoted
 
 OBJECTIVE = 160
 MOST_NAMED = 4
@@ -37,6 +37,6 @@ def _item(situation: Situation) -> Item:
         return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_session_state")
     gate = situation.protocol.gate(blocking[0])
     named = ", ".join(blocking[:MOST_NAMED]) + (" …" if len(blocking) > MOST_NAMED else "")
-    following = f" Next: {gate.recovery[0]}" if gate is not None and gate.recovery else ""
+    following = f" Next: {in_quotes(gate.recovery[0], OBJECTIVE)}" if gate is not None and gate.recovery else ""
     whole = f"{text} Gates to meet: {named}.{following}"
     return Item("protocol", Rank.BLOCKED, whole, "get_blocked_reason", shorter=f"{text} Gates to meet: {named}.")

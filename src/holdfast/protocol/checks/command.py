@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.quoting import in_quotes
+
 DRAIN_S = 2.0
 """How long the output may stay open after the end, held by something that left the program's process group."""
 
@@ -85,7 +87,7 @@ async def run(
         )
     except (OSError, ValueError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) and failure.strerror else str(failure)
-        raise CannotRun(f"{argv[0]} cannot be started: {reason}.") from failure
+        raise CannotRun(f"{in_quotes(argv[0], 200)} cannot be started: {reason}.") from failure
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):

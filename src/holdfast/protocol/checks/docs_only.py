@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from holdfast.protocol.checks.findings import shown
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
@@ -32,9 +34,9 @@ def more_than_docs(changes: Iterable[ChangedFile]) -> str | None:
     """Why a change is more than documentation; None where it is nothing else."""
     for change in changes:
         if not is_markdown(change.path):
-            return f"{change.path} is not markdown"
+            return f"{shown(change.path)} is not markdown"
         if code_in(change.before or "") != code_in(change.after or ""):
-            return f"{change.path} has other code blocks than before"
+            return f"{shown(change.path)} has other code blocks than before"
     return None
 
 

@@ -7,7 +7,7 @@ import posixpath
 import stat
 from pathlib import Path
 
-from holdfast.protocol.checks.findings import Finding, failed, named, passed, skipped
+from holdfast.protocol.checks.findings import Finding, either, failed, few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find, is_pattern
 from holdfast.protocol.inside import OutsideWorktree, UnreadableInside, read_inside, real_path
 from holdfast.protocol.model import Check
@@ -32,8 +32,8 @@ def file_exists(check: Check, scene: Scene) -> Finding:
             refused.append(str(failure))
             continue
         if found is not None:
-            return passed(f"{found} is there")
-    return failed("; ".join([f"{' or '.join(check.paths)} is not there or empty", *refused]))
+            return passed(f"{shown(found)} is there")
+    return failed("; ".join([f"{either(check.paths)} is not there or empty", *refused]))
 
 
 def file_read(check: Check, scene: Scene) -> Finding:
@@ -52,11 +52,11 @@ def file_read(check: Check, scene: Scene) -> Finding:
         if detail is None:
             unread.append(path)
         else:
-            read.append(f"{path} {detail[:12]}".strip())
+            read.append(f"{shown(path)} {detail[:12]}".strip())
     if unread:
         return failed(f"{named(unread)} was not read, as far as a hook or a content hash shows")
     if read:
-        return passed(f"read {named(read)}")
+        return passed(f"read {few(read)}")
     why = "none of the files to read is there"
     return skipped(f"{why} ({named(outside)} leads out of the worktree and is not asked for)" if outside else why)
 
@@ -69,11 +69,11 @@ def session_log(check: Check, scene: Scene) -> Finding:
             if not is_log_of(scene.run.id, path):
                 continue
             if (read_inside(scene.worktree, path, MOST_TEXT) or b"").strip():
-                return passed(f"{path} is there")
+                return passed(f"{shown(path)} is there")
             empty.append(path)
     if empty:
         return failed(f"{named(empty)} is empty")
-    return failed(" or ".join(f"{folder.rstrip('/')}/{scene.run.id}.md" for folder in check.paths) + " is not there")
+    return failed(either([f"{folder.rstrip('/')}/{scene.run.id}.md" for folder in check.paths]) + " is not there")
 
 
 def is_log_of(run_id: str, path: str) -> bool:
@@ -111,5 +111,5 @@ def _holds_something(worktree: Path, path: str) -> bool:
         if stat.S_ISDIR(found.st_mode):
             return next(place.iterdir(), None) is not None
     except OSError as failure:
-        raise UnreadableInside(f"{path} cannot be looked at: {failure.strerror}.") from failure
+        raise UnreadableInside(f"{shown(path)} cannot be looked at: {failure.strerror}.") from failure
     return stat.S_ISREG(found.st_mode) and found.st_size > 0

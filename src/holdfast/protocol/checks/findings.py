@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.protocol.model import Status
+from holdfast.quoting import named as plain_or_quoted
 
 MOST_NAMED = 5
+LONGEST_PATH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,22 @@ def skipped(why: str) -> Finding:
     return Finding(Status.SKIPPED, why)
 
 
-def named(paths: list[str] | tuple[str, ...]) -> str:
+def shown(path: str) -> str:
+    """A path, a pattern or a branch: as it is where it is plain, else quoted."""
+    return plain_or_quoted(path, LONGEST_PATH)
+
+
+def named(paths: Sequence[str]) -> str:
     """The first few of many paths."""
-    more = len(paths) - MOST_NAMED
-    return ", ".join(paths[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return few([shown(path) for path in paths[: MOST_NAMED + 1]], len(paths))
+
+
+def few(sayings: Sequence[str], count: int | None = None) -> str:
+    """The first few of many sayings, and how many there are beside."""
+    more = (len(sayings) if count is None else count) - MOST_NAMED
+    return ", ".join(sayings[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def either(paths: Sequence[str]) -> str:
+    """Paths of which one is enough."""
+    return " or ".join(map(shown, paths))

@@ -10,13 +10,14 @@ from pathlib import Path
 from holdfast.child_environment import command_environment
 from holdfast.protocol.checks.command import CannotRun, run
 from holdfast.protocol.checks.files import file_exists, file_read, session_log
-from holdfast.protocol.checks.findings import Finding, failed, passed, skipped
+from holdfast.protocol.checks.findings import Finding, either, failed, passed, shown, skipped
 from holdfast.protocol.checks.reports import report
 from holdfast.protocol.checks.repository import committed, docs_changed, git_state
 from holdfast.protocol.git.state import Git, GitFault
 from holdfast.protocol.inside import UnreadableInside
 from holdfast.protocol.model import Check, CheckKind, Gate, Status, says_something
 from holdfast.protocol.runs import EvidenceKind, Scene, SerenaAnswer, Source, Verdict
+from holdfast.quoting import in_quotes
 
 SerenaProbe = Callable[[Path, bool], Awaitable[SerenaAnswer]]
 """Asks the Serena of a worktree; whether the project is trusted decides if it may be started."""
@@ -55,7 +56,8 @@ class Checks:
         except (GitFault, UnreadableInside) as failure:
             return failed(str(failure).rstrip("."))
         except OSError as failure:
-            return failed(f"{failure.filename or 'the worktree'} cannot be looked at: {failure.strerror}")
+            what = shown(str(failure.filename)) if failure.filename else "the worktree"
+            return failed(f"{what} cannot be looked at: {failure.strerror}")
 
     async def _look(self, check: Check, gate: Gate, scene: Scene) -> Finding:
         match check.kind:
@@ -95,24 +97,24 @@ def _tool_called(check: Check, scene: Scene) -> Finding:
         if evidence.kind != EvidenceKind.TOOL_CALLED or evidence.source != Source.HOOK:
             continue
         if any(fnmatch.fnmatchcase(evidence.subject, name) for name in check.names):
-            return passed(f"{evidence.subject} was called")
-    return failed(f"{' or '.join(check.names)} was not called, as far as a hook shows")
+            return passed(f"{shown(evidence.subject)} was called")
+    return failed(f"{either(check.names)} was not called, as far as a hook shows")
 
 
 def _claimed(gate: Gate, scene: Scene) -> Finding:
     for evidence in reversed(scene.evidence):
         said = evidence.subject if says_something(evidence.subject) else evidence.detail
         if evidence.gate == gate.name and says_something(said):
-            return passed(f"{evidence.source}: {said[:200]}")
+            return passed(f"{evidence.source}: {in_quotes(said, 200)}")
     return failed(f"nothing that says something was recorded for {gate.name} (record_evidence)")
 
 
 async def _command(check: Check, scene: Scene) -> Finding:
     if not check.argv:
         return skipped("no check command is configured")
-    shown = " ".join(check.argv)[:200]
+    command = in_quotes(" ".join(check.argv), 200)
     if not scene.trusted:
-        return failed(f"`{shown}` is not run before the project's owner trusts it: run `holdfast trust` in it")
+        return failed(f"{command} is not run before the project's owner trusts it: run `holdfast trust` in it")
     try:
         ending = await run(
             check.argv,
@@ -125,10 +127,10 @@ async def _command(check: Check, scene: Scene) -> Finding:
     except CannotRun as failure:
         return failed(str(failure).rstrip("."))
     if ending.exit_code == 0:
-        return passed(f"`{shown}` exited with 0")
+        return passed(f"{command} exited with 0")
     how = f"did not end within {check.timeout_s} s" if ending.timed_out else f"exited with {ending.exit_code}"
     last = ending.output.decode("utf-8", "replace").strip().splitlines()[-LAST_LINES:]
-    return failed(f"`{shown}` {how}" + (f": {' | '.join(last)}" if last else ""))
+    return failed(f"{command} {how}" + (f": {in_quotes(' | '.join(last), MOST_SAID)}" if last else ""))
 
 
 def _nothing_verifies(gate: Gate) -> Verdict:
@@ -148,4 +150,7 @@ async def _fingerprint(gate: Gate, scene: Scene) -> str | None:
 
 def _line(sayings: Iterable[str]) -> str:
     whole = " ".join("; ".join(sayings).split())
-    return whole if len(whole) <= MOST_SAID else f"{whole[:MOST_SAID]}…"
+    if len(whole) <= MOST_SAID:
+        return whole
+    cut = whole[:MOST_SAID]
+    return f'{cut}…"' if cut.count('"') % 2 else f"{cut}…"  # what was cut within quotes stays within them

@@ -9,6 +9,7 @@ import re
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from holdfast.protocol.checks.findings import shown
 from holdfast.protocol.inside import UnreadableInside, real_path
 
 MOST_VISITED = 200_000
@@ -51,7 +52,9 @@ def find(worktree: Path, pattern: str) -> list[str]:
         within = PurePosixPath(start, os.path.relpath(here, folder))
         visited += len(files) + len(folders)
         if visited > MOST_VISITED:
-            raise UnreadableInside(f"{start} holds more than {MOST_VISITED} files; name a narrower pattern.")
+            raise UnreadableInside(
+                f"{shown(str(start))} holds more than {MOST_VISITED} files; name a narrower pattern."
+            )
         found += [path for name in sorted(files) if matches(pattern, path := str(within / name))]
     return found
 
@@ -73,4 +76,4 @@ def _compiled(part: str) -> re.Pattern[str]:
 def _unlistable(failure: OSError) -> None:
     if failure.errno in (errno.ENOENT, errno.ENOTDIR):
         return
-    raise UnreadableInside(f"{failure.filename} cannot be listed: {failure.strerror}.") from failure
+    raise UnreadableInside(f"{shown(str(failure.filename))} cannot be listed: {failure.strerror}.") from failure

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast.protocol import bounded_lines
 from holdfast.protocol.checks.files import MOST_TEXT
-from holdfast.protocol.checks.findings import Finding, failed, named, passed, skipped
+from holdfast.protocol.checks.findings import Finding, either, failed, few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find
 from holdfast.protocol.checks.repository import more_than_docs_since
 from holdfast.protocol.git.state import Git, GitFault
@@ -61,9 +61,9 @@ async def report(check: Check, scene: Scene) -> Finding:
         found = await in_time(read_report, content)
         if found.sessions and found.sessions != {scene.run.id}:
             if path in recorded:
-                refused.append(f"{path} belongs to {named(sorted(found.sessions))}")
+                refused.append(f"{shown(path)} belongs to {named(sorted(found.sessions))}")
         elif not says_something(found.text):
-            refused.append(f"{path} is empty")
+            refused.append(f"{shown(path)} is empty")
         elif found.sessions:
             return passed(_seen(path, content))
         elif path in recorded:
@@ -71,12 +71,12 @@ async def report(check: Check, scene: Scene) -> Finding:
                 changed = await Git(scene.worktree).changed_since(scene.run.starting_commit)
             if path in changed:
                 return passed(_seen(path, content))
-            refused.append(f"{path} was there before the session began")
+            refused.append(f"{shown(path)} was there before the session began")
     why = await _no_docs(scene)
     if why is None:
         return skipped(DOCS_ONLY)
-    wanted = f"no report {' or '.join(check.paths)} has `session: {scene.run.id}` in its front matter"
-    return failed("; ".join([wanted, *([named(refused)] if refused else []), f"a report is needed: {why}"]))
+    wanted = f"no report {either(check.paths)} has `session: {scene.run.id}` in its front matter"
+    return failed("; ".join([wanted, *([few(refused)] if refused else []), f"a report is needed: {why}"]))
 
 
 async def _no_docs(scene: Scene) -> str | None:
@@ -111,4 +111,4 @@ def _value(text: str) -> str:
 
 
 def _seen(path: str, content: str) -> str:
-    return f"{path} {hashlib.sha256(content.encode()).hexdigest()[:12]}"
+    return f"{shown(path)} {hashlib.sha256(content.encode()).hexdigest()[:12]}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.protocol.builtin import SESSIONS
 from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, more_than_docs
 from holdfast.protocol.checks.files import session_log
-from holdfast.protocol.checks.findings import Finding, failed, named, passed
+from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown
 from holdfast.protocol.checks.globs import matches
 from holdfast.protocol.git.state import Git
 from holdfast.protocol.in_time import in_time
@@ -32,7 +32,7 @@ async def git_state(scene: Scene) -> Finding:
     start = scene.run.starting_commit
     if start is not None and not await git.exists(start):
         return failed(f"the starting commit {start[:12]} is not in this repository")
-    where = f"branch {state.branch}" if state.branch else "detached HEAD"
+    where = f"branch {shown(state.branch)}" if state.branch else "detached HEAD"
     at = f"at {state.head[:12]}" if state.head else "before its first commit"
     return passed(f"{where} {at}, " + (f"{len(state.dirty)} uncommitted" if state.dirty else "clean"))
 
@@ -51,9 +51,9 @@ async def docs_changed(check: Check, scene: Scene) -> Finding:
         named_by = [path for path in changed if matches(pattern, path)]
         found = await asyncio.to_thread(_first_file, scene.worktree, named_by)
         if found is None:
-            missing.append(f"{pattern} was not changed since the session began")
+            missing.append(f"{shown(pattern)} was not changed since the session began")
         else:
-            seen.append(f"{found} was changed")
+            seen.append(f"{shown(found)} was changed")
     return failed("; ".join(missing)) if missing else passed(", ".join(seen))
 
 
@@ -79,7 +79,7 @@ async def more_than_docs_since(scene: Scene) -> str | None:
     other = next((path for path in changed if not is_markdown(path)), None)
     other = other or await asyncio.to_thread(_first_special, scene.worktree, changed)
     if other is not None:
-        return f"{other} is not a markdown file"
+        return f"{shown(other)} is not a markdown file"
     if len(changed) > MOST_DOCUMENTS:
         return f"{len(changed)} files were changed, more than the {MOST_DOCUMENTS} that are compared"
     changes: list[ChangedFile] = []
@@ -87,7 +87,7 @@ async def more_than_docs_since(scene: Scene) -> str | None:
         before = None if start is None else await git.show(start, path)
         after = await in_time(read_inside, scene.worktree, path, MOST_MARKDOWN)
         if len(before or b"") > MOST_MARKDOWN:
-            return f"{path} is longer than {MOST_MARKDOWN} bytes"
+            return f"{shown(path)} is longer than {MOST_MARKDOWN} bytes"
         changes.append(ChangedFile(path, _text(before), _text(after)))
     return await asyncio.to_thread(more_than_docs, changes)
 

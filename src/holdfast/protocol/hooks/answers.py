@@ -19,13 +19,15 @@ from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.situation import Situation
-from holdfast.quoting import error_text
+from holdfast.quoting import error_text, in_quotes, quoted
 
 if TYPE_CHECKING:
     from holdfast.protocol.hooks.git_actions import GitAction
 
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
+LONGEST_WORDS = 300
+"""Characters of a step or a fault in the project's words."""
 MOST_NAMED = 4
 MOST_REMEMBERED = 1_000
 
@@ -220,29 +222,28 @@ def _shortened(text: str) -> str:
 def _too_early(situation: Situation, gate: Gate, action: GitAction) -> str:
     return (
         f"`git {action.name}` comes too early: {gate.name} of session {situation.run.id} is not met. Next:"
-        f" {' '.join(gate.recovery)} Then call validate_gate with phase {gate.name}."
+        f" {_words(gate.recovery)} Then call validate_gate with phase {gate.name}."
     )
 
 
 def _standing(situation: Situation) -> str:
     run, standing = situation.run, situation.standing
     blocking = model.blocked_until(situation.protocol, standing)
-    text = f'Holdfast: session {run.id} ("{_one_line(run.objective, 120)}") is active, in phase {standing.phase}.'
+    text = f"Holdfast: session {run.id} ({quoted(run.objective, 120)}) is active, in phase {standing.phase}."
     if standing.held_by is not None:
         text += f" It is held up until {standing.held_by} is met."
     if not blocking:
         return f"{text} Nothing blocks: advance_phase goes on, session_end ends it."
     gate = situation.protocol.gate(blocking[0])
     named = ", ".join(blocking[:MOST_NAMED]) + (" …" if len(blocking) > MOST_NAMED else "")
-    next_step = f" Next: {gate.recovery[0]}" if gate is not None and gate.recovery else ""
+    next_step = f" Next: {_words(gate.recovery[:1])}" if gate is not None and gate.recovery else ""
     return f"{text} Gates to meet: {named}.{next_step} get_blocked_reason tells the rest."
 
 
 def _how_to_begin(project: ProjectProtocol) -> str:
     if project.faults:
         fault = project.faults[0]
-        where = f"{fault.path}:{fault.line}" if fault.line else str(fault.path)
-        return f"Holdfast: this project's protocol cannot be used ({where}: {fault.message})."
+        return f"Holdfast: this project's protocol cannot be used: {in_quotes(str(fault), LONGEST_WORDS)}."
     return (
         f"Holdfast: this project works by the protocol {project.protocol.name}, and no session is active."
         " session_start with your objective begins one."
@@ -255,12 +256,14 @@ def _unfinished(situation: Situation, missing: Sequence[tuple[Gate, Verdict]]) -
         return f"{begun} Every gate is met: call session_end with a summary."
     steps = []
     for number, (gate, verdict) in enumerate(missing[:MOST_NAMED], start=1):
-        lacks = _one_line(verdict.missing or verdict.evidence, 100)
-        steps.append(f"{number}. {gate.name}{f' ({lacks})' if lacks else ''}: {' '.join(gate.recovery[:1])}")
+        lacks = verdict.missing or verdict.evidence
+        steps.append(
+            f"{number}. {gate.name}{f' ({in_quotes(lacks, 100)})' if lacks else ''}: {_words(gate.recovery[:1])}"
+        )
     more = f" And {len(missing) - MOST_NAMED} more." if len(missing) > MOST_NAMED else ""
     return f"{begun} If you wait for the user, just stop again. Missing: {' '.join(steps)}{more}"
 
 
-def _one_line(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+def _words(recovery: Sequence[str]) -> str:
+    """What a gate's steps are; the project may have written them."""
+    return " ".join(in_quotes(step, LONGEST_WORDS) for step in recovery)
