@@ -87,7 +87,7 @@ async def hostile_world(place: Place, attack: str, folder: Path) -> AsyncIterato
         project = world.project
         project.write(file_name(attack, "file"), "x\n")
         project.write(f".serena/memories/{file_name(attack, 'memory')}.md", "x\n")
-        project.write(".holdfast/protocol.toml", _settings(planted(attack, "recovery")))
+        project.write(".holdfast/protocol.toml", protocol_settings(planted(attack, "recovery")))
         project.commit(planted(attack, "commit"))
         project.git("checkout", "-q", "-b", branch_name(attack))
         faulty = Repository(world.other)
@@ -123,7 +123,8 @@ async def _said(hostile: Hostile) -> None:
     assert answered["status"] == "answered", answered
 
 
-def _settings(recovery: str) -> str:
+def protocol_settings(recovery: str) -> str:
+    """A project's protocol.toml with a step of its own words."""
     gate = f"[gates.CONTEXT_RETRIEVAL]\nrecovery = [{json.dumps(recovery)}]\n"
     return f'protocol = "simple"\nenforcement = "warn"\n{gate}'
 
