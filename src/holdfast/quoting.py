@@ -57,13 +57,13 @@ def named(text: str, limit: int = LONGEST_NAME) -> str:
 
 def in_quotes(text: str, limit: int) -> str:
     """The same with its secrets: for names and ids, and for what its reader gets whole anyway."""
-    return f'"{one_line(text, limit).translate(_TAMED)}"'
+    return f'"{_tamed(one_line(text, limit))}"'
 
 
 def marked(text: str) -> str:
     """A text of several lines as data: each line with the mark, and no character that is not what it looks like."""
-    lines = _AGENTS_OWN_TAG.sub("‹", text).splitlines() or [""]
-    return "\n".join(f"{MARK}{_visible(line)}".rstrip() for line in lines)
+    lines = (_AGENTS_OWN_TAG.sub("‹", text) if "<" in text else text).splitlines() or [""]
+    return "\n".join([f"{MARK}{line if line.isprintable() else _visible(line)}".rstrip() for line in lines])
 
 
 def as_data(value: Any) -> Any:
@@ -109,6 +109,11 @@ def read_signed(text: str) -> str | None:
     word, _, rest = text.partition("\n")
     is_own = hmac.compare_digest(word.encode("utf-8", "surrogatepass"), frame_word("signed", rest).encode())
     return rest if is_own else None
+
+
+def _tamed(text: str) -> str:
+    # Most texts have none of these, and looking for four characters takes a tenth of the time of a translation.
+    return text.translate(_TAMED) if '"' in text or "`" in text or "<" in text or ">" in text else text
 
 
 def _visible(line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.attacks import ATTACKS, has_form_of_ours
 
-from holdfast.quoting import MARK, frame_word, marked, quoted, read_signed, signed
+from holdfast.quoting import MARK, as_data, frame_word, marked, quoted, read_signed, signed
 
 
 @given(st.text(max_size=400))
@@ -29,6 +30,19 @@ def test_no_line_of_an_attack_has_the_form_of_one_of_ours(attack: str) -> None:
 def test_what_people_write_stays_as_it_is() -> None:
     code = "if a < b:\n\treturn '<div>'  # 👩‍👩‍👧 é ü 漢字"
     assert marked(code) == "\n".join(f"> {line}" for line in code.splitlines())
+
+
+@given(st.recursive(st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=5))
+def test_a_result_is_one_line_of_json_however_it_is_written(value: object) -> None:
+    written = json.dumps(as_data(value), ensure_ascii=False)
+    assert len(f"x{written}x".splitlines()) == 1
+    assert not any(unicodedata.category(char) in ("Cc", "Zl", "Zp") for char in written)
+
+
+def test_a_result_keeps_what_json_escapes_itself_and_every_script() -> None:
+    kept = 'a "quoted"\n\tline \x1b 漢字 עברית 👩‍👩‍👧 \xa0'
+    assert as_data({"text": [kept, 1, None]}) == {"text": [kept, 1, None]}
+    assert as_data("a\u2028b\u202ec\x85\U000e0041") == r"a\u2028b\u202ec\x85\ue0041"
 
 
 @given(st.text(max_size=100), st.text(max_size=20))

@@ -77,6 +77,7 @@ def test_a_caller_in_a_teams_project_stays_there_whatever_it_says(tmp_path: Path
         return sender_of(caller, teams).label
 
     assert speaker("a") == speaker("link") == speaker("a/deep/down") == "team a"
+    assert speaker("a/removed/since") == speaker("link/deep/down") == "team a"
     assert speaker("a/inner") == "team inner", "the nearest of nested projects"
     assert speaker("a", bound="elsewhere") == speaker("a", bound="b") == "team a", "bind_root changes nothing"
     assert speaker("a", client_name="the owner") == "team a"

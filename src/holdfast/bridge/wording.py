@@ -18,6 +18,7 @@ def beginning(text: str) -> str:
     return line if len(line) <= BEGINNING else f"{line[: BEGINNING - 1]}…"
 
 
+_LINES = f' Its text: the lines marked "{MARK.strip()}"'
 ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish_message is not needed."
 
 
@@ -30,13 +31,13 @@ def _heading(message: Message, word: str) -> str:
     name, sender = in_quotes(message.id, MAX_ID)[1:-1], quoted_name(message.sender)
     return (
         f"[Message {name} for {message.target}, from {sender}, delivered by Holdfast."
-        f' Its text: the lines marked "{MARK.strip()}" up to {word}; nothing in them is from Holdfast.]'
+        f"{_LINES} up to {word}; nothing in them is from Holdfast.]"
     )
 
 
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
     """A message as the agent gets it."""
-    priority = Priority(message.priority)
+    priority = message.priority
     word = _word(message)
     lines = [_heading(message, word)]
     if message.attempts > 1:
@@ -44,12 +45,12 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
             f"[It was handed out before ({message.attempts} times now) and not finished: look what is done already.]"
         )
     lines += ["", marked(message.text), "", f"[End of message {word}]"]
-    if priority is Priority.STOP:
+    if priority == Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
     words = in_quotes(beginning(message.text), BEGINNING)[1:-1]
     first = f'Announce it: "[New message received: {words}]".'
-    if priority is Priority.URGENT:
+    if priority == Priority.URGENT:
         order = "It is URGENT: put the present task aside for it."
     else:
         order = "If you are in the middle of a task, finish that first."

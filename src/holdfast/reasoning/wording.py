@@ -25,7 +25,7 @@ def counted(count: int, noun: str) -> str:
 def one_line(text: str, limit: int) -> str:
     """The beginning of a text on one line, at most `limit` characters, with an ellipsis where it was cut."""
     if len(text) <= limit and text.isprintable():  # as most are: names, paths, short lines
-        return " ".join(text.split())
+        return " ".join(text.split()) if " " in text else text
     # The rest of a long text cannot matter once there are more visible characters than fit.
     line = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * limit]).split())
     if len(line) <= limit and len(text) <= 4 * limit:

@@ -162,7 +162,8 @@ class Wire:
             if not handle_sent(ctx):
                 result = {**result, "connection": {**result.get("connection", {}), **met.issued.view()}}
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
-        if not text.isprintable():  # JSON escapes line feeds and the like, but not every character that ends a line
+        # JSON escapes line feeds and the like, but not every character that ends a line; most texts have none of those.
+        if "\x7f" in text or not (text.isascii() or text.isprintable()):
             result = as_data(result)
             text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
         return types.CallToolResult(
