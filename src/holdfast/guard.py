@@ -68,8 +68,9 @@ class Grip:
 
     @property
     def last_words(self) -> str:
-        """The end of what the agent said on stderr."""
-        return "\n".join(self._lines)
+        """The end of what the agent said on stderr, in quotes and on one line; nothing where it said nothing."""
+        said = " ".join(self._lines).replace('"', "'")
+        return '"' + "".join(char if char.isprintable() else " " for char in said) + '"' if said else ""
 
     async def reported(self) -> None:
         """Wait until the guard has told the pids."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.errors import HoldfastError, StoreCorrupt, StoreError, StoreRemoved
+from holdfast.quoting import in_quotes
 from holdfast.store import Store, Tx
 from holdfast.teams import queries
 from holdfast.teams.agents import Agent, Turn
@@ -39,6 +40,8 @@ T = TypeVar("T")
 
 DAY_MS = 24 * 3_600_000
 LOOK_SECONDS = 10.0
+MOST_SAID = 1_000
+"""Characters of what an agent said that are told with an error."""
 NEARLY_FULL = 0.85
 STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
 """How soon, and at the latest how late, an outcome that could not be stored is tried again."""
@@ -252,7 +255,8 @@ class Runner:
             briefing = await self.brief(team.project, conversation.session_id) if opened and conversation.begun else ""
             turn = await self._place.turn(slot.session, _text(claimed, note, briefing))
             if turn.is_error:
-                raise AgentFailed(turn.text or turn.subtype or "The agent reported an error.")
+                said = turn.text or turn.subtype
+                raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
             await self._answered(ask, token, turn, note, temporary=temporary)
         except AgentDied as error:
             await self._died(ask, str(error))
@@ -269,7 +273,8 @@ class Runner:
                 slot = None
         except Exception as error:
             logger.exception("an ask of team %s failed unexpectedly", ask.to_team)
-            text = f"Holdfast failed to run it ({type(error).__name__}: {error}). Ask again; daemon.log says more."
+            why = f"{type(error).__name__}: {in_quotes(str(error), MOST_SAID)}"
+            text = f"Holdfast failed to run it ({why}). Ask again; daemon.log says more."
             await self._failed(ask, token, "E_INTERNAL", text)
         finally:
             self._tell(ask, None)

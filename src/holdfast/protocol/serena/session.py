@@ -19,6 +19,7 @@ from holdfast.child_environment import command_environment
 from holdfast.errors import HoldfastError
 from holdfast.guard import guarded
 from holdfast.protocol.serena.found import Launch
+from holdfast.quoting import in_quotes
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -155,7 +156,7 @@ class SerenaSession:
             if answer.done():
                 continue
             if result.is_error:
-                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {said[:LAST_WORDS]}"))
+                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {in_quotes(said, LAST_WORDS)}"))
             else:
                 answer.set_result(said)
 
@@ -199,7 +200,8 @@ class SerenaSession:
 
     def _trouble(self, problem: str) -> SerenaTrouble:
         error = None if self._task.cancelled() or not self._task.done() else self._task.exception()
-        why = self.last_words or (_reason(error) if error is not None else "")
+        said = self.last_words or (_reason(error) if error is not None else "")
+        why = in_quotes(said, LAST_WORDS) if said else ""
         return SerenaTrouble(f"Serena {problem}{': ' + why if why else ''}.")
 
 
