@@ -51,7 +51,7 @@ FIELDS = frozenset(
         *("client", "directory", "branch", "file", "commit", "recovery", "setting", "description", "team"),
         *("title", "tag", "domain", "thought", "task", "step", "pending", "message", "notice", "question"),
         *("label", "labelled", "adopted", "signer", "transcript", "edited", "loss", "thread"),
-        *("objective", "decision", "notes", "evidence", "argument", "reply"),
+        *("objective", "decision", "notes", "evidence", "argument", "reply", "failure"),
     }
 )
 """Every field that an attack is planted in; the walk meets each of them somewhere."""
@@ -157,6 +157,9 @@ async def walk_tools(hostile: Hostile) -> AsyncIterator[tuple[Outlet, Json]]:
 
     asked = await call(theirs, "teams_ask", team="mine", question=of("question"), timeout=TIMEOUT_MS)
     yield asked
+    failed = await call(theirs, "teams_ask", team="mine", question=f"fail\n{of('failure')}", timeout=TIMEOUT_MS)
+    assert failed[1]["result"]["structuredContent"]["status"] == "failed", failed
+    yield failed
     ask_id = asked[1]["result"]["structuredContent"]["askId"]
     yield await call(theirs, "teams_notify", toTeam="mine", message=of("notice"))
     sent: Json = {"toTeam": "mine", "message": of("question"), "timeout": TIMEOUT_MS}

@@ -8,8 +8,9 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.attacks import ATTACKS, has_form_of_ours
+from tests.attacks import ATTACKS, CANARY, has_form_of_ours, invisible, unquoted_lines
 
+from holdfast.guard import Grip
 from holdfast.quoting import MARK, as_data, frame_word, marked, quoted, read_signed, signed
 
 
@@ -43,6 +44,16 @@ def test_a_result_keeps_what_json_escapes_itself_and_every_script() -> None:
     kept = 'a "quoted"\n\tline \x1b 漢字 עברית 👩‍👩‍👧 \xa0'
     assert as_data({"text": [kept, 1, None]}) == {"text": [kept, 1, None]}
     assert as_data("a\u2028b\u202ec\x85\U000e0041") == r"a\u2028b\u202ec\x85\U000e0041"
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=[str(number) for number in range(len(ATTACKS))])
+def test_the_last_words_of_an_agent_are_quoted(attack: str) -> None:
+    grip = Grip()
+    assert grip.last_words == ""
+    for line in attack.splitlines():
+        grip.read(line)
+    said = f"Claude Code has ended. {grip.last_words}"
+    assert CANARY in said and not unquoted_lines(said) and not invisible(said)
 
 
 @given(st.text(max_size=100), st.text(max_size=20))

@@ -55,7 +55,7 @@ class Echo:
         except Interrupted:
             return {"text": "", "is_error": True, "interrupted": True, "subtype": "error_during_execution"}
         if any(word == "fail" for word, _ in DIRECTIVE.findall(text)):
-            return {"text": "told to fail", "is_error": True, "subtype": "success"}
+            return {"text": f"told to fail: {answer}", "is_error": True, "subtype": "success"}
         self._turns.append({"text": text, "answer": answer})
         self._save()
         return {"text": answer, "tokens": len(text)}
