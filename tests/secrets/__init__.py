@@ -27,7 +27,16 @@ def planted(name: str) -> list[Planted]:
 
 def held_out() -> tuple[list[Planted], list[str]]:
     """Return the corpus that somebody else wrote before the rules: its secrets, and lines without any."""
-    content = json.loads((Path(__file__).parent / "held_out.json").read_text())
+    return _corpus("held_out.json")
+
+
+def families() -> tuple[list[Planted], list[str]]:
+    """Return the corpus that the rules were made with: a line or more of each family, and lines that look like them."""
+    return _corpus("families.json")
+
+
+def _corpus(name: str) -> tuple[list[Planted], list[str]]:
+    content = json.loads((Path(__file__).parent / name).read_text())
     found = [
         Planted(one["kind"], one["text"].replace(BREAK, ""), secret.replace(BREAK, ""))
         for one in content["secrets"]

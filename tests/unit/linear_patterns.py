@@ -294,7 +294,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "redaction.assignments:_CUTS": (T("\\"), T("\\a"), T(","), T("a")),
     "redaction.assignments:_SHELL_CUTS": (T("\\"), T("\\a"), T("a")),
     "redaction.assignments:_NEXT_LINE": (T("\n"), T(" ", "\n"), T("\n" + " " * 40), T('"\n '), T('"')),
-    "redaction.assignments:_PROSE_WORD": (
+    "redaction.prose:_WORD": (
         T("pass"),
         T("'", "password"),
         T("mot de pass"),
@@ -302,7 +302,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("palavra-pass"),
         T("secret key"),
     ),
-    "redaction.assignments:_LINKED": (
+    "redaction.prose:_LINKED": (
         T(" "),
         T(" a"),
         T(" aa  "),
@@ -316,9 +316,9 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T(" " + "a" * 20),
         T("   " + "a" * 19, "   "),
     ),
-    "redaction.assignments:_DIRECT": (T(" "), T("\n")),
-    "redaction.assignments:_SPOKEN": (T('"'), T("a"), T("*"), T("(", '"""')),
-    "redaction.assignments:_TECHNICAL": (
+    "redaction.prose:_DIRECT": (T(" "), T("\n")),
+    "redaction.prose:_SPOKEN": (T('"'), T("a"), T("*"), T("(", '"""')),
+    "redaction.technical:_TECHNICAL": (
         T("1"),
         T("1.", "", "!"),
         T(".1", "1", "!"),
@@ -341,7 +341,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("1", "#", "!"),
     ),
     "redaction.assignments:_HEADER": (T("A-"), T("Aa-"), T("A"), T("A" + "a" * 20 + "-"), T("Aa-Key")),
-    "redaction.assignments:_SNAKE": (
+    "redaction.technical:SNAKE": (
         T("a"),
         T("_"),
         T("a_", "", "!"),
@@ -411,6 +411,41 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "redaction.tokens:_PRODUCT_KEY": (T("A"), T("A-"), T(" " + "A" * 28), T(" A1AAA-AAAAA-AAAAA-AAAAA-AAAA")),
     "redaction.tokens:_AWS_SECRET": (T("a"), T("a" * 40 + " "), T(" " + "a" * 39), T(" " + "a" * 41)),
     "redaction.tokens:_OWNER_KEY": (T("a"), T("a" * 43 + "("), T(" " + "a" * 42), T(" " + "a" * 44)),
+    "redaction.assignments:_USER": (T("user "), T("user"), T("user" + " " * 3), T("logi")),
+    "redaction.prose:_CHOSEN": (T("a"), T("a!"), T("a" * 40 + " "), T(" " + "a" * 42), T(" aaaaaaa(")),
+    "redaction.tables:_INSERT": (
+        T("into "),
+        T("into a ("),
+        T("into a(", "", " values"),
+        T("a,", "into a ("),
+        T("into a (b) "),
+    ),
+    "redaction.tables:_VALUES": (
+        T("'a',", "("),
+        T("'", "("),
+        T("(", "("),
+        T("''", "('"),
+        T("\\a", "('"),
+        T("('a'), "),
+        T("a", "("),
+    ),
+    "redaction.tables:_VALUE": (T("'"), T("a"), T("\\"), T("''"), T('"'), T("'a")),
+    "redaction.tables:_COLUMN": (T("a"), T(" "), T("a", "", "!")),
+    "redaction.tokens:_PREFIXED": (
+        T("a_"),
+        T("a"),
+        T("a-b-c-d-"),
+        T(" a_" + "a" * 20),
+        T(" aaaaaaaaaaaa_"),
+        T(" a_" + "a" * 201),
+    ),
+    "redaction.tokens:_KEY_OF_32_BYTES": (T("a"), T("a" * 43 + "=="), T(" " + "a" * 42), T(" " + "a" * 44 + "=")),
+    "redaction.tokens:_TOLD_OPENLY": (T("pu"), T("a"), T("finger"), T('"x" :'), T('"x"')),
+    "redaction.tokens:_APP_PASSWORD": (T('"aaaa '), T("a"), T('"aaaa aaaa aaaa aaaa'), T('"')),
+    "redaction.values:_BLANKED": (T("***"), T("x"), T("xxxxx "), T(".."), T("you"), T("change_m"), T("a")),
+    "redaction.values:_PATTERN": (T("["), T("[a"), T("\\"), T("("), T("(?"), T(".")),
+    "redaction.values:_COLOUR": (T("bold "), T("bg:"), T("#"), T("a", "#"), T("bold: ", "", "#")),
+    "redaction.values:_UUID": (T("a"), T("a-"), T("aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")),
     "redaction.values:_PLACEHOLDER": (
         T("a", "$", " "),
         T("1", "$"),

@@ -29,7 +29,7 @@ from holdfast.protocol.project.table_rows import cells
 from holdfast.protocol.serena.found import _filled_in
 from holdfast.protocol.serena.state_file import read_state_json
 from holdfast.reasoning.search import snippet
-from holdfast.redaction import masked, tokens
+from holdfast.redaction import _STRINGS, masked, tokens
 from holdfast.redaction.contexts import context_spans
 from holdfast.relay.ends import members
 from holdfast.teams.fields import MAX_PATH, matching
@@ -196,6 +196,25 @@ RUNS = tuple(
         "security password",
         "auth login --token",
         "ConvertTo-SecureString -String",
+        "net user a",
+        "user a using",
+        "mc alias set a b c",
+        "a login",
+        "rclone pass",
+        "secret set a --body",
+        "password --value",
+        "passphrase",
+        "password from",
+        "use a for the password",
+        "log in as a with",
+        "creds a:",
+        "x -u a -p",
+        "x -p a",
+        "snmpget -A",
+        "user a identified",
+        "user a password",
+        "totp secret",
+        "into a (password) values",
     )
     for repeated in (" ", "\n", " a", "-a ")
 )
@@ -230,6 +249,17 @@ PLACES = tuple(
             "htpasswd -b a ",
             "net use a /user",
             "mysql -p ",
+            "://a/hooks/",
+            "://a/a/a/a/a/a/",
+            "insert into a (password) values ('a'), ",
+            "a,password\n",
+            "| a | password |\n",
+            "password', '",
+            "connect('a', 'b', '",
+            "--auth a:",
+            "-u a -p ",
+            "gezd ",
+            "passphrase abc ",
         ),
     )
 )
@@ -290,7 +320,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
             *map(Text, ("password=hunter22\n", "password=hunter22 [", "[redacted]a=", "password is ", "Set-Cookie: ")),
         ),
     ),
-    "redaction.contexts": (lambda text: list(context_spans(text, text.lower())), (*RUNS, *PLACES)),
+    "redaction.contexts": (lambda text: list(context_spans(text, _STRINGS.held_by(text.lower()))), (*RUNS, *PLACES)),
     "redaction.tokens": (lambda text: list(tokens.token_spans(text)), TOKENS),
     "relay.ends": (
         lambda text: members(text.encode(), text.encode()),

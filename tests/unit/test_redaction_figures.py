@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.secrets import Planted, held_out, planted
+from tests.secrets import Planted, families, held_out, planted
 
 from holdfast.redaction import found, masked
 
@@ -42,6 +42,14 @@ def test_of_all_kinds_of_secrets_at_least_97_of_100_are_masked() -> None:
     assert len({one.kind for one in KNOWN + others}) >= 150
     assert recall(KNOWN + others) >= RECALL
     assert recall(others) >= RECALL
+
+
+def test_the_families_that_the_rules_were_made_with_are_masked() -> None:
+    """These were seen when the rules were made: 0.85 and 0.78 of them at first sight. Nothing is claimed from them."""
+    planted_here, clean = families()
+    assert len({one.kind for one in planted_here}) >= 900
+    assert [(one.kind, one.secret) for one in planted_here if not is_hidden(one)] == []
+    assert [line for line in clean if found(line)] == []
 
 
 def test_real_work_is_left_as_it_is() -> None:

@@ -9,24 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.redaction.assignments import assigned_spans, option_spans, prose_spans
-from holdfast.redaction.contexts import context_spans, named_spans
+from holdfast.redaction.assignments import assigned_spans, option_spans
+from holdfast.redaction.contexts import NEEDLES, context_spans, named_spans
+from holdfast.redaction.literals import Strings, shortest
+from holdfast.redaction.prose import PROSE_BEGINNINGS, prose_spans
+from holdfast.redaction.tables import table_spans
 from holdfast.redaction.tokens import Span, token_spans
-from holdfast.redaction.values import MASK
+from holdfast.redaction.values import MASK, NAME_WORDS
 
 __all__ = ["MASK", "Span", "found", "masked"]
 
 ROUNDS = 20
 """A secret taken out can lay open the next one; nearly always the second round finds nothing."""
-_NAMES = (
-    "pass", "pwd", "_pw", "pw=", "-pw", "key", "token", "secret", "cred", "auth", "psk", "pat", "dsn", "jwt", "bearer", "kennwort", "contras", "clave",
-    "mdp", "senha", "has", "wachtwoord", "парол", "parol", "senord", "ifre", "salasana", "heslo", "kode", "密", "口令", "パスワード", "비밀번호", "jelsz",
-    "otp", "geheim", "jeton", "segred", "sekret", "секрет", "токен", "令牌", "ключ", "webhook", "sas", "pin", "schlüssel", "cl", "chave", "mnemonic",
-    "community", "hmac", "seed", "cookie", "sid", "mật", "κωδ", "סיסמה", "كلمة",
-)  # fmt: skip
+_NAMES = frozenset(shortest({*NAME_WORDS, *PROSE_BEGINNINGS, "_pw", "pw=", "-pw", "pw:", "pw "} - {"pw"}))
 """A text without any of these, in lower case, names no secret."""
 
 
+_STRINGS = Strings([*_NAMES, *NEEDLES])
 _LETTER = re.compile(r"\w")
 _HINT = re.compile(
     r"[0-9=:：!@#$%^&*|\"'`]|\s-|(?i:pass|pwd|senha|word|wort|auth|secret|community|identified|seed|mnemonic)|[^\x00-\u024f]"
@@ -82,9 +81,11 @@ def _found(text: str) -> Iterator[Span]:
     if len(lowered) != len(text):  # one letter becomes two in lower case
         lowered = text.replace("İ", "I").lower()
     yield from token_spans(text)
-    yield from context_spans(text, lowered)
-    if any(name in lowered for name in _NAMES):
+    held = _STRINGS.held_by(lowered)
+    yield from context_spans(text, held)
+    if not _NAMES.isdisjoint(held):
         yield from named_spans(text, lowered)
         yield from assigned_spans(text)
         yield from option_spans(text)
         yield from prose_spans(text, lowered)
+        yield from table_spans(text, lowered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from holdfast.redaction.literals import places
+from holdfast.redaction.technical import SNAKE, is_technical
 from holdfast.redaction.tokens import Span, is_random
 from holdfast.redaction.values import (
     CERTAIN,
@@ -13,7 +13,9 @@ from holdfast.redaction.values import (
     WEAK,
     is_code,
     is_dense,
+    is_name_of_secret,
     is_path,
+    is_pattern,
     is_placeholder,
     is_strong,
     is_word,
@@ -21,53 +23,22 @@ from holdfast.redaction.values import (
 )
 
 _NAME = re.compile(
-    r"(?<![\w.-])(?P<name>[\w.-]{2,80}+)(?P<quote>[\\\"'\]`)*]{0,4}+)(?P<sign>[ \t]{0,30}+(?::=|=>|\?=|={1,3}|[:：](?!:|//))[ \t*]{0,30}+)"
+    r"(?<![\w.-])(?P<name>[\w.-]{2,80}+)(?P<quote>[\\\"'\]`)*]{0,4}+)(?P<sign>[ \t]{0,30}+(?::=|=>|\?=|={1,3}|(?P<typed>(?::[ \t]{1,3}[&'*]{0,2}[A-Za-z][\w.<>\[\]|?]{1,30}+|(?:string|String|str))[ \t]{0,3}=(?=[ \t]{0,3}[\"'`]))|[:：](?!:|//))[ \t*]{0,30}+)"
 )
 _OPTION = re.compile(r"(?<![\w-])--?(?P<name>[A-Za-z][\w.-]{1,40}+)[ \t]{1,8}+(?!-)")
 _VALUE = re.compile(
-    r"(?:(?:\[\]byte|bytes|Buffer\.from|b64decode|SecretStr|Secret)\((?=[\"'`]))?(?:[bBfFrRuU@$]{1,2}(?=[\"']))?(?:\\{1,3}[\"'](?P<escaped>[^\"'\\\n]{1,2000}+)|\"(?P<double>(?:[^\"\\\n]|\\.){1,2000}+)\"?"
-    r"|'(?P<single>(?:[^'\\\n]|\\.){1,2000}+)'?|`(?P<tick>[^`\n]{1,400}+)`?|(?P<bare>[^\s\"'`]{1,1000}+))"
+    r"(?:(?:new )?(?:\[\]byte|bytes|bytearray|str|Some|Ok|[\w.:]{0,30}(?:from|[fF]rom_?[hH]ex|[dD]ecode\w{0,8}|[eE]ncode|unhexlify|String|SecretStr|Secret|SecretString|[sS]ensitive|[pP]laintext|Password|GuardedString))\((?=b?[\"'`]))?(?:[bBfFrRuU@$]{1,2}(?=[\"']))?(?:\\{1,3}[\"'](?P<escaped>[^\"'\\\n]{1,2000}+)|\"(?P<double>(?:[^\"\\\n]|\\.){1,2000}+)\"?"
+    r"|'(?P<single>(?:[^'\\\n]|\\.){1,2000}+)'?|`(?P<tick>[^`\n]{1,400}+)`?|(?P<bare>[^\s\"'`]{1,400}+))"
 )
 _CUTS = re.compile(r"[,;&|<>)}\]]|\\[nrt\"']")
 _SHELL_CUTS = re.compile(r"[;&|<>()]|\\[nr\"']")
 _NEXT_LINE = re.compile(r"[\"']?\n[ \t]{1,40}(?=\S)")
 
-_PROSE_WORDS = (
-    r"passwords?|passwd|passphrase|passcode|passwort|kennwort|pwd|mot de passe|contraseña|contrasena|palabra clave|senha|palavra-passe|hasło|haslo"
-    r"|wachtwoord|parola(?: d'ordine)?|lösenord|şifre|salasana|heslo|adgangskode|passord|jelszó|пароль|密码|密碼|口令|パスワード|비밀번호|mật khẩu|κωδικός|סיסמה|كلمة المرور|parole"
-)
-_WORDS_FOR_KEYS = (
-    r"(?:api|access|secret|private|auth|signing|encryption|license|deploy|shared|master|service)[ -]key|token|secret|api-?key|credentials?"
-    r"|schlüssel|clé(?: api| d'api| secrète)?|clave(?: api| secreta)?|chave(?: api)?|jeton|токен|密钥|令牌|ключ"
-)
-_PROSE_BEGINNINGS = (
-    "pass", "kennwort", "pwd", "mot de passe", "contrase", "palabra clave", "senha", "palavra-passe", "has", "wachtwoord", "parol", "lösenord",
-    "şifre", "salasana", "heslo", "adgangskode", "jelszó", "пароль", "密", "口令", "パスワード", "비밀번호", "mật khẩu", "κωδικός", "סיסמה",
-    "كلمة المرور", "api", "access", "secret", "private", "auth", "signing", "encryption", "license", "deploy", "shared", "master", "service",
-    "token", "credential", "schlüssel", "clé", "clave", "chave", "jeton", "токен", "令牌", "ключ",
-)  # fmt: skip
-"""With one of these, in lower case, every match begins."""
-_LINKS = r"is|was|are|be|to|as|ist|lautet|war|ist jetzt|heißt|es|est|sera|era|è|é|jest|är|er|on|to jest|будет|это|for now is|equals|became|becomes|stays"
-_PROSE_WORD = re.compile(
-    r"(?<![\w.$/-])(?:(?P<password>" + _PROSE_WORDS + r")|(?P<token>" + _WORDS_FOR_KEYS + r"))[\"'*_`)]{0,4}+",
-    re.IGNORECASE,
-)
-_LINKED = re.compile(
-    r"(?:[ \t\n]{1,3}(?:[^\s:=|\"'`.,;]{1,20}[ \t]{1,3}){0,5}?(?:" + _LINKS + r")[ \t]{0,2}[:：=]?\s{1,3}"
-    r"|[ \t]{0,3}[(\[][^()\[\]\n]{1,40}[)\]][ \t]{0,2}[:：=][ \t]{0,3}"
-    r"|(?:[ \t]{1,2}[^\s:=|\"'`.,;]{1,20}){0,4}?[ \t]{0,3}(?:[:：=]|->|→|=>|\|)[*_]{0,2}\s{0,3}|\s?(?:は|を|是|为|為|는|은|가)[ \t]{0,3})",
-    re.IGNORECASE,
-)
-_DIRECT = re.compile(r"\s{1,2}")
-_SPOKEN = re.compile(r"(?P<opening>[\"'`*«„“(]{0,3}+)(?P<secret>[^\s\"'`«»„“”|<>]{2,400}+)")
-_TECHNICAL = re.compile(
-    r"(?i)(?:sha|utf|base|oauth|ipv|md|http|v|rfc|p|argon|pbkdf|python|ed|rs|es|hs|ps|aes|x|level|step|phase|line|test|case|type|item|issue|pr|py|s|w|i|k|n|u|f)"
-    r"[-_]?\d{1,5}(?:[-_.]\w{1,8})?\Z|\d+(?:\.\d+)*(?:st|nd|rd|th|ms|s|kb|mb|gb|k|m|h|d|x|%|px|min)?\Z|[A-Z]{1,5}-\d{1,5}\Z|#\d+\Z|\d{4}-\d\d-\d\d\S*\Z|\d+[-–/]\w+\Z"
-    r"|[\w.]+\(\S*\Z|--?\w\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z"
-)
-"""Names of methods, versions, measures, identifiers and the like: they hold digits and are no secrets."""
 _HEADER = re.compile(r"(?:[A-Z][A-Za-z]{1,20}-){1,4}(?:Key|Auth)\Z")
-_SNAKE = re.compile(r"(?i)(?>[a-z_]+_)[a-z0-9]++(?:_[a-z0-9]++)*+\Z|[a-z_]++\d(?:_[a-z0-9]++)++\Z|[A-Za-z]+[=:/]\S*\Z")
+_USER = re.compile(
+    r"(?i)\b(?:user(?:name)?|login|e-?mail|account|benutzer(?:name)?|usuario|utente|usuário|identifiant|логин)\b[\"']?\s{0,2}[:=]"
+)
+"""What stands before a password in a pair."""
 MOST_BEFORE = 200
 """So much of a line is read before a name: a line without an end would be read again for each name in it."""
 
@@ -99,7 +70,7 @@ def option_spans(text: str) -> Iterator[Span]:
             given = _SHELL_CUTS.split(given, maxsplit=1)[0].rstrip(",.)]}")
         if not given or is_placeholder(given) or is_word(given):
             continue
-        if kind == LIKELY and (is_path(given) or _SNAKE.match(given)):
+        if kind == LIKELY and (is_path(given) or SNAKE.match(given)):
             continue
         ends = text[value.start(group) + len(given) : value.start(group) + len(given) + 2]
         plain = group == "bare" and is_code(given) and not is_strong(given, 4)
@@ -107,60 +78,15 @@ def option_spans(text: str) -> Iterator[Span]:
             yield value.start(group), value.start(group) + len(given)
 
 
-def prose_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Values that people write down beside the word for them."""
-    for place in [place for word in _PROSE_BEGINNINGS if word in lowered for place in places(lowered, word)]:
-        word = _PROSE_WORD.match(text, place)
-        if word is None:
-            continue
-        for link in (_LINKED.match(text, word.end()), _DIRECT.match(text, word.end())):
-            said = _SPOKEN.match(text, link.end()) if link is not None else None
-            value = said["secret"].rstrip(".,;:)*_]}?…、。").removesuffix("です") if said is not None else ""
-            linked = link is not None and link.re is _LINKED
-            if said is not None and _is_told(
-                value, said["opening"], is_password=word["password"] is not None, linked=linked
-            ):
-                yield said.start("secret"), said.start("secret") + len(value)
-                break
-
-
-def _is_told(value: str, opening: str, *, is_password: bool, linked: bool) -> bool:
-    if is_password:
-        fits = is_strong(value, 4 if linked else 5) or (linked and _is_spoken(value, opening))
-    elif linked:
-        fits = is_strong(value, 8) and sum(char.isdigit() for char in value) >= 2
-    else:
-        fits = is_dense(value)
-    return fits and not (is_placeholder(value) or is_word(value) or _is_technical(value) or is_path(value))
-
-
-def _is_technical(value: str) -> bool:
-    return bool(_TECHNICAL.match(value)) or (bool(_SNAKE.match(value)) and not is_dense(value))
-
-
-def _is_spoken(value: str, opening: str) -> bool:
-    """Whether a value without signs of its own is set off as one: in quotes, a long number, several words in one."""
-    if value.isdigit():
-        return 6 <= len(value) <= 16
-    if value.count("-") >= 2 and len(value) >= 14 and value.replace("-", "").isalpha():
-        return True
-    return (
-        opening[:1] in "\"'`«„“"
-        and bool(opening)
-        and len(value) >= 5
-        and value.isalpha()
-        and kind_of_name(value) is None
-    )
-
-
 def _assigned(text: str, named: re.Match[str], kind: str, value: re.Match[str]) -> Span | None:
     group = value.lastgroup or "bare"
     given, start = value[group], value.start(group)
-    name, sign = named["name"].lstrip("-"), named["sign"].strip("* \t")
+    name, sign = named["name"].lstrip("-"), "=" if named["typed"] else named["sign"].strip("* \t")
     if sign in ("==", "===") and group == "bare":
         return None
     if group != "bare":
-        return (start, start + len(given)) if _is_quoted_secret(name, kind, given, is_fitting=sign != "?=") else None
+        ok = _is_quoted_secret(name, kind, given) and (sign not in ("==", "===") or is_strong(given, 5))
+        return (start, start + len(given)) if ok else None
     tight = named["sign"] in ("=", ":=")
     before = text[max(0, named.start() - MOST_BEFORE) : named.start()].rpartition("\n")[2].strip(" \t-")
     ends = start + len(given)
@@ -173,7 +99,8 @@ def _assigned(text: str, named: re.Match[str], kind: str, value: re.Match[str]) 
     followed = text[start + len(given) : start + len(given) + 1]
     if not given or is_placeholder(given) or is_word(given):
         return None
-    in_pairs = "=" in before and "(" not in before and before[-1:].isalnum()
+    with_user = "(" not in before and "{" not in before and _USER.search(before) is not None
+    in_pairs = with_user or ("=" in before and "(" not in before and before[-1:].isalnum())
     ok = _is_bare_secret(
         name,
         kind,
@@ -184,6 +111,7 @@ def _assigned(text: str, named: re.Match[str], kind: str, value: re.Match[str]) 
         followed=followed,
         sign=sign,
         in_pairs=in_pairs,
+        with_user=with_user,
     )
     return (start, start + len(given)) if ok else None
 
@@ -192,8 +120,8 @@ def _cut(given: str, *, is_variable: bool) -> str:
     return (_SHELL_CUTS if is_variable else _CUTS).split(given, maxsplit=1)[0]
 
 
-def _is_quoted_secret(name: str, kind: str, value: str, *, is_fitting: bool) -> bool:
-    if is_placeholder(value) or is_word(value) or (kind_of_name(value) is not None and not is_strong(value, 4)):
+def _is_quoted_secret(name: str, kind: str, value: str) -> bool:
+    if is_placeholder(value) or is_word(value) or is_name_of_secret(value) or is_pattern(value):
         return False
     if " " in value:
         words = value.split()
@@ -210,7 +138,7 @@ def _is_quoted_secret(name: str, kind: str, value: str, *, is_fitting: bool) -> 
             len(value) >= 6
             and not is_path(value)
             and (is_strong(value, 6) or "secret" in name.lower() or name.isupper())
-            and not _is_technical(value)
+            and not is_technical(value)
         )
     return is_dense(value) and (is_random(value) or _HEADER.match(name) is not None) and not is_path(value)
 
@@ -226,11 +154,14 @@ def _is_bare_secret(
     followed: str,
     sign: str,
     in_pairs: bool,
+    with_user: bool,
 ) -> bool:
     if name == "PASS" and sign == ":":
         return False  # how tests tell their outcome
     if kind == WEAK and sign == ":" and "-" in name:
         return is_dense(value) and (is_random(value) or _HEADER.match(name) is not None) and not is_path(value)
+    if kind == WEAK and alone and not is_variable and name.lower().endswith(("auth", "session")):
+        return is_strong(value, 8) and not is_path(value) and (is_random(value) or (tight and "." in name))
     if kind == WEAK:
         return is_variable and tight and is_dense(value) and not is_path(value)
     if kind == LIKELY and is_path(value):
@@ -245,11 +176,11 @@ def _is_bare_secret(
             return (dense or ("-" in name and is_strong(value, 5))) and "(" not in value and "[" not in value
         if is_strong(value, 5) and followed not in ("(", "["):
             return True
-        if tight and followed in ("", " ", "\n") and in_pairs:
+        if (tight or with_user) and followed in ("", " ", "\n", ",") and in_pairs:
             return True
         return (tight and followed == ";") or (
-            alone and (tight or sign in (":", "：")) and value.islower() and len(value) >= 5 and value.isalpha()
+            alone and (tight or sign in (":", "：")) and value[1:].islower() and len(value) >= 5 and value.isalpha()
         )
     if kind == CERTAIN:
-        return is_strong(value, 4) or (alone and len(value) >= 4 and "(" not in value)
+        return is_strong(value, 4) or with_user or (alone and len(value) >= 4 and "(" not in value)
     return is_strong(value, 5 if "-" in name else 6) and any(char.isdigit() for char in value) and "(" not in value

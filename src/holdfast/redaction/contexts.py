@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from holdfast.redaction.tokens import Span
-from holdfast.redaction.values import CERTAIN, is_code, is_path, is_placeholder, is_strong, is_word, kind_of_name
+from holdfast.redaction.tokens import Span, is_random
+from holdfast.redaction.values import (
+    CERTAIN,
+    WEAK,
+    is_code,
+    is_dense,
+    is_mixed,
+    is_path,
+    is_placeholder,
+    is_strong,
+    is_word,
+    kind_of_name,
+)
 
 _V = r"""(?:"(?P<secret>(?:[^"\\\n]|\\.){1,400}+)"|'(?P<single>[^'\n]{1,400}+)'|(?P<bare>[^\s"'|;&<>]{1,400}+))"""
 _WORD_OR_QUOTED = _V.replace("<secret>", "<double>")
@@ -24,10 +35,12 @@ class Rule:
     pattern: re.Pattern[str]
     strong: bool = False
     """Only what no word would look like is a secret there."""
+    mixed: bool = False
+    """Only what holds letters and digits, and either a sign or capital and small letters, is one."""
 
 
-def _rule(needles: str, pattern: str, *, strong: bool = False) -> Rule:
-    return Rule(tuple(needles.split("|")), re.compile(pattern.replace("VALUE", _WORD_OR_QUOTED)), strong)
+def _rule(needles: str, pattern: str, *, strong: bool = False, mixed: bool = False) -> Rule:
+    return Rule(tuple(needles.split("|")), re.compile(pattern.replace("VALUE", _WORD_OR_QUOTED)), strong, mixed)
 
 
 RULES = (
@@ -35,13 +48,15 @@ RULES = (
     _rule(
         "authorization",
         r"(?i:authorization)\\?[\"']?\s{0,4}[:=,]\s{0,4}\\?[\"']?(?i:(?:bearer|basic|token|digest|negotiate|ssws|apikey|key"
-        r"|genie-?key|bot|oauth|hmac|aws4-hmac-sha256|api-?key)[ =]+(?:token=)?[\"']?)(?P<secret>[^\s\"',;\[\\]{3,2000}+)",
+        r"|genie-?key|bot|oauth|hmac|aws4-hmac-sha256|api-?key)[ =]+(?:token=)?[\"']?)(?P<secret>(?![+(])[^\s\"',;\[\\]{3,2000}+)",
     ),
     _rule(
         "authorization",
-        r"(?i:authorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?P<secret>[^\s\"',;\[\\]{6,2000}+)",
+        r"(?i:authorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?:[A-Za-z][\w-]{1,30} (?=[\w.+/=-]{0,40}\d))?(?P<secret>[^\s\"',;\[\\()!+:${<][^\s\"',;\[\\()!]{5,2000}+)(?!\()",
         strong=True,
     ),
+    _rule("signature=", r"\bSignature=(?P<secret>[a-f0-9]{40,200}+|[A-Za-z0-9+/%_-]{27,400}+={0,2})"),
+    _rule("honeycomb", r"(?i:X-Honeycomb-Team)[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<secret>[A-Za-z0-9]{16,80}+)"),
     _rule(
         "cookie",
         r"(?i:(?<![\w-])(?:set-)?cookie)\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?(?P<secret>[A-Za-z0-9_.-]{1,80}=[^\r\n\"'\[\\]{1,4000}+)",
@@ -62,11 +77,195 @@ RULES = (
         r"[?&](?i:sig|key|code|auth|hash|s|t|k)=(?P<secret>(?=[^\s&]{0,30}\d)[^\s&\"'#\[<>\\]{16,2000}+)",
         strong=True,
     ),
+    _rule(
+        "://",
+        r"://[^\s/\"'<>]{1,200}/(?:[\w.-]{1,60}/){0,6}?(?:hooks?|webhooks?|reset(?:-password|_password)?|password-reset|invite|invitation|magic|activate|confirm|verify|recover|token|apikey|key|share)"
+        r"/(?P<secret>(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{16,400}+)(?![.\w-])",
+        strong=True,
+    ),
+    _rule(
+        "?|&",
+        r"[?&](?i:app_?id|apikey|access_?key|licen[cs]e_?key|client_?secret|private_?key|session_?id|sid|ticket|jwt|otp|pin|pwd|assertion|refresh|id_token)=(?P<secret>(?=[^\s&]{0,60}\d)[^\s&\"'#\[<>\\]{6,2000}+)",
+        strong=True,
+    ),
+    _rule(
+        "://", r"://[\d.]{7,15}(?::\d+)?/api/(?P<secret>(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{32,80}+)(?=/)", strong=True
+    ),
     _rule("oracle:thin:", r"(?i:oracle:thin:)\w{1,60}/(?P<secret>[^@\s\"']{1,200}+)@"),
     # Commands.
     _rule(
         "curl|wget|http",
         r"(?<![\w-])(?:-u|--user|--proxy-user)(?:=|\s*)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)",
+    ),
+    _rule(
+        " -u| --user| -l ",
+        r"\s(?:-[uUl]|--user(?:name)?)(?:=|\s*)[^\s-][^\s|;&]{0,80}\s[^\n|;&]{0,120}?(?<!\S)-(?:p|P|w|W|pw|passwd)(?:=|\s+)VALUE",
+        strong=True,
+    ),
+    _rule(
+        " -u| --user",
+        r"(?<!\S)-(?:p|P|w|pw)\s+VALUE(?=\s[^\n|;&]{0,120}?(?<!\S)(?:-[uU]|--user(?:name)?)[\s=])",
+        strong=True,
+    ),
+    _rule(
+        "curl|http|wget",
+        r"(?<![\w-])(?:-u|--user)(?:=|\s+)[\"']?(?P<secret>(?=[A-Za-z_-]{0,40}\d)[A-Za-z0-9_-]{20,200}+):(?=[\"'\s]|$)",
+    ),
+    _rule(
+        "auth|cred|userpwd",
+        r"(?<![\w-])--[\w-]{0,20}(?:creds?|credentials?|auth|userpwd)(?:=|\s+)[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\[/]{3,200}+)",
+        strong=True,
+    ),
+    _rule(":'", r"(?<![\w:])[\w.\\/-]{1,80}:'(?P<secret>[^'\n]{3,200}+)'@"),
+    _rule("/p:'|/p:\"", r"(?<!\S)/p:[\"'](?P<secret>[^\"'\n]{3,200}+)"),
+    _rule(
+        "signtool|schtasks|wbadmin|osql|certutil", r"(?i:\b(?:signtool|schtasks|wbadmin)\b)" + _REST + r"/r?p\s+VALUE"
+    ),
+    _rule(
+        "sp_add|sp_password",
+        r"(?i:\bsp_(?:addlogin|password|addlinkedsrvlogin))\b[^\n]{0,80}?,\s{0,3}N?'(?P<secret>[^'\n]{3,200}+)'",
+        strong=True,
+    ),
+    _rule("openssl passwd", r"\bopenssl passwd\s+(?:-\S+\s+){0,4}(?!-)VALUE", strong=True),
+    _rule("obscure", r"\brclone obscure\s+VALUE"),
+    _rule("7z|rar", r"\b(?:7z[ar]?|rar|unrar)\b" + _REST + r"-h?p[\"'](?P<secret>[^\"'\n]{3,200}+)"),
+    _rule("psk", r"\bpsk\s{0,3}[=\s]\s{0,3}'?\"(?P<secret>[^\"'\n]{3,200}+)\""),
+    _rule("<<<", r"<<<\s{0,3}(?P<secret>[^\s\"'$]{6,100}+)(?=\s|$)", mixed=True),
+    _rule(
+        " login ", r"\b(?:bw|lpass|rbw|heroku|az|oc|cf|tsh|argocd)\s+login\s+[\w.+@-]{2,80}\s+(?!-)VALUE", mixed=True
+    ),
+    _rule("ldappasswd", r"\bldappasswd\b" + _REST + r"-[as]\s*VALUE"),
+    _rule(
+        "isakmp|chap|ospf|hsrp|ntp",
+        r"(?i:\bisakmp key|authentication-key\s\d{1,5}\s\w{1,10}|message-digest-key\s\d{1,3}\s\w{1,10})\s+(?:\d\s+)?(?P<secret>[^\s]{4,100}+)",
+        strong=True,
+    ),
+    _rule("password", r"(?i:\bpassword)\s+[0-9]\s+(?P<secret>[^\s]{4,100}+)", strong=True),
+    _rule(
+        "pass|pwd|pw |_pw|secret",
+        r"(?i:(?:pass(?:word|wd|phrase|wort|code)?|pwd|secret)(?:-value|-text|_value)?|[_/]pw)[\"'\])]{0,3}(?:\.\w{1,20}\(|[,:=(]|\s){1,4}\s{0,3}[\"'`](?P<secret>[^\s\"'`]{6,100}+)[\"'`]",
+        mixed=True,
+    ),
+    _rule(
+        "/pass|_pw|-pw|/secret|/token|_pass|-pass",
+        r"(?i:[/_.-](?:password|passwd|pass|pw|pwd|passphrase|secret|token))[\"']?\s{1,3}(?P<secret>[^\s\"'`()<>|;,]{6,100}+)(?=\s|$)",
+        mixed=True,
+    ),
+    _rule(
+        "hmac",
+        r"(?i:hmac(?:\.new|_\w{1,10})?)\(\s{0,3}(?:[\"'][\w-]{3,12}[\"']\s{0,3},\s{0,3})?b?[\"'](?P<secret>[^\"'\s]{6,200}+)[\"']",
+        strong=True,
+    ),
+    _rule(
+        "jwt|sign(|encode(|verify(",
+        r"(?i:jwt\.\w{1,20}|\bsign|jsonwebtoken\.\w{1,20})\(\s{0,3}[\w.{}:\s\"']{1,60}?,\s{0,3}[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
+        strong=True,
+    ),
+    _rule(
+        "crypt|argon|hashpw|hash(",
+        r"(?i:(?:bcrypt|argon2|scrypt)\.\w{0,16}|hashpw|gen_?password_?hash|make_password|set_password|check_password(?:_hash)?)\(\s{0,3}b?[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
+        strong=True,
+    ),
+    _rule(
+        "create_user|create_superuser|createuser|sequelize|ftp(|smtp(|imap(",
+        r"(?i:create_(?:super)?user|createuser|sequelize|ftp\w{0,10}|smtp\w{0,10}|imap\w{0,10})\(\s{0,4}[\"'][^\"'\n]{0,80}[\"']\s{0,3},\s{0,4}[\"'][^\"'\n]{0,80}[\"']\s{0,3},\s{0,4}[\"'](?P<secret>[^\"'\n]{3,200}+)[\"']",
+    ),
+    _rule(
+        "<string>",
+        r"<key>[^<>\n]{0,60}(?i:secret|password|token|api_?key)</key>\s{0,20}<string>(?P<secret>[^<>\s]{4,400}+)</",
+    ),
+    _rule("sasl|relay", r"\]:\d{2,5}\s+\S{1,80}:(?P<secret>[^\s:]{3,200}+)"),
+    _rule(
+        "infura|alchemy|quiknode|ankr|moralis",
+        r"(?:infura\.io|alchemy\.com|alchemyapi\.io|quiknode\.pro|ankr\.com)/(?:[\w-]{1,20}/){0,3}(?P<secret>[A-Za-z0-9_-]{24,80}+)",
+    ),
+    _rule("office.com/webhook", r"office\.com/webhook/(?P<secret>[A-Za-z0-9@/_-]{20,300}+)"),
+    _rule("://", r"://(?P<secret>[a-f0-9]{32}):[^\s/@]{1,80}@"),
+    _rule("sid=", r"(?<![\w])(?:connect\.)?sid=(?P<secret>s(?:%3A|:)[A-Za-z0-9_.%+/-]{16,400}+)"),
+    _rule(
+        "totp|2fa|mfa|otp|authenticator",
+        r"(?i:\b(?:totp|2fa|mfa|otp|authenticator)(?:[ _-](?:seed|secret|key|setup key))?)\s{0,2}(?:is|:|=)?\s{0,3}[\"'`]?(?P<secret>[A-Z2-7]{16,128}+=*|(?:[a-zA-Z2-7]{4} ){3,15}[a-zA-Z2-7]{4})(?![\w-])",
+    ),
+    _rule("pass", r"(?i:pass(?:word|wd)?)\s{0,2}[:=]\s{0,2}[\"']?(?P<secret>[a-z]{4}(?: [a-z]{4}){3})(?![\w ])"),
+    _rule("knife|sshpass|mosquitto|impacket", r"\bknife\b" + _REST + r"-P\s*VALUE"),
+    _rule("snmp", r"\bsnmp\w{0,12}\b" + _REST + r"-A\s*VALUE"),
+    _rule("snmp", r"\bsnmp\w{0,12}\b" + _REST + r"-X\s*VALUE"),
+    _rule(
+        "radtest|isql",
+        r"\b(?:radtest|isql)\s+(?:[\w.]{1,30}\s+)?[\w.@-]{1,60}\s+(?P<secret>[^\s-]\S{3,100}+)",
+        strong=True,
+    ),
+    _rule(
+        "net user",
+        r"(?i:\bnet user)\s+(?:\"[^\"\n]{1,60}\"|[^\s/\"]{1,60})\s+(?P<secret>[^\s/*][^\s]{2,200}+)",
+        strong=True,
+    ),
+    _rule(" using ", r"\buser\s+\S{1,60}\s+using\s+VALUE", strong=True),
+    _rule(".logon", r"\.logon\s+\S{1,80}?,(?P<secret>[^\s;,]{3,100}+)"),
+    _rule("alias set|host add", r"\bmc\s+(?:alias set|config host add)\s+\S{1,60}\s+\S{1,200}\s+\S{1,100}\s+VALUE"),
+    _rule("oathtool", r"\boathtool\b" + _REST + r"(?P<secret>[A-Z2-7a-f0-9]{10,128}+=*)(?=[\s|;&]|$)"),
+    _rule(" login ", r"(?m)^(?:[CS]?[:>]\s{0,2})?[A-Za-z]{0,3}\d{1,4}\s+LOGIN\s+\S{1,100}\s+VALUE"),
+    _rule("rclone", r"\brclone\b" + _REST + r"(?:pass|password|token|secret_access_key|key)(?:=|\s+)VALUE"),
+    _rule("setuser", r"(?i:\bacl\s+setuser)\s[^\n]{0,200}?>(?P<secret>[^\s\"']{1,200}+)"),
+    _rule("bundle", r"\bbundle\s+config\b[^\n]{0,120}?\s[\w.@-]{1,60}:(?P<secret>[^\s\"'/:]{3,200}+)(?=\s|$)"),
+    _rule(
+        "codecov|percy|chromatic|expo|sentry-cli",
+        r"\b(?:codecov|chromatic|sentry-cli)\b" + _REST + r"(?:-t|--auth-token|--project-token)(?:=|\s+)VALUE",
+        strong=True,
+    ),
+    _rule(
+        " login | auth | init | unlock | activate | authtoken | set-key | set-token | apikey | token ",
+        r"(?m)^[$>#%\s]{0,6}(?:sudo\s)?(?!git\b)[\w./-]{2,30} (?:[a-z-]{2,20} ){0,2}?(?:login|auth|init|unlock|activate|authtoken|add-authtoken|set-key|set-token|apikey|token)"
+        r" (?:--?[\w-]{1,20}[ =])?[\"']?(?P<secret>(?=[A-Za-z_.-]{0,40}\d)[A-Za-z0-9_.~+/=-]{20,400}+)[\"']?(?=\s|$)",
+        strong=True,
+    ),
+    _rule(
+        "secret",
+        r"(?i:\bsecrets?\s+(?:set|put|create|add))\b" + _REST + r"(?:-b|--body|--value|--text|-v)(?:=|\s+)VALUE",
+    ),
+    _rule("securestring", r"(?i:securestring)\b" + _REST + r"--value(?:=|\s+)VALUE"),
+    _rule(
+        "--value|--secret",
+        r"(?i:(?:password|secret|token|api[-_/]?key|passwd)[\w/\"'-]{0,40})\s"
+        + _REST
+        + r"--(?:value|secret-string|secret-data|data)(?:=|\s+)VALUE",
+        strong=True,
+    ),
+    _rule("<<<", r"<<<\s{0,3}[\"'](?P<secret>[^\s\"'$]{4,100}+)[\"']", strong=True),
+    _rule("psk", r"\bPSK\s{1,4}\"(?P<secret>[^\"\n]{3,200}+)\""),
+    _rule(
+        "auth-user-pass|bindpw|rootpw|auth_pass",
+        r"(?i:\b(?:auth-user-pass|bindpw|rootpw|auth_pass))[ \t:=]{1,4}(?:[\w.@-]{1,40}\s{0,2}[/:]\s{0,2})?VALUE",
+        strong=True,
+    ),
+    _rule(
+        "server key|key 7|key 0|key-string",
+        r"(?i:\b(?:server|host\s\S{1,60})\s+key|\bkey-string)\s+(?:\d\s+)?(?P<secret>[^\s]{4,200}+)",
+        strong=True,
+    ),
+    _rule("crypt(", r"(?i:\bcrypt)\(\s{0,3}'(?P<secret>[^'\n]{3,200}+)'"),
+    _rule("fernet(", r"\bFernet\(\s{0,3}b?[\"'](?P<secret>[A-Za-z0-9_=-]{30,60}+)"),
+    _rule("wordpress", r"\bwordpress_(?:logged_in|sec)_\w{1,60}=(?P<secret>[^\s;\"']{10,600}+)"),
+    _rule(
+        "new value",
+        r"(?i:password)[^\n]{0,100}\n{1,2}\s{0,4}(?i:new value|value)\s{0,2}:\s{1,3}(?P<secret>\S{6,200}+)",
+        strong=True,
+    ),
+    _rule(
+        "username",
+        r"\"username\"\s{0,3}:\s{0,3}\"[^\"\n]{1,80}\"\s{0,3},\s{0,20}\"key\"\s{0,3}:\s{0,3}\"(?P<secret>[^\"\n]{16,200}+)\"",
+        strong=True,
+    ),
+    _rule("md5", r"\"(?P<secret>md5[a-f0-9]{32})\""),
+    _rule("_auth=", r"\b\w{1,40}_AUTH=[\"']?(?:\w{1,30}[/:])?(?P<secret>[^\s\"'$<{/:]{4,200}+)", strong=True),
+    _rule("pin", r"\b(?:\w{1,40}_)?PIN=(?P<secret>\d{4,10})(?!\w)"),
+    _rule("key=", r"(?<![\w.-])key=(?P<secret>[a-f0-9]{32}|[A-Za-z0-9_-]{32,80})&(?i:token|secret|sig)"),
+    _rule(
+        "-f |--form|--data|-d ",
+        r"\bcurl\b"
+        + _REST
+        + r"(?:-F|-d|--form|--data(?:-\w{1,12})?)(?:\s+|=)[\"']?user=(?P<secret>[A-Za-z0-9]{30})(?!\w)",
+        strong=True,
     ),
     _rule("etcdctl|--user", r"(?<![\w-])--user(?:=|\s+)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)"),
     _rule(
@@ -131,11 +330,11 @@ RULES = (
         r"(?i:echo|printf)\s+(?:-\w+\s+)?[\"']?[\w.-]{1,60}:(?P<secret>[^\s\"'|]{1,200}+)[\"']?\s*\|[^\n|]{0,60}\bchpasswd",
     ),
     _rule(
-        "sudo|stdin|login|token|passwd|gpg|kinit|cryptsetup",
-        r"(?i:echo|printf|<<<)\s+(?:-\w+\s+)?VALUE\s*\|[^\n|]{0,120}?(?:\bsudo\b[^\n|]{0,30}\s-\w{0,6}S|-stdin\b|--with-token|\bpasswd\b|\bkinit\b"
+        "sudo|stdin|login|token|passwd|gpg|kinit|cryptsetup|secret",
+        r"(?i:echo|printf|<<<)\s+(?:-\w+\s+)?VALUE\s*\|[^\n|]{0,120}?(?:\bsudo\b[^\n|]{0,30}\s-\w{0,6}S|-stdin\b|--with-token|\bpasswd\b|\bkinit\b|\blogin\b|\bunlock\b"
         r"|passphrase-fd|cryptsetup|secret(?:s)? (?:set|put|create)|secret create)",
     ),
-    _rule("vault", r"\bvault\s+(?:login|unwrap|operator unseal)\s+(?:-\S+\s+){0,4}VALUE", strong=True),
+    _rule("vault", r"\bvault\s+(?:login|unwrap|operator unseal)\s+(?:-\S+\s+){0,4}(?!-)VALUE", strong=True),
     _rule("unseal", r"(?i:unseal key)(?:\s*\d)?\s*[:=]\s*(?P<secret>[A-Za-z0-9+/=]{20,200}+)"),
     _rule(
         "authtoken|auth",
@@ -143,7 +342,7 @@ RULES = (
         strong=True,
     ),
     _rule(
-        "cargo|gem|npm|flyctl|heroku|doctl|gh ",
+        "cargo|gem|npm|fly|heroku|doctl|gh |ngrok|netlify|wandb|hf |huggingface",
         r"\b(?:cargo|gem|npm|flyctl|fly|doctl|ngrok|netlify|wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|signin|init)\s+(?:--?\w+[ =])?VALUE",
         strong=True,
     ),
@@ -193,8 +392,19 @@ RULES = (
         r"(?i:snmp-server\s+community|rocommunity6?|rwcommunity6?|com2sec\s+\S+\s+\S+)\s+(?P<secret>[^\s]{4,200}+)",
     ),
     _rule("snmp", r"\bsnmp(?:get|walk|set|bulkwalk|next|table)\b" + _REST + r"-c\s*VALUE", strong=True),
-    _rule("identified", r"(?i:identified\s+(?:with\s+['\"]?\w{1,40}['\"]?\s+)?(?:by|as)(?:\s+password)?)\s+VALUE"),
+    _rule(
+        "identified",
+        r"(?:IDENTIFIED|(?i:\b(?:user|to)\s+\S{1,80}\s+identified))\s+(?i:(?:with\s+['\"]?\w{1,40}['\"]?\s+)?(?:by|as)(?:\s+password)?)\s+(?!:)VALUE",
+    ),
+    _rule(
+        "identified",
+        r"(?i:\bidentified\s+(?:with\s+['\"]?\w{1,40}['\"]?\s+)?by(?:\s+password)?)\s+'(?P<secret>[^'\n]{3,200}+)'",
+    ),
     _rule("password", r"(?i:\bpassword)\s*+\(?\s*+'(?P<secret>[^'\n]{3,200}+)'", strong=True),
+    _rule(
+        "password",
+        r"(?i:\b(?:user|role|login|with|encrypted)\s[^\n;]{0,60}?\bpassword)\s{0,3}=?\s{0,3}'(?P<secret>[^'\n]{1,200}+)'",
+    ),
     _rule(
         "assword",
         r"assword[^\n]{0,40}\n?[^\n]{0,20}\bsend(?:line)?\s*+\(?\s*+(?:--\s*+)?[\"'](?P<secret>[^\"'\\\n]{3,200}+)",
@@ -209,20 +419,29 @@ RULES = (
     _rule("value>", r"(?i:password>)\s{0,20}<Value>(?P<secret>[^<>\s]{1,400}+)</"),
     _rule(
         "sess|sid=|xsrf|csrf|remember",
-        r"(?<![\w.-])(?i:connect\.sid|phpsessid|jsessionid|asp\.net_sessionid|aspsessionid\w{0,20}|sessionid|[a-z]{2,20}_session|csrftoken|xsrf-token|remember_token)"
+        r"(?<![\w.-])(?i:connect\.sid|phpsessid|jsessionid|asp\.net_sessionid|aspsessionid\w{0,20}|(?-i:sessionid)|[a-z]{2,20}_session|csrftoken|xsrf-token|remember_token)"
         r"=(?P<secret>[A-Za-z0-9_.%+/:-]{12,2000}+)",
         strong=True,
     ),
     _rule("private-lines", r"Private-Lines:\s*\d{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{4,200}+\s{0,3}+){1,60}+)"),
     # Arguments in sources: the second of user and password, the first of a client.
     _rule(
-        "credential|auth(|login(|authenticate(|basicauth|usernamepassword|connect(",
-        r"(?i:\w{0,30}(?:credentials?|auth|usernamepassword\w{0,20}|login|authenticate|connect))[({]\s{0,4}(?:[\"'][\"'],\s{0,4})?(?:[\"'][^\"'\n]{0,80}[\"']|[\w.]{1,40})\s{0,3},\s{0,4}"
-        r"[\"'](?P<secret>[^\"'\n\s]{4,200}+)[\"']",
+        "credential|auth(|auth=(|auth = (|login(|authenticate(|basicauth|usernamepassword|connect(",
+        r"(?i:\w{0,30}(?:credentials?|auth|usernamepassword\w{0,20}|login|authenticate|connect))(?:\s?=\s?)?[({]\s{0,4}(?:[\"'][\"'],\s{0,4})?(?:[\"'][^\"'\n]{0,80}[\"']|[\w.]{1,40})\s{0,3},\s{0,4}"
+        r"[\"'](?P<secret>[^\"'\n\s]{4,200}+)[\"'](?!\s{0,3},\s{0,3}[\"'][^\"'\n]{1,80}[\"']\s{0,3}[,)])",
+        strong=True,
     ),
     _rule(
-        "client(|api(|sdk(|init(|configure(|ai(",
-        r"(?i:(?:client\w{0,10}|api|sdk|init|configure|ai))\(\s{0,4}[\"'](?P<secret>(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{20,200}+)[\"']",
+        "connect(|connection(|pdo(|mysqli",
+        r"(?i:(?:connect|connection|\bpdo|mysqli\w{0,20}))\(\s{0,4}(?:[\"'][^\"'\n]{0,200}[\"']|\$?[\w.]{1,40})\s{0,3},\s{0,4}[\"'][^\"'\n]{0,80}[\"']\s{0,3},\s{0,4}[\"'](?P<secret>[^\"'\n]{1,200}+)[\"']",
+    ),
+    _rule(
+        "client(|session(",
+        r"(?i:client|session)\(\s{0,4}[\"'][^\"'\n]{4,80}[\"']\s{0,3},\s{0,4}[\"'](?P<secret>(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_+/=-]{20,200}+)[\"']",
+    ),
+    _rule(
+        "client(|api(|sdk(|init(|configure(|ai(|key(|token(",
+        r"(?i:(?:client\w{0,10}|api|sdk|init|configure|ai|api_?key|token))\(\s{0,4}[\"'](?P<secret>(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{20,200}+)[\"']",
     ),
     _rule(
         "code|key",
@@ -231,13 +450,52 @@ RULES = (
     ),
     # People's words.
     _rule(
-        "pin|code|otp|passcode",
-        r"(?i:\b(?:pin|otp|passcode|(?:one-time|verification|security|2fa|mfa|access|login|backup|recovery|bestätigungs)[ -]?(?:code|password|pin)s?))\b"
-        r"(?:\s+(?:\w{1,15}\s+){0,3}?(?:is|was|ist|lautet|es|est)|\s{0,2}[:=])\s{0,2}[\"'`]?(?P<secret>\d{4,10}(?![\w.])|\d{3}[ -]\d{3}(?!\w)|[a-z0-9]{4,8}-[a-z0-9]{4,8}(?![\w-]))",
+        "cred|login|zugang",
+        r"(?i:\b(?:credentials?|creds?|logins?|zugangsdaten)\b[^\n:]{0,30}):\s{1,2}[\w.@-]{2,40}\s{1,3}(?P<secret>[^\s,;]{6,80}+)",
+        mixed=True,
     ),
     _rule(
-        "cred|login|log in|logged in|zugangsdaten|sign in|user",
-        r"(?i:\b(?:credentials?|creds?|logins?|log(?:ged)? in(?: with| as| using)?|zugangsdaten|sign in(?: with| as)?|user(?:name)?\s?/\s?pass(?:word|wort)?|identifiants|credenciales))"
+        "are the cred|are the login|as login|for login",
+        r"(?<!\S)[\w.@-]{2,40}[:/](?P<secret>[^\s,;:/]{4,80}+)\s+(?:are|is|as|for)\s+(?:the\s+|my\s+)?(?:cred|login)",
+        strong=True,
+    ),
+    _rule(
+        "from|von|de ",
+        r"(?i:\b(?:password|passwort|kennwort|passphrase|pw|token|secret|mot de passe|contraseña)\b[^\n]{0,40}?\s(?:from|von|de))\s+VALUE(?=\s+(?i:to|auf|zu|in|a|à)\s)",
+        strong=True,
+    ),
+    _rule(
+        " as | for | als | como | comme | nach ",
+        r"(?i:\b(?:use|uses|used|with|try|using|enter|type|set|nimm|nutze|mit|usa|utilise))\s+[\"'`]?(?P<secret>[^\s\"'`()<>=]{5,60}+)[\"'`]?\s+(?i:(?:as|for|als|como|comme|(?:when|if) \w{1,12} for|wenn nach)"
+        r"\s+(?:\w{1,10}\s+){0,3}?(?:password|passwort|kennwort|pw|passphrase|pin|contraseña|mot de passe|senha))\b",
+        strong=True,
+    ),
+    _rule(
+        "log|sign|anmeld|connect",
+        r"(?i:\b(?:log(?:ged|ging)?|sign(?:ed)?)[ -]?(?:in|on)(?:to)?\b[^\n]{0,40}?\b(?:as|with)\s+[\w.@-]{2,60}\s+(?:with|using|and|/))\s+(?:password\s+)?[\"'`]?(?P<secret>(?=[^\s\d]{0,60}\d)[^\s\"'`,;()]{6,60}+)",
+        strong=True,
+    ),
+    _rule(
+        "pass",
+        r"(?i:\buser(?:name)?)\s{0,2}[:=]?\s{0,2}[\"'`]?[\w.@-]{1,60}[\"'`]?[\s,;/]{1,3}(?i:and )?(?i:pass)\s+[\"'`]?(?P<secret>[^\s\"'`,;]{4,100}+)",
+        strong=True,
+    ),
+    _rule(
+        "passphrase",
+        r"(?i:passphrase)(?:\s+(?i:is|was|lautet|ist))?\s{0,2}[:=]?\s{0,3}[\"“„](?P<secret>[^\"”“\n]{6,200}+)[\"”“]",
+    ),
+    _rule(
+        "passphrase",
+        r"(?im:passphrase(?: is)?)\s{0,2}[:=]?\s{1,3}(?!(?:the|a|an|this|that|to|is|use|enter|your|must|if|when|for|should|we|it|in|of|and|was|not|or|with|on|as)\b)(?P<secret>(?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})(?=[.\s]{0,2}(?:\n|\Z))",
+    ),
+    _rule(
+        "pin|code|otp|passcode",
+        r"(?i:\b(?:pin|otp|passcode|(?:one-time|verification|security|2fa|mfa|access|login|backup|recovery|bestätigungs|unlock|door|entry|gate|alarm|sim|zugangs|zutritts|confirmation|authentication|sms)[ -]?(?:code|password|pin)s?))\b"
+        r"(?:\s+(?:\w{1,15}\s+){0,3}?(?:is|was|ist|lautet|es|est)|\s{0,2}[:=]|(?<=asscode)\s)\s{0,2}[\"'`]?(?P<secret>\d{4,10}(?![\w.])|\d{3}[ -]\d{3}(?!\w)|[a-z0-9]{4,8}-[a-z0-9]{4,8}(?![\w-]))",
+    ),
+    _rule(
+        "cred|login|log in|logged in|zugang|sign in|user|access|acceso|accès|identifiants",
+        r"(?i:\b(?:credentials?|creds?|logins?|log(?:ged)? in(?: with| as| using)?|zugangsdaten|sign in(?: with| as)?|user(?:name)?\s?/\s?pass(?:word|wort)?|identifiants|credenciales|zugang|accesso|acceso|accès))"
         r"(?:\s+(?:are|is|for \S{1,40}))?\s{0,2}[:=]?\s{1,2}[\"'`]?[\w.@+-]{2,60}+[\"'`]?\s{0,2}[/:|,]\s{0,2}[\"'`]?(?P<secret>[^\s\"'`,]{4,100}+)",
         strong=True,
     ),
@@ -258,7 +516,7 @@ def _is_session(cookies: str) -> bool:
     )
 
 
-_NEEDLES = {
+NEEDLES = {
     needle: [number for number, rule in enumerate(RULES) if needle in rule.needles]
     for needle in sorted({needle for rule in RULES for needle in rule.needles})
 }
@@ -270,17 +528,19 @@ _KEY_BLOCK = re.compile(
 )
 
 
-def context_spans(text: str, lowered: str) -> Iterator[Span]:
+def context_spans(text: str, held: Iterable[str]) -> Iterator[Span]:
     """Where a text holds secrets by what stands around them."""
     if "BEGIN " in text:
         for found in _KEY_BLOCK.finditer(text):
             yield found.span("secret")
-    chosen = {number for needle in [one for one in _NEEDLES if one in lowered] for number in _NEEDLES[needle]}
+    chosen = {number for needle in held if needle in NEEDLES for number in NEEDLES[needle]}
     for rule in [RULES[number] for number in chosen]:
         for found in rule.pattern.finditer(text):
             group = found.lastgroup or "secret"
             value = found[group].rstrip(".,;:)") if rule.strong else found[group]
             if rule is _COOKIES and not _is_session(value):
+                continue
+            if rule.mixed and not is_mixed(value):
                 continue
             if value and not is_placeholder(value) and not is_word(value) and (not rule.strong or is_strong(value, 4)):
                 start = found.start(group)
@@ -293,6 +553,9 @@ _NAMED = (
         r"<(?P<name>[\w.:-]{2,60}+)(?:\s[^<>\n]{0,200}+)?>\s{0,3}(?:<!\[CDATA\[)?(?P<secret>[^<>\s\]]{1,400}+)(?:\]\]>)?\s{0,3}</"
     ),
     re.compile(
+        r"<\w{1,40}\s(?:[^<>\n]{0,100}\s)?(?:name|key|id)=[\"'](?P<name>[\w.:-]{2,80}+)[\"'][^<>\n]{0,60}>\s{0,3}(?P<secret>[^<>\s]{1,400}+)\s{0,3}</"
+    ),
+    re.compile(
         r"(?:name|key|id)=[\"'](?P<name>[\w.:-]{2,80}+)[\"']\s{1,4}(?:type=[\"']\w+[\"']\s{1,4})?value=[\"'](?P<secret>[^\"'\n]{1,400}+)[\"']"
     ),
     re.compile(
@@ -300,22 +563,23 @@ _NAMED = (
         re.IGNORECASE,
     ),
     re.compile(
-        r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,30}(?P<mark>[\"'])(?P<secret>(?:(?!(?P=mark))[^\n]){1,400}+)(?P=mark)"
+        r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,30}(?P<mark>[\"'])(?P<secret>(?:\\.|(?!(?P=mark))[^\n]){1,400}+)(?P=mark)"
     ),
-    re.compile(r"(?<![\w.])(?:\w{1,40}\.)?(?P<name>\w{3,60}+)\(\s{0,3}[\"'](?P<secret>[^\"'\n]{4,400}+)[\"']"),
+    re.compile(r"(?<!\w)(?P<name>\w{3,60}+)\(\s{0,3}[\"'](?P<secret>[^\"'\n]{4,400}+)[\"']"),
     re.compile(
-        r"(?<!\S)(?:ENV|ARG|setx|set -\w{1,4}|SetEnv|config:set|setenv|secret (?:put|set)|env:set|fastcgi_param|param)\s+(?P<name>\w{2,60}+)\s+[\"']?(?P<secret>[^\s\"']{1,400}+)"
+        r"(?<!\S)(?:ENV|ARG|setx|set -\w{1,4}|SetEnv|#define|config:set|setenv|secret (?:put|set)|env:set|fastcgi_param|param)\s+(?P<name>\w{2,60}+)\s+[\"']?(?P<secret>[^\s\"']{1,400}+)"
     ),
 )
 
 
 _NAMED_NEEDLES = (
     ("</",),
+    ("</",),
     ("value=",),
     ("value",),
     ("',", '",'),
     ('("', "('"),
-    ("env", "arg", "set", "param", "secret "),
+    ("env", "arg", "set", "param", "secret ", "define"),
 )
 
 
@@ -331,7 +595,9 @@ def named_spans(text: str, lowered: str) -> Iterator[Span]:
             value = found["secret"]
             if is_placeholder(value) or is_word(value) or is_path(value):
                 continue
-            apart = number in (3, 4) and not (number == 3 and found["name"].isupper())
+            if kind == WEAK and not (is_dense(value) and is_random(value)):
+                continue
+            apart = number in (4, 5) and not (number == 4 and found["name"].isupper())
             if is_strong(value, 5) if kind == CERTAIN else is_strong(value, 8):
                 if not (apart and (" " in value or is_code(value))):
                     yield found.span("secret")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.redaction.literals import one_of, places
+from holdfast.redaction.values import is_blanked
 
 Span = tuple[int, int]
 
@@ -14,6 +15,7 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     # issuer, the literals it is found by, what follows such a literal
     ("Holdfast, Hugging Face", "hf_", r"[A-Za-z0-9_-]{16,}"),
     ("JSON web token", "eyJ", r"[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}"),
+    ("encrypted JSON web token", "eyJ", r"[A-Za-z0-9_-]{8,4000}+\.\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,2}"),
     ("Anthropic, OpenAI and others", "sk-", r"(?:ant|proj|live|test|or|svcacct|admin|lf|None)-[A-Za-z0-9_-]{6,}"),
     ("OpenAI, DeepSeek", "sk-", r"(?=[A-Za-z]*\d)[A-Za-z0-9]{16,}"),
     ("Stripe secret", "sk_", r"(?:live|test|prod)_[A-Za-z0-9]{8,}"),
@@ -160,11 +162,52 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("LDAP hash", "{SHA}|{SSHA}|{SHA256}|{SSHA256}|{SHA512}|{SSHA512}|{PBKDF2", r"[^\s:\"'<>]{20,400}+"),
     ("PostgreSQL hash", "SCRAM-SHA-256$", r"\d+:[A-Za-z0-9+/=$:]{40,}"),
     ("crypt hash", "$2a$|$2b$|$2x$|$2y$|$1$|$5$|$6$|$y$|$apr1$|$argon2|$pbkdf2", r"[^\s:\"'<>]{20,400}+"),
+    ("ClickUp", "pk_", r"\d{5,12}_[A-Z0-9]{20,}"),
+    ("HubSpot", "pat-", r"(?:na|eu|ap)\d-[a-f0-9-]{36}"),
+    ("Instagram", "IGQ|IGAA", r"[A-Za-z0-9_-]{50,}"),
+    ("Docker swarm", "SWMTKN-", r"[a-z0-9]{1,4}-[a-z0-9]{25,}-[a-z0-9]{20,}"),
+    ("NATS", "SU|SA|SO|SN|SC", r"[A-Z2-7]{56}(?![A-Za-z0-9])"),
+    ("Bitcoin, a private key", "5H|5J|5K", r"[1-9A-HJ-NP-Za-km-z]{49}(?![A-Za-z0-9])"),
+    ("Nostr", "nsec1", r"[a-z0-9]{50,}"),
+    ("Yandex OAuth", "y0_|y1_", r"[A-Za-z0-9_-]{30,}"),
+    ("AWS session", "FwoGZXIvYXdz|IQoJb3JpZ2lu", r"[A-Za-z0-9+/=_-]{30,}"),
+    ("AWS marketplace", "amzn.mws.", r"[a-f0-9-]{36}"),
+    ("Amazon login", "amzn1.oa2-cs.v1.", r"[a-f0-9]{40,}"),
+    ("Amazon access", "Atza|Atzr", r"\|[A-Za-z0-9_+/=-]{30,}"),
+    ("WooCommerce", "cs_|ck_", r"[a-f0-9]{40}(?![A-Za-z0-9])"),
+    ("Trello", "ATTA", r"[a-f0-9]{60,}"),
+    ("Firebase messaging", "AAAA", r"[A-Za-z0-9_-]{7}:[A-Za-z0-9_-]{100,}"),
+    ("Dynatrace", "dt0", r"[a-z]\d\d\.[A-Z0-9]{8,24}\.[A-Z0-9]{40,64}"),
+    ("Adafruit", "aio_", r"[A-Za-z0-9]{28}(?![A-Za-z0-9])"),
+    ("eBay", "v^1.1#i^1#", r"[^\s\"']{30,}"),
+    ("MercadoPago", "APP_USR-", r"\d{10,20}-\d{6}-[a-f0-9_-]{20,}"),
+    ("PASETO", "v1.|v2.|v3.|v4.", r"(?:local|public)\.[A-Za-z0-9_-]{40,}(?:\.[A-Za-z0-9_-]+)?"),
+    ("Clojars", "CLOJARS_", r"[a-z0-9]{50,}"),
+    ("Anyscale", "esecret_", r"[a-z0-9]{20,}"),
+    ("RunPod", "rpa_", r"[A-Za-z0-9]{30,}"),
+    ("Xata", "xau_", r"[A-Za-z0-9]{20,}"),
+    ("Axiom", "xaat-|xapt-|xait-", r"[a-f0-9-]{36}"),
+    ("Coralogix", "cxtp_|cxth_", r"[A-Za-z0-9]{24,}"),
+    ("Logfire", "pylf_v", r"\d_[A-Za-z0-9_]{30,}"),
+    ("Infracost", "ico-", r"(?=[A-Za-z]*\d)[A-Za-z0-9]{30,}"),
+    ("GitBook", "gb_api_", r"[A-Za-z0-9]{30,}"),
+    ("Chromatic", "chpt_", r"[a-f0-9]{12,}"),
+    ("Depot", "depot_", r"(?:project|org|user)_[a-f0-9]{40,}"),
+    ("Defined Networking", "dnkey-", r"[A-Za-z0-9_=-]{26}-[A-Za-z0-9_=-]{52}"),
+    ("Discord user", "mfa.", r"[A-Za-z0-9_-]{60,}"),
+    ("Salesforce", "00D", r"[A-Za-z0-9]{9,15}![A-Za-z0-9_.]{40,}"),
+    ("Okta", "00", r"(?=[A-Za-z_-]{0,38}\d)(?=[a-z0-9_-]{0,38}[A-Z])[A-Za-z0-9_-]{40}(?![A-Za-z0-9_-])"),
+    ("Fly.io, version 1", "FlyV1 ", r"[A-Za-z0-9+/=,_]{20,}"),
+    ("Rancher", "token-", r"[a-z0-9]{5}:[a-z0-9]{40,}"),
     # Hooks: whoever knows the address may post there.
     ("Slack hook", "hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{8,})"),
     ("Discord hook", "/api/webhooks/", r"\d{5,25}/(?P<secret>[A-Za-z0-9_-]{20,})"),
     ("Teams hook", "webhook.office.com/", r"webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})"),
     ("Zapier hook", "hooks.zapier.com/", r"hooks/catch/(?P<secret>[A-Za-z0-9/]{6,})"),
+    ("Feishu and Lark hook", "/open-apis/bot/", r"v2/hook/(?P<secret>[A-Za-z0-9-]{16,})"),
+    ("Loggly", "loggly.com/", r"(?:inputs|bulk)/(?P<secret>[a-f0-9-]{30,})"),
+    ("health check", "hc-ping.com/", r"(?P<secret>[A-Za-z0-9-]{16,})"),
+    ("Anaconda", "anaconda.org/", r"t/(?P<secret>[A-Za-z0-9-]{16,})"),
     ("Make hook", ".make.com/", r"(?P<secret>[a-z0-9]{28,})"),
     ("IFTTT hook", "maker.ifttt.com/", r"[A-Za-z0-9/_-]{1,100}/key/(?P<secret>[A-Za-z0-9_-]{16,})"),
     ("Google Chat hook", "chat.googleapis.com/", r"[^\s\"']{1,200}?token=(?P<secret>[A-Za-z0-9_%=-]{16,})"),
@@ -204,7 +247,71 @@ _PRODUCT_KEY = re.compile(r"(?<![A-Za-z0-9-])(?=[A-Z-]{0,28}\d)[A-Z0-9]{5}(?:-[A
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=_.:-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_.-])")
 _OWNER_KEY = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_:/+=.-]|\()")
 """The owner's key of Holdfast and other values of 32 random bytes: 43 characters without a beginning of their own."""
-_SHAPES = (("us", _MAILCHIMP), (":", _TELEGRAM), (".", _DISCORD_BOT), ("_", _NGROK), ("-", _PRODUCT_KEY))
+_PREFIXED = re.compile(
+    r"(?<![A-Za-z0-9_./-])(?=[a-z])(?P<prefix>(?:[A-Za-z0-9]{1,12}[_-]){1,4}+)(?P<tail>[A-Za-z0-9]{20,200}+)(?![A-Za-z0-9_-])"
+)
+"""A short prefix and then many characters: how most issuers write tokens today."""
+_OF_TOKENS = frozenset(
+    [
+        "sk",
+        "sec",
+        "secret",
+        "key",
+        "apikey",
+        "api",
+        "pat",
+        "tok",
+        "token",
+        "tkn",
+        "live",
+        "prod",
+        "auth",
+        "priv",
+        "private",
+        "access",
+        "refresh",
+        "oauth",
+        "service",
+        "svc",
+        "server",
+        "admin",
+        "bot",
+        "hook",
+        "webhook",
+        "deploy",
+        "ingest",
+        "sdk",
+        "sess",
+        "session",
+        "pass",
+        "pw",
+        "ak",
+        "rk",
+        "pk",
+        "sa",
+        "at",
+        "rt",
+        "user",
+        "personal",
+        "org",
+    ]
+)
+"""What such a prefix says of a token, and not of an event, a customer or a message."""
+_KEY_OF_32_BYTES = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9+/_-]{43}=(?![A-Za-z0-9_:/+=-])")
+_TOLD_OPENLY = re.compile(
+    r"(?i)(?:pub|peer|sha|hash|digest|integrity|checksum|fingerprint|etag|cert|csp|nonce|signature|md5)|\"[xyn]\"\s?:\s?\"\Z"
+)
+"""Before a value: it may be known."""
+_APP_PASSWORD = re.compile(r"(?<=[\"'`])[a-z]{4}(?: [a-z]{4}){3}(?=[\"'`])")
+"""How Google writes the passwords of applications."""
+_SHAPES = (
+    ("us", _MAILCHIMP),
+    (":", _TELEGRAM),
+    (".", _DISCORD_BOT),
+    ("_", _NGROK),
+    ("-", _PRODUCT_KEY),
+    (" ", _APP_PASSWORD),
+)
 
 
 def token_spans(text: str) -> Iterator[Span]:
@@ -229,9 +336,17 @@ def token_spans(text: str) -> Iterator[Span]:
             for found in pattern.finditer(text):
                 yield found.span()
     shapes = [_OWNER_KEY, _AWS_SECRET] if "AKIA" in text or "aws" in text or "AWS" in text else [_OWNER_KEY]
+    if "=" in text:
+        shapes.append(_KEY_OF_32_BYTES)
     for found in (one for shape in shapes for one in shape.finditer(text)):
-        if is_random(found[0]):
+        if is_random(found[0]) and not _TOLD_OPENLY.search(text, max(0, found.start() - 40), found.start()):
             yield found.span()
+    if "_" in text or "-" in text:
+        for found in _PREFIXED.finditer(text):
+            if _OF_TOKENS.intersection(found["prefix"].lower().replace("-", "_").split("_")) and is_random(
+                found["tail"]
+            ):
+                yield found.span()
 
 
 def _of_form(text: str, literal: str, place: int) -> Iterator[Span]:
@@ -243,7 +358,8 @@ def _of_form(text: str, literal: str, place: int) -> Iterator[Span]:
         if literal in _ANYWHERE:
             before = _BESIDE.search(text, max(0, start - 60), start)
             start = before.start() if before else start
-        yield start, end
+        if "secret" in pattern.groupindex or not is_blanked(text[start:end]):
+            yield start, end
 
 
 def is_random(value: str) -> bool:
@@ -253,4 +369,9 @@ def is_random(value: str) -> bool:
     lower = sum(char.islower() for char in value)
     kinds = ["d" if char.isdigit() else "u" if char.isupper() else "l" if char.islower() else "s" for char in value]
     changes = sum(one != other for one, other in itertools.pairwise(kinds))
-    return digits >= 2 and upper >= 5 and lower >= 5 and changes >= len(value) // 3
+    words = sum(one == "l" and other != "l" for one, other in itertools.pairwise([*kinds, ""]))
+    return digits >= 2 and upper >= 5 and lower >= 5 and changes >= len(value) // 3 and lower < LONGEST_RUN * words
+
+
+LONGEST_RUN = 2.8
+"""Small letters in a row, on average: names in code have words of more."""

@@ -1,0 +1,131 @@
+"""Secrets that people write down beside the word for them, in several languages. Pure, no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from holdfast.redaction.literals import places
+from holdfast.redaction.technical import is_technical
+from holdfast.redaction.tokens import Span, is_random
+from holdfast.redaction.values import (
+    is_dense,
+    is_name_of_secret,
+    is_path,
+    is_pattern,
+    is_placeholder,
+    is_strong,
+    is_uuid,
+    is_word,
+)
+
+_PASSWORDS = (
+    r"passwords?|passwd|passphrase|passcode|passwort|kennwort|pwd|pw|mdp|wpa[23]? key|mot de passe|contraseña|contrasena|palabra clave|clave(?! api| secreta| p[úu]blica)"
+    r"|senha|palavra-passe|hasło|haslo|wachtwoord|parola(?: d'ordine|sı|nız)?|parolă|lösenord(?:et)?|şifre(?:si|niz)?|sifre|salasana|heslo|adgangskode[nr]?|passord(?:et)?"
+    r"|jelsz[óo]|парол[ьяю]|parole|kata sandi|geslo|lozinka|slaptažodis|wi-?fi (?:key|code)|wlan[ -](?:key|schlüssel)|network key|zugangscode"
+)
+_PASSWORDS_WITHOUT_SPACES = (
+    r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호는|mật khẩu|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน"
+)
+"""In these languages no space need stand before the word."""
+_KEYS = (
+    r"(?:api|access|secret|private|auth|signing|encryption|license|deploy|shared|master|service)[ -](?:key|token)|token|secret|api-?key|credentials?"
+    r"|(?:api|zugangs|geheim)?-?schlüssel|clé(?: api| d'api| secrète| privée)?|clave(?: api| secreta)|chave(?: api| secreta)?|chiave(?: api| segreta)?|jeton|токен|密钥|令牌|ключ"
+    r"|klucz(?: api)?|sleutel|nyckel|anahtar[ıi]?|api키|apiキー"
+)
+PROSE_BEGINNINGS = (
+    "pass", "kennwort", "pwd", "pw", "mdp", "wpa", "mot de passe", "contrase", "palabra clave", "clave", "senha", "palavra-passe", "has", "wachtwoord", "parol", "lösenord",
+    "şifre", "sifre", "salasana", "heslo", "adgangskode", "jelsz", "парол", "密", "口令", "パスワード", "暗証番号", "비밀번호", "암호는", "mật khẩu", "κωδικός", "סיסמה",
+    "كلمة المرور", "كلمة السر", "पासवर्ड", "รหัสผ่าน", "kata sandi", "geslo", "lozinka", "slapta", "wifi ", "wi-fi ", "wlan", "network key", "zugangs", "geheim",
+    "api", "access", "secret", "private", "auth", "signing", "encryption", "license", "deploy", "shared", "master", "service", "token", "credential", "schlüssel",
+    "-schlüssel", "clé", "chave", "chiave", "jeton", "токен", "令牌", "ключ", "klucz", "sleutel", "nyckel", "anahtar",
+)  # fmt: skip
+"""With one of these, in lower case, every match begins."""
+_LINKS = (
+    r"is|was|are|be|to|as|ist|lautet|war|ist jetzt|heißt|es|est|sera|era|è|é|jest|är|er|on|to jest|будет|это|for now is|equals|became|becomes|stays"
+    r"|je|là|είναι|היא|הוא|este|to je|fue|foi|était|olarak|adalah|ialah|है|คือ|هي|هو|became|now|nun|bleibt|wurde|sind|zijn|são|sono|son|set to|auf"
+)
+_WORD = re.compile(
+    r"(?:(?<![\w.$/])(?<!--)(?<!\s-)(?:(?P<password>" + _PASSWORDS + r")|(?P<token>" + _KEYS + r"))(?![^\W\d_])|(?P<joined>" + _PASSWORDS_WITHOUT_SPACES
+    + r"))(?P<closed>[\"'*_`)]{0,4}+)",
+    re.IGNORECASE,
+)  # fmt: skip
+_LINKED = re.compile(
+    r"(?:[ \t\n]{1,3}(?:[^\s:=|\"'`.,;]{1,20}[ \t]{1,3}){0,5}?(?:" + _LINKS + r")[ \t]{0,2}[:：=]?\s{1,3}"
+    r"|[ \t]{0,3}[(\[][^()\[\]\n]{1,40}[)\]][ \t]{0,2}[:：=][ \t]{0,3}"
+    r"|(?:[ \t]{1,2}[^\s:=|\"'`.,;]{1,20}){0,4}?[ \t]{0,3}(?:[:：=]|->|→|=>|\||[ \t][—–-](?=[ \t]))[*_]{0,2}\s{0,3}|\s?(?:は|を|是|为|為|는|은|가)[ \t]{0,3})",
+    re.IGNORECASE,
+)
+_DIRECT = re.compile(r",?\s{1,2}")
+_SPOKEN = re.compile(
+    r"(?P<opening>[\"'`*«„“‘「(]{0,3}+)(?P<secret>[^\s\"'`«»„“”‘’「」|<>\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af，。、；：（）]{2,400}+)"
+)
+_CHOSEN = re.compile(r"(?<![^\s\"'`(,:])[A-Za-z0-9][A-Za-z0-9!@#$%&*?+_-]{6,40}+(?![\w.(\[=/\\<>{}-])")
+"""A word in a sentence that could be a password that somebody chose."""
+LONG = 20
+"""Characters of a key that stands directly behind the word for it."""
+NEAR = 60
+"""Characters around the word for a password within which one is looked for that somebody chose."""
+
+
+def prose_spans(text: str, lowered: str) -> Iterator[Span]:
+    """Values that people write down beside the word for them."""
+    searched = -1
+    for place in [place for word in PROSE_BEGINNINGS if word in lowered for place in places(lowered, word)]:
+        word = _WORD.match(text, place)
+        if word is None:
+            continue
+        for link in (_LINKED.match(text, word.end()), _DIRECT.match(text, word.end())):
+            said = _SPOKEN.match(text, link.end()) if link is not None else None
+            value = said["secret"].rstrip(".,;:)*_]}?…、。") if said is not None else ""
+            if said is not None and link is not None and _is_told(text, word, link, value, said["opening"]):
+                yield said.start("secret"), said.start("secret") + len(value)
+                break
+        if word["token"] is None and place // NEAR != searched:
+            searched = place // NEAR
+            yield from _chosen(text, word)
+
+
+def _chosen(text: str, word: re.Match[str]) -> Iterator[Span]:
+    start = max(text.rfind("\n", 0, word.start()) + 1, word.start() - NEAR)
+    end = text.find("\n", word.end(), word.end() + NEAR)
+    for said in _CHOSEN.finditer(text, start, end if end >= 0 else word.end() + NEAR):
+        value = said[0]
+        if _is_chosen(value) and not is_placeholder(value) and not is_technical(value):
+            yield said.span()
+
+
+def _is_chosen(value: str) -> bool:
+    """Whether a word has capital and small letters, digits and a sign, as passwords must in many places."""
+    inner, digits = value[1:-1], sum(char.isdigit() for char in value)
+    has_sign = any(char in "!@#$%&*" for char in inner) or (value[-1] in "!#$%&*" and digits >= 2)
+    return (
+        has_sign and digits > 0 and any(map(str.isupper, value)) and any(map(str.islower, value)) and "-" not in value
+    )
+
+
+def _is_told(text: str, word: re.Match[str], link: re.Match[str], value: str, opening: str) -> bool:
+    linked = link.re is _LINKED
+    if is_uuid(value) and (not linked or "|" in link[0] or len(link[0].split()) > 1):
+        return False
+    if word["token"] is None:
+        quoted = opening[:1] in tuple("\"'`«„“‘「")
+        fits = is_strong(value, 4 if linked else 5) or (
+            (linked or (quoted and not word["closed"])) and _is_spoken(value, quoted=quoted)
+        )
+    elif linked:
+        fits = is_strong(value, 8) and sum(char.isdigit() for char in value) >= 2
+    else:
+        fits = is_dense(value) or (len(value) >= LONG and is_random(value))
+    return fits and not (
+        is_placeholder(value) or is_word(value) or is_technical(value) or is_path(value) or is_pattern(value)
+    )
+
+
+def _is_spoken(value: str, *, quoted: bool) -> bool:
+    """Whether a value without signs of its own is set off as one: in quotes, a long number, several words in one."""
+    if value.isdigit():
+        return 6 <= len(value) <= 16
+    if value.count("-") >= 2 and len(value) >= 14 and value.replace("-", "").isalpha():
+        return True
+    return quoted and len(value) >= 5 and value.isalpha() and not is_name_of_secret(value)
