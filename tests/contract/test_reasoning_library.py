@@ -150,7 +150,7 @@ async def test_get_shows_the_structure_or_a_range_of_whole_thoughts(place: Place
         with pytest.raises(BadInput, match="within 1-4"):
             await world.reasoning.library.passage(agent("a"), None, 3, 9)
         with pytest.raises(NotFound, match=r"Thought 9 .* not found .*1-4"):
-            await world.reasoning.library.thought(passage["session"]["id"], 9)
+            await world.reasoning.library.thought(agent("a"), passage["session"]["id"], 9)
 
 
 async def test_a_range_never_answers_more_than_a_reply_carries(place: Place) -> None:

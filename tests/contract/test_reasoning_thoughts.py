@@ -129,7 +129,7 @@ async def test_a_thought_of_a_whole_mebibyte_is_kept_to_the_last_byte(place: Pla
     async with living(place) as world:
         text = "wörter " * ((1024 * 1024) // 8)
         made = await world.think(agent("a"), text)
-        assert (await world.reasoning.library.thought(made["sessionId"], 1)).content == text
+        assert (await world.reasoning.library.thought(agent("a"), made["sessionId"], 1)).content == text
         assert await world.store.read(lambda tx: list(chain_check(tx))) == []
 
 

@@ -528,7 +528,7 @@ CALLED: dict[str, str] = {
     "protocol.checks.globs:_compiled": "protocol.checks.globs",
     "protocol.project.document:_suffix": "protocol.project.document",
     "reasoning.search:snippet": "reasoning.search",
-    "redaction.contexts:_rule": "redaction.contexts",
+    "redaction.contexts:_compiled": "redaction.contexts",
     "redaction.tokens:_compiled": "redaction.tokens",
     "relay.ends:_FORWARD": "relay.ends",
     "relay.ends:_BACKWARD": "relay.ends",

@@ -34,6 +34,7 @@ from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, had_no_effect, locked_answer, once, store_answer
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.team import Team, name_problem, team_at
+from holdfast.telling import ANYBODY, Words
 from holdfast.times import iso, milliseconds
 
 MOST_UPDATES = 100
@@ -334,7 +335,7 @@ def message_view(message: Message, *, waiting: int) -> dict[str, Any]:
         "id": message.id,
         "priority": Priority(message.priority).word,
         "from": message.sender,
-        "text": delivered(message, waiting=waiting),
+        "text": Words(delivered(message, waiting=waiting), ANYBODY),
         "attempt": message.attempts,
         "waiting": waiting,
     }
@@ -359,7 +360,7 @@ def _target_view(tx: Tx, name: str, *, whole: bool) -> dict[str, Any]:
     view = {
         "pending": queries.waiting(tx, name),
         "in_progress": len(working),
-        "current_task": task.current_task if task else (working[0].text[:200] if working else None),
+        "current_task": task.current_task if task else (Words(working[0].text, None, _begun) if working else None),
         "session_id": agent_queries.incarnation(tx, name),
         "last_seen": None if seen_at is None else iso(seen_at),
         "dead_letters": queries.count(tx, name, Status.DEAD) or None,
@@ -367,6 +368,10 @@ def _target_view(tx: Tx, name: str, *, whole: bool) -> dict[str, Any]:
     }
     shown = view if whole else {name: view[name] for name in ("pending", "in_progress", "last_seen")}
     return {key: value for key, value in shown.items() if value is not None}
+
+
+def _begun(text: str) -> str:
+    return text[:200]
 
 
 def is_message_id(text: str) -> bool:

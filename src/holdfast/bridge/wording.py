@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from holdfast.bridge.model import Message, Priority, Task
 from holdfast.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
+from holdfast.senders import OWNER
+from holdfast.telling import Words
 
 BEGINNING = 80
 MAX_ID = 128
@@ -37,6 +39,7 @@ def _heading(message: Message, word: str) -> str:
 
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
     """A message as the agent gets it."""
+    text = told_text(message)
     priority = message.priority
     word = _word(message)
     lines = [_heading(message, word)]
@@ -44,11 +47,11 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
         lines.append(
             f"[It was handed out before ({message.attempts} times now) and not finished: look what is done already.]"
         )
-    lines += ["", marked(message.text), "", f"[End of message {word}]"]
+    lines += ["", marked(text), "", f"[End of message {word}]"]
     if priority == Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
-    words = in_quotes(beginning(message.text), BEGINNING)[1:-1]
+    words = in_quotes(beginning(text), BEGINNING)[1:-1]
     first = f'Announce it: "[New message received: {words}]".'
     if priority == Priority.URGENT:
         order = "It is URGENT: put the present task aside for it."
@@ -60,6 +63,12 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     if waiting:
         lines.append(f"[{waiting} more wait; they come in order.]")
     return "\n".join(lines)
+
+
+def told_text(message: Message) -> str:
+    """The words of a message as its target gets them: what the owner sends as it was written, else without secrets."""
+    by_owner = message.sender == OWNER.label or message.sender.startswith(f"{OWNER.label} (")
+    return message.text if by_owner else Words(message.text, None).told(None)
 
 
 def _word(message: Message) -> str:

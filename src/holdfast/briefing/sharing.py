@@ -8,36 +8,18 @@ where they go on from it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from holdfast.archive import conversations
 from holdfast.archive.conversations import Relation
 from holdfast.archive.errors import TranscriptTooLarge
-from holdfast.redaction import MASK, masked
 from holdfast.store import Store
 from holdfast.teams.agents.errors import SessionInUse
 from holdfast.teams.agents.session_locks import SessionLocks
 from holdfast.teams.agents.transcript_files import TranscriptFiles
-from holdfast.teams.agents.transcripts import MAIN, Entry, TranscriptStore
+from holdfast.teams.agents.transcripts import MAIN, TranscriptStore
 
-_AS_WRITTEN = frozenset(
-    {
-        "type",
-        "uuid",
-        "parentUuid",
-        "logicalParentUuid",
-        "sessionId",
-        "id",
-        "tool_use_id",
-        "requestId",
-        "signature",
-        "data",
-    }
-)
-"""Members that are ids, signatures or bytes; a conversation with others cannot be resumed."""
 LOCK_SECONDS = 1.0
 LARGEST = 64 * 1024 * 1024
 """Bytes of a transcript; a longer one stays where it is."""
@@ -67,7 +49,7 @@ class SharedTranscripts:
         for subpath, merged in both.items():
             key = {"project_key": transcript.parent.name, "session_id": session_id, "subpath": subpath}
             entries = [line.entry for line in merged if line.is_mirrored and line.entry is not None]
-            await self._store.put(key, await asyncio.to_thread(_shareable, entries))
+            await self._store.put(key, entries)
         self._shared[session_id] = state
 
     async def fetch(self, session_id: str, folder: Path) -> bool:
@@ -85,24 +67,6 @@ class SharedTranscripts:
         except (SessionInUse, TranscriptTooLarge):
             return False
         return found is not Relation.FORKED
-
-
-def _shareable(entries: Sequence[Entry]) -> list[Entry]:
-    """Mask secrets. Lines without an id are known by their text alone: with a secret in them they are not shared."""
-    return [shared for entry in entries if (shared := _masked(entry)) == entry or isinstance(entry.get("uuid"), str)]
-
-
-def _masked(value: Any, name: str = "") -> Any:
-    if isinstance(value, str):
-        return value if name in _AS_WRITTEN else masked(value)
-    if isinstance(value, list):
-        return [_masked(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    changed = {key: _masked(one, key) for key, one in value.items()}
-    if value.get("type") == "thinking" and changed != value:
-        return {"type": "text", "text": MASK}  # its signature holds for the whole alone
-    return changed
 
 
 def _state(path: Path) -> tuple[int, int] | None:

@@ -197,10 +197,19 @@ def _changing(connections: Connections) -> list[RestRoute]:
             scope=Scope.ADMIN,
             path_params=OneSession,
             body=ReconnectBody,
+            hands_out_token=True,
         ),
         *(
             RestRoute(
-                method, token_path, name, summary, token, token_answers, scope=Scope.ADMIN, path_params=OneSession
+                method,
+                token_path,
+                name,
+                summary,
+                token,
+                token_answers,
+                scope=Scope.ADMIN,
+                path_params=OneSession,
+                hands_out_token=True,
             )
             for method, name, summary in (
                 ("GET", "get_token", "A reconnect token for a session"),

@@ -42,6 +42,7 @@ def offer(connections: Connections) -> Offer:
 
     reconnect = Tool(
         name="reconnect_session",
+        hands_out_token=True,
         title="[Connection] Take up your earlier connection",
         description=(
             "Reconnect as who you were, with your root and session, by the session_id and reconnect_token of the last"

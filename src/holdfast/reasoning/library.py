@@ -18,9 +18,10 @@ from holdfast.reasoning.model import FORGETTING, KEEP_DELETED_MS, Branch, Sessio
 from holdfast.reasoning.placing import Placing, missing, require, usable
 from holdfast.reasoning.queries import Position, Scope
 from holdfast.reasoning.search import index_some, search
-from holdfast.reasoning.views import REPLY_BYTES, present, session_view
+from holdfast.reasoning.views import REPLY_BYTES, present, session_view, told_session, told_thought
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once
+from holdfast.telling import ANYBODY, Words
 
 LIST_DEFAULT, LIST_LIMIT = 20, 100
 SEARCH_DEFAULT, SEARCH_LIMIT = 10, 50
@@ -132,10 +133,15 @@ class Library:
         """A range of whole thoughts."""
         return await self._read(caller, session_id, lambda tx, session: reading.passage(tx, session, first, last))
 
-    async def thought(self, session_id: str, number: int) -> Thought:
-        """One whole thought."""
+    async def thought(self, caller: Caller, session_id: str, number: int) -> Thought:
+        """One whole thought, as the caller is told it."""
         limits.session_id(session_id)
-        return await self._store.read(lambda tx: reading.single(tx, _existing(tx, session_id), number))
+
+        def read(tx: Tx) -> Thought:
+            thought = reading.single(tx, _existing(tx, session_id), number)
+            return told_thought(thought, self._connection(tx, caller))
+
+        return await self._store.read(read)
 
     async def session(self, session_id: str) -> Session:
         """A session that is there and not deleted."""
@@ -156,14 +162,16 @@ class Library:
 
         def read(tx: Tx, session: Session) -> dict[str, Any]:
             end = reading.session_end(tx, session)
-            page = reading.filling(tx, session.id, start, end, REPLY_BYTES)
+            reader = self._connection(tx, caller)
+            filling = reading.filling(tx, session.id, start, end, REPLY_BYTES)
+            page = [told_thought(thought, reader) for thought in filling]
             branches = queries.branches(tx, session.id, EXPORT_BRANCHES)
             before = queries.line_ends(tx, session.id, start) if start > 1 else {}
             more = bool(page) and page[-1].number < end
             return present(
                 sessionId=session.id,
                 format=form.value,
-                text=export.render(form, session, branches, page, before, style),
+                text=Words(export.render(form, told_session(session), branches, page, before, style), ANYBODY),
                 nextCursor=str(page[-1].number + 1) if more else None,
             )
 
@@ -295,6 +303,11 @@ class Library:
         return await self._store.write(once(key, write))
 
     # -- which session -------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _connection(tx: Tx, caller: Caller) -> str | None:
+        found = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
+        return found.id if found is not None else None
 
     def _which(self, tx: Tx, caller: Caller, session_id: str | None) -> str:
         if session_id is not None:

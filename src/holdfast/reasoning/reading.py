@@ -22,6 +22,8 @@ from holdfast.store import Tx
 
 CONTEXT_CUT = 2000
 """How many characters of a thought the context shows."""
+MARGIN = 1000
+"""Characters behind the cut that are searched for secrets too: none is told because its other half was cut off."""
 RANGE_LIMIT = 100
 OUTLINE_LIMIT = 200
 BRANCHES_SHOWN = 100
@@ -33,7 +35,7 @@ AT_ONCE = 10
 def context(tx: Tx, session: Session, limit: int, before: int | None) -> dict[str, Any]:
     """The session with its last thoughts (those below `before`), its branches and the next number."""
     end = session_end(tx, session)
-    newest_first = queries.thoughts_before(tx, session.id, before or end + 1, limit, CONTEXT_CUT + 1)
+    newest_first = queries.thoughts_before(tx, session.id, before or end + 1, limit, CONTEXT_CUT + MARGIN)
     shown = fitting(thought_view(thought, CONTEXT_CUT) for thought in newest_first)
     shown.reverse()
     reply = {

@@ -13,6 +13,7 @@ from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.wording import counted, one_line
 from holdfast.store.events import Event
+from holdfast.telling import ANYBODY, Words
 from holdfast.wire.tools import Page, Prompt, Resource
 
 SESSIONS = "holdfast://sessions"
@@ -30,7 +31,7 @@ def session_resource(reasoning: Reasoning) -> Resource:
         text: str = page["text"]
         if "nextCursor" in page:
             text += f'\nIt goes on: session {{operation: "export", cursor: "{page["nextCursor"]}"}}.\n'
-        return text
+        return Words(text, ANYBODY)
 
     async def listing(caller: Caller, cursor: str | None) -> Page:
         found = await reasoning.library.list(caller.root, limit=LISTED, cursor=cursor)
@@ -66,8 +67,9 @@ def thought_resource(reasoning: Reasoning) -> Resource:
             raise NotFound(
                 f"Thought {in_quotes(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)"
             )
-        found = await reasoning.library.thought(values["id"], int(values["n"]))
-        return markdown_thought(found, FOR_AGENTS) + "\n"
+        thought = await reasoning.library.thought(caller, values["id"], int(values["n"]))
+        return Words(markdown_thought(thought, FOR_AGENTS) + "
+", ANYBODY)
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
         if name == "id":

@@ -13,6 +13,7 @@ from holdfast.reasoning.queries import Scope
 from holdfast.reasoning.views import present
 from holdfast.reasoning.wording import one_line
 from holdfast.store import Row, Tx
+from holdfast.telling import Words
 
 MAX_WORDS = 32
 MAX_OFFSET = 10_000
@@ -147,5 +148,5 @@ def _thought_hit(tx: Tx, hit: Row, words: list[str]) -> dict[str, Any]:
         status=hit["status"],
         thoughtNumber=hit["number"],
         branchId=hit["branch_id"],
-        snippet=snippet(texts[0].content, words),
+        snippet=Words(texts[0].content, texts[0].connection_id, lambda text: snippet(text, words)),
     )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from holdfast.reasoning.model import Branch, Session, Thought
 from holdfast.reasoning.wording import age, counted, one_line
 from holdfast.store import Row
+from holdfast.telling import Words, told
 from holdfast.times import iso
 
 REPLY_BYTES = 240 * 1024
@@ -39,7 +41,7 @@ def thought_view(thought: Thought, cut: int | None = None) -> dict[str, Any]:
     """A thought; over `cut` characters it is shortened and says so."""
     long = cut is not None and len(thought.content) > cut
     return _frame(thought) | present(
-        thought=thought.content[:cut] if long else thought.content,
+        thought=Words(thought.content, thought.connection_id, lambda text: text[:cut] if long else text),
         truncated=long or None,
         createdAt=iso(thought.created_at),
     )
@@ -47,7 +49,20 @@ def thought_view(thought: Thought, cut: int | None = None) -> dict[str, Any]:
 
 def outline_view(thought: Thought) -> dict[str, Any]:
     """Where a thought stands and how it begins."""
-    return _frame(thought) | {"begins": one_line(thought.content, HEADING)}
+    return _frame(thought) | {
+        "begins": Words(thought.content, thought.connection_id, lambda text: one_line(text, HEADING))
+    }
+
+
+def told_thought(thought: Thought, reader: str | None) -> Thought:
+    """A thought as a connection is told it: without secrets, unless it wrote them."""
+    return replace(thought, content=Words(thought.content, thought.connection_id).told(reader))
+
+
+def told_session(session: Session) -> Session:
+    """A session as anybody is told it; who gave it its title and tags is not on record."""
+    tags = tuple(str(told(tag, None)) for tag in session.tags)
+    return replace(session, title=str(told(session.title, None)), tags=tags)
 
 
 def branch_view(branch: Branch) -> dict[str, Any]:

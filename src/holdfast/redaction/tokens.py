@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from holdfast.redaction.literals import one_of, places
 from holdfast.redaction.values import is_blanked
@@ -219,16 +220,15 @@ _ANYWHERE = frozenset({".atlasv1.", "8Q~"})
 _SEPARATE = r"(?<![A-Za-z0-9])"
 
 
+@cache
 def _compiled(literal: str, rest: str) -> re.Pattern[str]:
     separate = "" if literal in _ANYWHERE or not literal[0].isalnum() else _SEPARATE
     return re.compile(separate + re.escape(literal) + rest)
 
 
-_COMPILED = [(literal, _compiled(literal, rest)) for _, listed, rest in _FORMS for literal in listed.split("|")]
-_LITERALS = sorted({literal for literal, _ in _COMPILED})
-_PATTERNS = {
-    literal: [pattern for shorter, pattern in _COMPILED if literal.startswith(shorter)] for literal in _LITERALS
-}
+_SOURCES = [(literal, rest) for _, listed, rest in _FORMS for literal in listed.split("|")]
+_LITERALS = sorted({literal for literal, _ in _SOURCES})
+_PATTERNS = {literal: [source for source in _SOURCES if literal.startswith(source[0])] for literal in _LITERALS}
 """For the longest literal at a place the forms that may begin there."""
 _BEGINNINGS = re.compile(
     f"{_SEPARATE}(?=(?P<literal>{one_of(one for one in _LITERALS if one[0].isalnum() and one not in _ANYWHERE)}))"
@@ -350,7 +350,8 @@ def token_spans(text: str) -> Iterator[Span]:
 
 
 def _of_form(text: str, literal: str, place: int) -> Iterator[Span]:
-    for pattern in _PATTERNS[literal]:
+    for source in _PATTERNS[literal]:
+        pattern = _compiled(*source)
         found = pattern.match(text, place)
         if found is None:
             continue

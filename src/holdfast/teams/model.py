@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from holdfast.quoting import MARK, marked, read_signed
+from holdfast.telling import Words
 
 EXTERNAL = ""
 """The sender of somebody who is no team."""
@@ -169,11 +170,15 @@ def framed(
     if lost:
         parts.append("[Your earlier conversation with them could not be found any more; they were told so.]")
     if summary:
-        parts += ["[What this conversation was about so far:]", marked(summary)]
+        parts += ["[What this conversation was about so far:]", marked(_told(summary))]
     for name, note in notices:
-        parts += [f"[Notice from {f'team {name}' if name else 'outside'}:]", marked(note)]
+        parts += [f"[Notice from {f'team {name}' if name else 'outside'}:]", marked(_told(note))]
     own = read_signed(text)
-    return "\n".join([*parts, "", marked(text) if own is None else own, "", f"[End of message {word}]"])
+    return "\n".join([*parts, "", marked(_told(text)) if own is None else own, "", f"[End of message {word}]"])
+
+
+def _told(text: str) -> str:
+    return Words(text, None).told(None)
 
 
 def view(fields: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from holdfast.caller import Transport
 from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound, OutcomeUnknown, StoreUnreachable
-from holdfast.senders import NotYours, Sender, identify_sender
+from holdfast.senders import OWNERS_KEY, NotYours, Sender, identify_sender
+from holdfast.telling import told_soon
 
 MAX_BODY = 2 * 1024 * 1024
 """Bytes: room for the longest message, however it is escaped."""
@@ -127,6 +128,8 @@ class RestRoute:
     query: type[Given] = Nothing
     body: type[Given] | None = None
     tag: str = "daemon"
+    hands_out_token: bool = False
+    """Whether the answer holds a token that the client asked for."""
     for_teams: bool = False
     """Whether it keeps to the teams of a key that is limited to some; such keys are refused elsewhere."""
 
@@ -177,6 +180,9 @@ class _Operations:
         if reply.body is None:
             return Response(status_code=reply.status, headers=dict(reply.headers))
         body = reply.body if isinstance(reply.body, dict) else reply.body.model_dump(mode="json", exclude_none=True)
+        key: Key | None = request.scope.get("holdfast.key")
+        if not route.hands_out_token and (key is None or key.name != OWNERS_KEY):
+            body = await told_soon(body, None)
         return JSONResponse(body, status_code=reply.status, headers=dict(reply.headers))
 
 

@@ -24,6 +24,7 @@ from holdfast.quoting import as_data, error_text, in_quotes, quoted_name
 from holdfast.senders import NotYours
 from holdfast.store.calls import AlreadyAnswered, CallKey
 from holdfast.store.events import Event
+from holdfast.telling import told, told_soon
 from holdfast.version import __version__
 from holdfast.wire import roots
 from holdfast.wire.catalog import INSTRUCTIONS, Catalog
@@ -131,7 +132,7 @@ class Wire:
                 met = await self._recognition.meet(ctx, tool, found)
                 result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
-                text = types.TextContent(type="text", text=error_text(f"{error.code}: {error}"))
+                text = types.TextContent(type="text", text=told(error_text(f"{error.code}: {error}"), None))
                 result = types.CallToolResult(content=[text], is_error=True)
         connection = met.connection.id if met is not None and met.connection is not None else None
         outcome = "error" if result.is_error else "ok"
@@ -152,6 +153,8 @@ class Wire:
         try:
             async with self._alone(call.key if repetition is Repetition.STORED else None):
                 result = await _handled(tool, call, parsed)
+                if not tool.hands_out_token:
+                    result = await told_soon(result, met.connection.id if met.connection is not None else None)
         finally:
             if tool.rebinds:
                 link.forget_caller()
@@ -236,7 +239,7 @@ class Wire:
             assert family.list is not None  # noqa: S101 - chosen above
             page = await _plain(family.list(caller, cursor or None))
             found += [
-                types.Resource(uri=uri, name=name, description=text, mime_type="text/markdown")
+                types.Resource(uri=uri, name=told(name, None), description=text, mime_type="text/markdown")
                 for uri, name, text in page.items
             ]
             at, cursor = (at, page.next_cursor) if page.next_cursor is not None else (at + 1, "")
@@ -267,7 +270,7 @@ class Wire:
         if found is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no resource {in_quotes(uri, 200)}", {"uri": uri})
         resource, values = found
-        text = await _plain(resource.read(await self._known_caller(ctx), values))
+        text = await told_soon(await _plain(resource.read(await self._known_caller(ctx), values)), None)
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type="text/markdown", text=text)]
         )
@@ -313,7 +316,7 @@ class Wire:
         found = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
         if isinstance(found, types.InputRequiredResult):
             return found
-        text = await _plain(prompt.render(found.caller))
+        text = await told_soon(await _plain(prompt.render(found.caller)), None)
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 

@@ -81,6 +81,8 @@ class Tool:
     """Whether it makes one even for a caller that nothing tells from others."""
     rebinds: bool = False
     """Whether it may change who the caller is, or which root it is bound to."""
+    hands_out_token: bool = False
+    """Whether its reply holds a token that the caller needs; nothing in it was written by anybody else."""
     for_anonymous: bool = False
     """Listed only for callers that are not recognised without a token."""
 

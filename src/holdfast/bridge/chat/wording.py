@@ -59,4 +59,4 @@ def _restart(update: Update, task: Task | None) -> Shown:
 
 def _buttons(update: Update) -> tuple[Button, ...]:
     listed = update.data.get("buttons", [])
-    return tuple(Button(str(label), str(action)) for label, action in listed)
+    return tuple(Button(masked(str(label)), str(action)) for label, action in listed)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.store import Store, Tx
+from holdfast.teams.agents.shareable import shareable
 
 Entry = dict[str, Any]
 """One line of a transcript."""
@@ -31,8 +32,14 @@ class TranscriptStore:
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> None:
         """Add lines; a line with a uuid that is there already is not added again."""
-        lines = [dict(entry) for entry in entries]
+        lines = await self._shared(entries)
         await self._store.write(lambda tx: _insert(tx, key, lines))
+
+    async def _shared(self, entries: Sequence[Mapping[str, Any]]) -> list[Entry]:
+        """Take out secrets where other machines read the store; SQLite is on the same disk as the agent's own file."""
+        if self._store.engine != "postgres":
+            return [dict(entry) for entry in entries]
+        return await asyncio.to_thread(shareable, entries)
 
     async def load(self, key: Mapping[str, Any]) -> list[Entry] | None:
         """The lines in order, or None when there are none."""
@@ -107,6 +114,7 @@ class TranscriptStore:
     async def put(self, key: Mapping[str, Any], entries: Sequence[Entry]) -> None:
         """Make these the lines of a session's subpath, under this project alone."""
         columns = _columns(key)
+        entries = await self._shared(entries)
         wanted = await asyncio.to_thread(lambda: [_written(entry) for entry in entries])
 
         def change(tx: Tx) -> None:
