@@ -442,6 +442,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "redaction.tokens:_KEY_OF_32_BYTES": (T("a"), T("a" * 43 + "=="), T(" " + "a" * 42), T(" " + "a" * 44 + "=")),
     "redaction.tokens:_TOLD_OPENLY": (T("pu"), T("a"), T("finger"), T('"x" :'), T('"x"')),
     "redaction.tokens:_APP_PASSWORD": (T('"aaaa '), T("a"), T('"aaaa aaaa aaaa aaaa'), T('"')),
+    "telling:_PLAIN": (T("a"), T("a-"), T("0" * 8 + "-"), T("1", "2026-01-01T"), T("a", "", "!")),
     "redaction.values:_BLANKED": (T("***"), T("x"), T("xxxxx "), T(".."), T("you"), T("change_m"), T("a")),
     "redaction.values:_PATTERN": (T("["), T("[a"), T("\\"), T("("), T("(?"), T(".")),
     "redaction.values:_COLOUR": (T("bold "), T("bg:"), T("#"), T("a", "#"), T("bold: ", "", "#")),

@@ -23,6 +23,8 @@ def test_a_thought_a_title_or_a_task_is_masked_where_a_briefing_tells_it() -> No
 def test_an_update_is_masked_before_a_chat_or_the_webhook_gets_it() -> None:
     told = Update(1, "team", UpdateKind.REPLY, None, TOLD, {}, False, 0)
     assert PLANTED not in shown(told, None).text and MASK in shown(told, None).text
+    asked = Update(3, "team", UpdateKind.REPLY, None, "Which?", {"buttons": [[TOLD, "a"]]}, False, 0)
+    assert [PLANTED in button.label for button in shown(asked, None).buttons] == [False]
     restart = Update(2, "team", UpdateKind.SESSION_RESTART, None, "It was started again.", {"new": "s"}, False, 0)
     view = shown(restart, Task("team", None, TOLD, None, None, (), 0, None))
     assert PLANTED not in view.text and MASK in view.text
