@@ -412,6 +412,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "redaction.tokens:_AWS_SECRET": (T("a"), T("a" * 40 + " "), T(" " + "a" * 39), T(" " + "a" * 41)),
     "redaction.tokens:_OWNER_KEY": (T("a"), T("a" * 43 + "("), T(" " + "a" * 42), T(" " + "a" * 44)),
     "redaction.assignments:_USER": (T("user "), T("user"), T("user" + " " * 3), T("logi")),
+    "redaction.prose:_LONE": (T("a"), T(" " + "a" * 35), T(" " + "a" * 201), T("a" * 40 + "(")),
     "redaction.prose:_CHOSEN": (T("a"), T("a!"), T("a" * 40 + " "), T(" " + "a" * 42), T(" aaaaaaa(")),
     "redaction.tables:_INSERT": (
         T("into "),
@@ -440,7 +441,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T(" a_" + "a" * 201),
     ),
     "redaction.tokens:_KEY_OF_32_BYTES": (T("a"), T("a" * 43 + "=="), T(" " + "a" * 42), T(" " + "a" * 44 + "=")),
-    "redaction.tokens:_TOLD_OPENLY": (T("pu"), T("a"), T("finger"), T('"x" :'), T('"x"')),
+    "redaction.tokens:TOLD_OPENLY": (T("pu"), T("a"), T("finger"), T('"x" :'), T('"x"')),
     "redaction.tokens:_APP_PASSWORD": (T('"aaaa '), T("a"), T('"aaaa aaaa aaaa aaaa'), T('"')),
     "telling:_PLAIN": (T("a"), T("a-"), T("0" * 8 + "-"), T("1", "2026-01-01T"), T("a", "", "!")),
     "redaction.values:_BLANKED": (T("***"), T("x"), T("xxxxx "), T(".."), T("you"), T("change_m"), T("a")),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.redaction import MASK, masked
+from holdfast.redaction import MASK, contexts, masked, tokens
 
 # Put together here, so that no scanner takes this file for a leak.
 ALNUM = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -82,6 +82,12 @@ HARMLESS = [
     "docker run -p 8080:80 web",
     "12:30:45 started",
 ]
+
+
+def test_every_rule_and_every_form_can_be_compiled() -> None:
+    """They are compiled when a text asks for them; a broken one would be noticed by that text's reader."""
+    assert all(contexts._compiled(rule.source) for rule in contexts.RULES)
+    assert all(tokens._compiled(*source) for source in tokens._SOURCES)
 
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)

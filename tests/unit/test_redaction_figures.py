@@ -45,7 +45,7 @@ def test_of_all_kinds_of_secrets_at_least_97_of_100_are_masked() -> None:
 
 
 def test_the_families_that_the_rules_were_made_with_are_masked() -> None:
-    """These were seen when the rules were made: 0.85 and 0.78 of them at first sight. Nothing is claimed from them."""
+    """Written with the rules at hand: 0.85, 0.78 and 0.80 of three lots at first sight. They prove nothing new."""
     planted_here, clean = families()
     assert len({one.kind for one in planted_here}) >= 900
     assert [(one.kind, one.secret) for one in planted_here if not is_hidden(one)] == []

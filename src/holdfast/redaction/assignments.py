@@ -39,6 +39,7 @@ _USER = re.compile(
     r"(?i)\b(?:user(?:name)?|login|e-?mail|account|benutzer(?:name)?|usuario|utente|usuário|identifiant|логин)\b[\"']?\s{0,2}[:=]"
 )
 """What stands before a password in a pair."""
+SHORTEST_RANDOM = 16
 MOST_BEFORE = 200
 """So much of a line is read before a name: a line without an end would be read again for each name in it."""
 
@@ -159,7 +160,8 @@ def _is_bare_secret(
     if name == "PASS" and sign == ":":
         return False  # how tests tell their outcome
     if kind == WEAK and sign == ":" and "-" in name:
-        return is_dense(value) and (is_random(value) or _HEADER.match(name) is not None) and not is_path(value)
+        is_header = is_dense(value) and _HEADER.match(name) is not None
+        return (is_header or (len(value) >= SHORTEST_RANDOM and is_random(value))) and not is_path(value)
     if kind == WEAK and alone and not is_variable and name.lower().endswith(("auth", "session")):
         return is_strong(value, 8) and not is_path(value) and (is_random(value) or (tight and "." in name))
     if kind == WEAK:

@@ -70,7 +70,7 @@ RULES = (
     ),
     _rule(
         "bearer|basic",
-        r"\b(?i:bearer|basic)\s{1,4}(?P<secret>(?=[A-Za-z._~+/-]{0,400}[\d=])[A-Za-z0-9._~+/-]{12,4000}+={0,2})",
+        r"\b(?i:bearer|basic),?\s{1,4}(?P<secret>(?=[A-Za-z._~+/-]{0,400}[\d=])[A-Za-z0-9._~+/-]{12,4000}+={0,2})",
     ),
     # URLs: a password of user:password@host, a token in the user's place.
     _rule("://", r"://[^\s/@:\"'<>]{0,200}+:(?P<secret>[^\s/\"'<>\[]{1,400})(?=@)"),
@@ -407,7 +407,7 @@ RULES = (
         "identified",
         r"(?i:\bidentified\s+(?:with\s+['\"]?\w{1,40}['\"]?\s+)?by(?:\s+password)?)\s+'(?P<secret>[^'\n]{3,200}+)'",
     ),
-    _rule("password", r"(?i:\bpassword)\s*+\(?\s*+'(?P<secret>[^'\n]{3,200}+)'", strong=True),
+    _rule("password", r"(?i:\bpassword)\s*+\(?\s*+'(?P<secret>[^'\n\])},:;][^'\n]{2,200}+)'", strong=True),
     _rule(
         "password",
         r"(?i:\b(?:user|role|login|with|encrypted)\s[^\n;]{0,60}?\bpassword)\s{0,3}=?\s{0,3}'(?P<secret>[^'\n]{1,200}+)'",
@@ -455,6 +455,36 @@ RULES = (
         r"(?i:\b(?:recovery|backup|rescue|scratch|wiederherstellungs|emergency)[ -]?(?:codes?|keys?))[^\n\d:]{0,30}[:\n]\s{0,4}"
         r"(?P<secret>(?:[\s,;|•*-]{0,6}(?:\d{1,2}[.)]\s{1,2})?(?=[A-Za-z-]{0,30}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,5}(?![\w-])){1,40}+)",
     ),
+    _rule(
+        "password|_pass|_pwd|token|secret|_key",
+        r"\b[A-Z][A-Z0-9_]{0,40}_(?:PASSWORD|PASS|PWD|TOKEN|SECRET|KEY)[`\"']?\s+(?:is|was|to|ist|lautet|→|->)\s+VALUE",
+        strong=True,
+    ),
+    _rule(
+        "auth",
+        r"(?i:\bbasic[ -]auth(?:entication)?)\s{0,2}[:=]?\s{1,2}[\"'`]?[\w.@+-]{2,60}[:/](?P<secret>[^\s\"'`,]{4,100}+)",
+        strong=True,
+    ),
+    _rule(
+        "bind",
+        r"(?i:\b\w{0,12}bind\w{0,8})\(\s{0,3}(?:\w{1,10}=)?[\"'][^\"'\n]{1,120}[\"']\s{0,3},\s{0,3}(?:\w{1,10}=)?[\"'](?P<secret>[^\"'\s]{4,100}+)[\"']",
+        strong=True,
+    ),
+    _rule(
+        "passwords|secrets|tokens|keys|passphrases",
+        r"(?i:passwords|secrets|tokens|keys|passphrases)[\"']?\s{0,3}[:=]\s{0,3}[\[({]\s{0,4}(?:[\"']\[redacted\][\"']\s{0,3},\s{0,4}){0,20}[\"'](?P<secret>[^\"'\s]{6,200}+)[\"']",
+        mixed=True,
+    ),
+    _rule(
+        " or |??|env",
+        r"(?i:(?:pass(?:word|wd|phrase)?|secret|token|key|pwd|pw)(?:[_A-Z]\w{0,20})?)[\"'\])]{0,4}\s{0,3}(?:\|\||\?\?|or)\s{0,3}[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
+        strong=True,
+    ),
+    _rule(
+        "password|passwort",
+        r"[\"'](?P<secret>[^\"'\s]{6,100}?)(?:\\n)?[\"'][\]\s)},;]{0,6}(?:#|//|--)\s{0,3}(?:\w{1,15}\s){0,2}(?i:password|passwort)\b",
+        mixed=True,
+    ),
     # People's words.
     _rule(
         "cred|login|zugang",
@@ -493,17 +523,17 @@ RULES = (
     ),
     _rule(
         "passphrase",
-        r"(?im:passphrase(?: is)?)\s{0,2}[:=]?\s{1,3}(?!(?:the|a|an|this|that|to|is|use|enter|your|must|if|when|for|should|we|it|in|of|and|was|not|or|with|on|as)\b)(?P<secret>(?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})(?=[.\s]{0,2}(?:\n|\Z))",
+        r"(?im:passphrase)(?: is| was|\s{0,2}[:=])\s{1,3}(?!(?:the|a|an|this|that|to|is|use|enter|your|must|if|when|for|should|we|it|in|of|and|was|not|or|with|on|as)\b)(?P<secret>(?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})(?=[.\s]{0,2}(?:\n|\Z))",
     ),
     _rule(
         "pin|code|otp|passcode",
         r"(?i:\b(?:pin|otp|passcode|(?:one-time|verification|security|2fa|mfa|access|login|backup|recovery|bestätigungs|unlock|door|entry|gate|alarm|sim|zugangs|zutritts|confirmation|authentication|sms)[ -]?(?:code|password|pin)s?))\b"
-        r"(?:\s+(?:\w{1,15}\s+){0,3}?(?:is|was|ist|lautet|es|est)|\s{0,2}[:=]|(?<=asscode)\s)\s{0,2}[\"'`]?(?P<secret>\d{4,10}(?![\w.])|\d{3}[ -]\d{3}(?!\w)|[a-z0-9]{4,8}-[a-z0-9]{4,8}(?![\w-]))",
+        r"(?:\s+(?:\w{1,15}\s+){0,3}?(?:is|was|ist|lautet|es|est)|\s{0,2}[:=]|(?<=asscode)\s|(?<=ackup code)\s|(?<=covery code)\s)\s{0,2}[\"'`]?(?P<secret>(?:[A-Z]-)?\d{4,10}(?![\w.])|\d{3}[ -]\d{3}(?!\w)|\d{4,5}-\d{4,5}(?![\w-])|[a-z0-9]{4,8}-[a-z0-9]{4,8}(?![\w-]))",
     ),
     _rule(
         "cred|login|log in|logged in|zugang|sign in|user|access|acceso|accès|identifiants",
         r"(?i:\b(?:credentials?|creds?|logins?|log(?:ged)? in(?: with| as| using)?|zugangsdaten|sign in(?: with| as)?|user(?:name)?\s?/\s?pass(?:word|wort)?|identifiants|credenciales|zugang|accesso|acceso|accès))"
-        r"(?:\s+(?:are|is|for \S{1,40}))?\s{0,2}[:=]?\s{1,2}[\"'`]?[\w.@+-]{2,60}+[\"'`]?\s{0,2}[/:|,]\s{0,2}[\"'`]?(?P<secret>[^\s\"'`,]{4,100}+)",
+        r"(?:\s+(?:are|is|for \S{1,40}))?\s{0,2}[:=]?\s{1,2}[\"'`]?[\w.@+-]{2,60}+[\"'`]?\s{0,2}[/:|,]\s{0,2}[\"'`]?(?!\w{1,30}=)(?P<secret>[^\s\"'`,]{4,100}+)",
         strong=True,
     ),
 )
@@ -574,7 +604,7 @@ _NAMED = (
     ),
     re.compile(r"(?<!\w)(?P<name>\w{3,60}+)\(\s{0,3}[\"'](?P<secret>[^\"'\n]{4,400}+)[\"']"),
     re.compile(
-        r"(?<!\S)(?:ENV|ARG|setx|set -\w{1,4}|SetEnv|#define|config:set|setenv|secret (?:put|set)|env:set|fastcgi_param|param)\s+(?P<name>\w{2,60}+)\s+[\"']?(?P<secret>[^\s\"']{1,400}+)"
+        r"(?<!\S)(?:ENV|ARG|setx|set -\w{1,4}|SetEnv|#define|config:set|setenv|secret (?:put|set)|variables? set|env add|env:set|fastcgi_param|param)\s+(?P<name>\w{2,60}+)\s+[\"']?(?P<secret>[^\s\"']{1,400}+)"
     ),
 )
 
@@ -586,7 +616,7 @@ _NAMED_NEEDLES = (
     ("value",),
     ("',", '",'),
     ('("', "('"),
-    ("env", "arg", "set", "param", "secret ", "define"),
+    ("env", "arg", "set", "param", "secret ", "define", "variable", "env add"),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.redaction.literals import places
 from holdfast.redaction.technical import is_technical
-from holdfast.redaction.tokens import Span, is_random
+from holdfast.redaction.tokens import TOLD_OPENLY, Span, is_random
 from holdfast.redaction.values import (
     is_dense,
     is_name_of_secret,
@@ -51,9 +51,9 @@ _WORD = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _LINKED = re.compile(
-    r"(?:[ \t\n]{1,3}(?:[^\s:=|\"'`.,;]{1,20}[ \t]{1,3}){0,5}?(?:" + _LINKS + r")[ \t]{0,2}[:：=]?\s{1,3}"
+    r"(?:[ \t\n]{1,3}(?:(?:[^\s:=|\"'`.,;]|[.](?=\w)){1,40}[ \t]{1,3}){0,5}?(?:" + _LINKS + r")[ \t]{0,2}[:：=]?\s{1,3}"
     r"|[ \t]{0,3}[(\[][^()\[\]\n]{1,40}[)\]][ \t]{0,2}[:：=][ \t]{0,3}"
-    r"|(?:[ \t]{1,2}[^\s:=|\"'`.,;]{1,20}){0,4}?[ \t]{0,3}(?:[:：=]|->|→|=>|\||[ \t][—–-](?=[ \t]))[*_]{0,2}\s{0,3}|\s?(?:は|を|是|为|為|는|은|가)[ \t]{0,3})",
+    r"|(?:[ \t]{1,2}(?:[^\s:=|\"'`.,;]|[.](?=\w)){1,40}){0,4}?[ \t]{0,3}(?:[:：=]|->|→|=>|\||[ \t][—–-](?=[ \t]))[*_]{0,2}\s{0,3}|\s?(?:は|を|是|为|為|는|은|가)[ \t]{0,3})",
     re.IGNORECASE,
 )
 _DIRECT = re.compile(r",?\s{1,2}")
@@ -62,6 +62,10 @@ _SPOKEN = re.compile(
 )
 _CHOSEN = re.compile(r"(?<![^\s\"'`(,:])[A-Za-z0-9][A-Za-z0-9!@#$%&*?+_-]{6,40}+(?![\w.(\[=/\\<>{}-])")
 """A word in a sentence that could be a password that somebody chose."""
+LONGEST_NAMED = 36
+_LONE = re.compile(r"(?<![\w/+=.:@%-])[A-Za-z0-9]{36,200}+(?![\w/+=.:@%(-])")
+"""A word that is too long and too wild for a name."""
+MOST_LINKS = 3
 LONG = 20
 """Characters of a key that stands directly behind the word for it."""
 NEAR = 60
@@ -71,19 +75,42 @@ NEAR = 60
 def prose_spans(text: str, lowered: str) -> Iterator[Span]:
     """Values that people write down beside the word for them."""
     searched = -1
+    if len(text) >= LONGEST_NAMED:
+        yield from _lone(text)
     for place in [place for word in PROSE_BEGINNINGS if word in lowered for place in places(lowered, word)]:
         word = _WORD.match(text, place)
         if word is None:
             continue
-        for link in (_LINKED.match(text, word.end()), _DIRECT.match(text, word.end())):
-            said = _SPOKEN.match(text, link.end()) if link is not None else None
+        for link in _links(text, word.end()):
+            said = _SPOKEN.match(text, link.end())
             value = said["secret"].rstrip(".,;:)*_]}?…、。") if said is not None else ""
-            if said is not None and link is not None and _is_told(text, word, link, value, said["opening"]):
+            if said is not None and _is_told(word, link, value, said["opening"]):
                 yield said.start("secret"), said.start("secret") + len(value)
                 break
         if word["token"] is None and place // NEAR != searched:
             searched = place // NEAR
             yield from _chosen(text, word)
+
+
+def _links(text: str, at: int) -> Iterator[re.Match[str]]:
+    """Return what may stand between a word and its value: "was changed to" has two ends."""
+    linked = _LINKED.match(text, at)
+    for _ in range(MOST_LINKS):
+        if linked is None:
+            break
+        yield linked
+        between = _SPOKEN.match(text, linked.end())
+        linked = _LINKED.match(text, linked.end() - 1) if between and between["secret"].isalpha() else None
+    direct = _DIRECT.match(text, at)
+    if direct is not None:
+        yield direct
+
+
+def _lone(text: str) -> Iterator[Span]:
+    """Return long random words in a text that speaks of secrets."""
+    for found in _LONE.finditer(text):
+        if is_random(found[0]) and not TOLD_OPENLY.search(text, max(0, found.start() - 40), found.start()):
+            yield found.span()
 
 
 def _chosen(text: str, word: re.Match[str]) -> Iterator[Span]:
@@ -104,7 +131,7 @@ def _is_chosen(value: str) -> bool:
     )
 
 
-def _is_told(text: str, word: re.Match[str], link: re.Match[str], value: str, opening: str) -> bool:
+def _is_told(word: re.Match[str], link: re.Match[str], value: str, opening: str) -> bool:
     linked = link.re is _LINKED
     if is_uuid(value) and (not linked or "|" in link[0] or len(link[0].split()) > 1):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast.redaction.tokens import is_random
 from holdfast.redaction.values import is_dense
 
 _TECHNICAL = re.compile(
@@ -23,6 +24,7 @@ def is_technical(value: str) -> bool:
     """Whether a value is a name or a number that a text about programs holds, and no secret."""
     return bool(_TECHNICAL.match(value)) or (
         bool(SNAKE.match(value))
+        and not is_random(value)
         and not is_dense(value)
         and (value.islower() or value.isupper() or not value[-1:].isdigit())
     )

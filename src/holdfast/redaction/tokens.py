@@ -298,8 +298,8 @@ _OF_TOKENS = frozenset(
 )
 """What such a prefix says of a token, and not of an event, a customer or a message."""
 _KEY_OF_32_BYTES = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9+/_-]{43}=(?![A-Za-z0-9_:/+=-])")
-_TOLD_OPENLY = re.compile(
-    r"(?i)(?:pub|peer|sha|hash|digest|integrity|checksum|fingerprint|etag|cert|csp|nonce|signature|md5)|\"[xyn]\"\s?:\s?\"\Z"
+TOLD_OPENLY = re.compile(
+    r"(?i)(?:pub|peer|sha|hash|digest|integrity|checksum|fingerprint|etag|cert|csp|nonce|signature|md5|ssh-|base64|(?:request|trace|span|correlation|event|message|user|account)[ _-]?id)|\"[xyn]\"\s?:\s?\"\Z"
 )
 """Before a value: it may be known."""
 _APP_PASSWORD = re.compile(r"(?<=[\"'`])[a-z]{4}(?: [a-z]{4}){3}(?=[\"'`])")
@@ -339,7 +339,7 @@ def token_spans(text: str) -> Iterator[Span]:
     if "=" in text:
         shapes.append(_KEY_OF_32_BYTES)
     for found in (one for shape in shapes for one in shape.finditer(text)):
-        if is_random(found[0]) and not _TOLD_OPENLY.search(text, max(0, found.start() - 40), found.start()):
+        if is_random(found[0]) and not TOLD_OPENLY.search(text, max(0, found.start() - 40), found.start()):
             yield found.span()
     if "_" in text or "-" in text:
         for found in _PREFIXED.finditer(text):

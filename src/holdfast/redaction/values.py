@@ -103,7 +103,7 @@ _NO_KEY_TOKENS = _words(
 """Before `token`: a place in a list, or a piece of text."""
 _OPEN_KEYS = _words(
     "cache primary foreign public sort partition query object dict lookup group row bucket sorting unique natural idempotency "
-    "composite candidate host known authorized index storage_ map hash shard routing_ react"
+    "websocket socket composite candidate host known authorized index storage_ map hash shard routing_ react"
 )
 _OF_PATTERNS = _words(
     "hex unreserved uri url word line file path name ipv ls zone host regex glob sub match num number id"
