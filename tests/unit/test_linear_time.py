@@ -31,6 +31,7 @@ from holdfast.protocol.serena.state_file import read_state_json
 from holdfast.reasoning.search import snippet
 from holdfast.redaction import _STRINGS, masked, tokens
 from holdfast.redaction.contexts import context_spans
+from holdfast.redaction.tables import table_spans
 from holdfast.relay.ends import members
 from holdfast.teams.fields import MAX_PATH, matching
 from holdfast.wire.catalog import _pattern
@@ -321,6 +322,19 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         ),
     ),
     "redaction.contexts": (lambda text: list(context_spans(text, _STRINGS.held_by(text.lower()))), (*RUNS, *PLACES)),
+    "redaction.tables": (
+        lambda text: list(table_spans(text, text.lower())),
+        (
+            Text("a,b\n", "name,password\n"),
+            Text("password,\n"),
+            Text("|a|b|\n", "|name|password|\n|-|-|\n"),
+            Text("|password|\n|-|\n"),
+            Text("('a','b'),", "INSERT INTO t (name, password) VALUES "),
+            Text("INSERT INTO t (password) VALUES ('a');"),
+            Text("into a (", "password"),
+            Text("('", "INSERT INTO t (password) VALUES "),
+        ),
+    ),
     "redaction.tokens": (lambda text: list(tokens.token_spans(text)), TOKENS),
     "relay.ends": (
         lambda text: members(text.encode(), text.encode()),

@@ -68,8 +68,7 @@ def thought_resource(reasoning: Reasoning) -> Resource:
                 f"Thought {in_quotes(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)"
             )
         thought = await reasoning.library.thought(caller, values["id"], int(values["n"]))
-        return Words(markdown_thought(thought, FOR_AGENTS) + "
-", ANYBODY)
+        return Words(markdown_thought(thought, FOR_AGENTS) + "\n", ANYBODY)
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
         if name == "id":
