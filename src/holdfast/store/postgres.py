@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import threading
@@ -50,6 +51,12 @@ def no_offset() -> int:
     return 0
 
 
+_NUMBER = "SELECT pg_current_xact_id_if_assigned()::text AS number"
+_HASH = "md5(at || ' ' || kind || ' ' || subject || ' ' || data) AS hash FROM events WHERE seq ="
+_LAST_EVENT = f", seq, {_HASH} (SELECT seq FROM event_head WHERE id = 1)"  # noqa: S608 - constants alone
+_EVENT = f"SELECT {_HASH} %s"
+
+
 class PostgresTx:
     """One PostgreSQL transaction."""
 
@@ -64,6 +71,8 @@ class PostgresTx:
         self._outbox = events.Outbox()
         self.number: str | None = None
         """The server's number of this transaction, known once it is about to be committed; None if it wrote nothing."""
+        self.trace: tuple[int, str] | None = None
+        """The number and the hash of the last event of this transaction, by which it is known again."""
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
         rows = self.all(sql, **params)
@@ -99,13 +108,15 @@ class PostgresTx:
     def flush(self) -> None:
         """Write the emitted events, and tell every daemon on this schema once they are committed."""
         # The number goes with the last statement there is anyway; it tells the outcome of a commit without an answer.
-        number = "pg_current_xact_id_if_assigned()::text AS number"
         if self._outbox:
             events.append(self, self._outbox)
-            row = self.one(f"SELECT {number}, pg_notify(:channel, :schema)", channel=CHANNEL, schema=self._schema)
+            told = f"{_NUMBER}, pg_notify(:channel, :schema){_LAST_EVENT if self._outbox.pending else ''}"
+            row = self.one(told, channel=CHANNEL, schema=self._schema)
         else:
-            row = self.one(f"SELECT {number}")
-        self.number = row["number"] if row else None
+            row = self.one(_NUMBER)
+        if row is not None:
+            self.number = row["number"]
+            self.trace = (row["seq"], row["hash"]) if self._outbox.pending else None
 
     def _execute(self, sql: str, params: dict[str, Any]) -> psycopg.Cursor[Row]:
         nulls = frozenset(name for name, value in params.items() if value is None)
@@ -266,27 +277,28 @@ class PostgresStore:
             if not connection.closed:
                 raise self.server.refused(error) from error
             self._pool.lose(connection)
-            if tx.number is None or self._took_effect(tx.number, deadline):
+            if tx.number is None or self._took_effect(tx, connection, deadline):
                 return
             raise _RunAgain(error, lost=True) from error
 
-    def _took_effect(self, number: str, deadline: float) -> bool:
+    def _took_effect(self, tx: PostgresTx, lost: WatchedConnection, deadline: float) -> bool:
         """Ask the server how a transaction ended whose commit got no answer.
 
         A new connection ends the lost one's process first, so "in progress" does not last.
         """
         deadline = max(deadline, time.monotonic() + SETTLE_SECONDS)
         while True:
+            crashed, ended = False, None
             try:
                 with self._pool.borrowed(deadline) as connection:
-                    row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (number,)).fetchone()
+                    crashed = not _of_one_life(lost, connection)
+                    ended = _what_it_left(connection, tx) if crashed else _how_it_ended(connection, tx)
+                reason = "the server crashed" if crashed else "the server has not ended the transaction yet"
             except (psycopg.Error, StoreError) as error:
-                row, reason = None, self.server.without_password(error)
-            else:
-                reason = "the server has not ended the transaction yet"
-            if row is not None and row["status"] in ("committed", "aborted"):
-                return bool(row["status"] == "committed")
-            if time.monotonic() > deadline or self._stop.is_set():
+                crashed, reason = False, self.server.without_password(error)
+            if ended is not None:
+                return ended
+            if crashed or time.monotonic() > deadline or self._stop.is_set():
                 raise OutcomeUnknown(
                     f"The connection to PostgreSQL ({self.server}) broke while the change was being committed."
                     f" It is not known whether it took effect: {reason}.",
@@ -338,3 +350,24 @@ class PostgresStore:
         for notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
             if notice.payload == self.schema:
                 self._listeners.wake()
+
+
+def _of_one_life(lost: WatchedConnection, connection: WatchedConnection) -> bool:
+    """Whether the server has not crashed between two connections: a crash gives transactions' numbers away again."""
+    return lost.backend is not None and connection.backend is not None and lost.backend.life == connection.backend.life
+
+
+def _how_it_ended(connection: WatchedConnection, tx: PostgresTx) -> bool | None:
+    """Whether a transaction was committed; None while it goes on."""
+    row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (tx.number,)).fetchone()
+    return row["status"] == "committed" if row is not None and row["status"] in ("committed", "aborted") else None
+
+
+def _what_it_left(connection: WatchedConnection, tx: PostgresTx) -> bool | None:
+    """Whether a transaction from before a crash took effect, by its last event; None where nothing tells."""
+    if tx.trace is not None:
+        row = connection.execute(_EVENT, tx.trace[:1]).fetchone()
+        return row is not None and row["hash"] == tx.trace[1]
+    with contextlib.suppress(refusals.InvalidParameterValue):  # the number was not given away again yet
+        return False if _how_it_ended(connection, tx) is False else None
+    return False

@@ -28,6 +28,8 @@ class Backend:
 
     pid: int
     started: datetime
+    life: str
+    """Of the whole server, between two crashes."""
 
 
 class WatchedConnection(psycopg.Connection[Row]):

@@ -37,12 +37,14 @@ TCP = {
 Connection = psycopg.Connection[Row]
 
 # The server, too, is to notice a client that is gone: until then it holds the locks of what that client had begun.
-_INTRODUCE = """
-SELECT pid, backend_start AS started, set_config('tcp_keepalives_idle', '10', false),
+LIFE = "pg_postmaster_start_time() || '/' || coalesce((SELECT stats_reset FROM pg_stat_bgwriter)::text, '')"
+"""What changes when the server starts anew, or has to repair itself after one of its processes crashed."""
+_INTRODUCE = f"""
+SELECT pid, backend_start AS started, {LIFE} AS life, set_config('tcp_keepalives_idle', '10', false),
     set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
     set_config('tcp_user_timeout', '15000', false)
 FROM pg_stat_activity WHERE pid = pg_backend_pid()
-"""
+"""  # noqa: S608 - put together from constants alone
 # An answer may be under way for a moment; an idle server that sent none for longer got no question.
 _WORKS = """
 SELECT 1 FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
@@ -107,7 +109,7 @@ class Server:
             connection.close()
             raise
         if row is not None:
-            connection.backend = Backend(row["pid"], row["started"])
+            connection.backend = Backend(row["pid"], row["started"], row["life"])
         self.configure(connection)
         return connection
 
