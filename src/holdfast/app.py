@@ -468,6 +468,7 @@ def build_wire(app: App, links: Links) -> Wire:
     offers = [
         briefing_tools.offer(app.briefings),
         reasoning_tools.offer(app.reasoning),
+        bridge_tools.offer_task(app.bridge),
         connection_tools.offer(app.connections),
         team_tools.offer(app.teams),
         protocol_tools.offer(app.protocols),

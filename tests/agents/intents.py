@@ -45,7 +45,8 @@ SEARCHED = (
     Intent("how many messages are waiting", "queue_status"),
     Intent("take the next message from my queue", "take_message"),
     Intent("mark the message done", "finish_message"),
-    Intent("save my task progress", "save_task"),
+    Intent("init load context", "init"),
+    Intent("what was thought before", "init"),
     Intent("search the thoughts of an earlier session", "session"),
     Intent("export reasoning session", "session"),
     Intent("rename this session", "session"),
@@ -71,9 +72,8 @@ class InHand:
 IN_HAND = (
     InHand("continue where I left off", "resume", "continue"),
     InHand("record a reasoning step", "thought", "Record one step of reasoning"),
-    InHand("what did I think about this project before", "init", "thought before in this project"),
-    InHand("start session", "init", "start_new"),
-    InHand("list my sessions", "init", "list_sessions"),
+    InHand("what did I think about this project before", "resume", "thought and done before in this project"),
+    InHand("save my task progress", "save_task", "Save your task and its progress"),
 )
 """What is there from the start, in every project."""
 

@@ -7,7 +7,7 @@
 # descriptions. Titles, parameters and plurals of a name's part count nothing. Ties go by the alphabet. "+word" is
 # required, "select:name,name" names tools, with or without their prefix. A tool that is loaded at once is found by
 # select alone. So no description wins "search …" from WebSearch or "list …" from CronList, and `init`, whose name
-# says nothing, could win no search at all: it has to be loaded.
+# says nothing, is found by its hint, or by the name that the instructions tell.
 
 from __future__ import annotations
 

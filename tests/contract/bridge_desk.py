@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.bridge.hooks import BridgeHooks
 from holdfast.bridge.model import Priority
 from holdfast.bridge.service import Bridge
+from holdfast.bridge.task_report import TaskReport
 from holdfast.bridge.watch import Watch
 from holdfast.caller import Caller, Era, Transport
 from holdfast.claude_settings import PURPOSES, installed
@@ -66,12 +67,7 @@ class Desk:
 
     async def task(self, task: str, session: str = "a") -> None:
         await self.bridge.save_task(
-            caller(session),
-            "homelab",
-            task,
-            current_task_id=None,
-            last_completed_step="2",
-            pending_messages=["msg-789"],
+            caller(session), "homelab", TaskReport(task, last_completed_step="2", pending_messages=("msg-789",))
         )
 
 

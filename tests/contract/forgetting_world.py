@@ -119,6 +119,10 @@ def rows_of(project: Path, mark: str) -> dict[str, list[dict[str, Any]]]:
         "bridge_chats": [
             {"transport": "t", "target": team, "sent_seq": 1, "failure": text, "attempts": 1, "next_at": 1}
         ],
+        "project_tasks": [
+            {"root": root, "owner": session, "project_key": key, "session_id": text, "current_task": text}
+            | {"last_completed_step": text, "pending_messages": "[]", "updated_at": 1}
+        ],
         "agent_sessions": [
             {"session_id": session, "root": root, "project_key": key, "machine": "m", "transcript": text}
             | {"source": "s", "started_at": 1, "seen_at": 1, "told": text}

@@ -14,6 +14,7 @@ from holdfast.bridge import queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, MAX_PENDING, SAME_TEXT_MS, TTL_MS, Outcome, Priority
 from holdfast.bridge.service import Bridge
+from holdfast.bridge.task_report import TaskReport
 from holdfast.bridge.upkeep import forget_old
 from holdfast.caller import Caller, Era, Transport
 from holdfast.errors import BadInput
@@ -198,10 +199,7 @@ async def test_a_restart_is_told_in_the_seeds_words_and_leases_come_back(place: 
         await bridge.save_task(
             agent("abc-123"),
             "homelab",
-            "Fix nexus.mg DNS record",
-            current_task_id="msg-456",
-            last_completed_step="2",
-            pending_messages=["msg-789"],
+            TaskReport("Fix nexus.mg DNS record", "msg-456", "2", ("msg-789",)),
         )
         cursor = (await bridge.pull("homelab", None))["cursor"]
         assert (await bridge.seen("homelab", "beside", "hook:startup", known_is_alive=True))[0] is None

@@ -151,7 +151,7 @@ async def test_a_repetition_waits_for_the_first_call_of_the_same_daemon(world: W
         at_work -= 1
         return await world.store.write(once(call.key, lambda tx: {"id": tx.new_id()}))
 
-    tool = Tool("slow", "Slow", "Takes its time", Nothing, {}, handle, Repetition.STORED)
+    tool = Tool("slow", "Slow", "Takes its time", Nothing, handle, Repetition.STORED)
     life.wire.catalog = Catalog([Offer(tools=[tool])])
     async with life.relay("r", world.project.path) as first, life.relay("r", world.project.path) as second:
         both = asyncio.create_task(_both(first, second, "slow", {}, "r:1"))
@@ -247,7 +247,7 @@ def _forgetful(repetition: Repetition) -> Tool:
     async def handle(call: Call, params: Nothing) -> Json:
         return {"key": call.key is not None}
 
-    return Tool("forgetful", "Forgetful", "Stores nothing", Nothing, {}, handle, repetition)
+    return Tool("forgetful", "Forgetful", "Stores nothing", Nothing, handle, repetition)
 
 
 @pytest.mark.parametrize("repetition", [Repetition.STORED, Repetition.HANDLE])

@@ -50,7 +50,7 @@ def starts(home: Path) -> list[str]:
 
 def test_the_first_line_tells_the_daemon_who_connects_and_no_secret(home: Path) -> None:
     env = {"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PROJECT_DIR": "/p", "ANTHROPIC_API_KEY": "sk-secret"}
-    with FakeDaemon(home) as daemon, RelayProcess(home, "--toolsets", "reasoning,briefing", env=env) as relay:
+    with FakeDaemon(home) as daemon, RelayProcess(home, "--toolsets", "core,teams", env=env) as relay:
         shake_hands(relay)
         (hello,) = daemon.server.hellos
         assert len(hello.pop("relay")) == 32
@@ -60,7 +60,7 @@ def test_the_first_line_tells_the_daemon_who_connects_and_no_secret(home: Path) 
             "pid": relay.process.pid,
             "ppid": os.getpid(),
             "cwd": os.getcwd(),
-            "toolsets": "reasoning,briefing",
+            "toolsets": "core,teams",
             "env": {"CLAUDE_CODE_SESSION_ID": "s-1", "CLAUDE_PROJECT_DIR": "/p"},
         }
 
@@ -381,7 +381,7 @@ def test_a_home_too_deep_for_a_socket_is_served_through_the_pointer(
     [
         (["--port", "1"], {}, "--port: unknown option."),
         (["--home"], {}, "--home: a value is missing."),
-        (["--toolsets=a b"], {}, "--toolsets: 'a b' is not the name of a toolset."),
+        (["--toolsets=a b"], {}, "--toolsets: 'a b' is not a toolset. Use auto, all, core, teams, protocol, bridge."),
         ([], {"HOLDFAST_DAEMON_WAIT": "soon"}, "HOLDFAST_DAEMON_WAIT: must be seconds"),
         ([], {"HOLDFAST_DAEMON_WAIT": "nan"}, "HOLDFAST_DAEMON_WAIT: must be seconds"),
     ],

@@ -10,12 +10,14 @@ import pytest
 
 from holdfast.app import build_wire
 from holdfast.briefing.model import tokens
+from holdfast.relay.main import TOOLSETS
 from holdfast.wire.catalog import INSTRUCTIONS
 from holdfast.wire.server import Wire
 
 CARRIED_TOKENS = 1_000
 LOADED = "anthropic/alwaysLoad"
 LONGEST_DESCRIPTION = 600
+LONGEST_OF_A_PARAMETER = 160
 LISTED_BYTES = 16 * 1024
 FRAME_TOKENS = 40
 """The heading that Claude Code writes above a server's instructions."""
@@ -55,10 +57,22 @@ def test_what_an_agent_always_carries_stays_under_a_thousand_tokens(tools: list[
     assert carried + FRAME_TOKENS <= CARRIED_TOKENS
 
 
-def test_the_whole_list_of_an_agent_that_needs_no_token_stays_under_sixteen_kilobytes(wire: Wire) -> None:
-    listed = wire.catalog.listed("all", anonymous=False, root=None)
-    told = types.ListToolsResult(tools=listed).model_dump_json(by_alias=True, exclude_none=True)
+def test_all_toolsets_together_stay_under_sixteen_kilobytes(tools: list[types.Tool]) -> None:
+    told = types.ListToolsResult(tools=tools).model_dump_json(by_alias=True, exclude_none=True)
     assert len(told.encode()) <= LISTED_BYTES
+
+
+def test_every_parameter_has_a_short_description(tools: list[types.Tool]) -> None:
+    described = {
+        f"{tool.name}.{name}": str(schema.get("description", ""))
+        for tool in tools
+        for name, schema in tool.input_schema["properties"].items()
+    }
+    assert {name: text for name, text in described.items() if not 0 < len(text) <= LONGEST_OF_A_PARAMETER} == {}
+
+
+def test_the_relay_knows_the_toolsets_that_there_are(wire: Wire) -> None:
+    assert set(wire.catalog.toolsets) == set(TOOLSETS)
 
 
 def test_no_description_is_longer_than_it_needs_to_be(tools: list[types.Tool]) -> None:

@@ -307,7 +307,8 @@ def test_a_choice_of_rules_replaces_ours_and_no_others(user: World) -> None:
     user.install()
     assert rules(user) == theirs
     user.install(Allow.CORE)
-    assert rules(user) == [*theirs, *(f"mcp__holdfast__{name}" for name in ("thought", "init", "session", "resume"))]
+    core = ("thought", "init", "session", "resume", "save_task")
+    assert rules(user) == [*theirs, *(f"mcp__holdfast__{name}" for name in core)]
     user.install()
     assert len(rules(user)) == 6
     user.install(Allow.ALL)

@@ -25,12 +25,12 @@ async def _handle(call: Call, params: Any) -> dict[str, Any]:
 
 
 def _tool(params: type[Params], repetition: Repetition | Mapping[str, Repetition], *, read_only: bool = False) -> Tool:
-    return Tool("tool", "Tool", "A tool", params, {}, _handle, repetition, read_only=read_only)
+    return Tool("tool", "Tool", "A tool", params, _handle, repetition, read_only=read_only)
 
 
 def test_a_tool_without_a_declaration_is_refused() -> None:
     with pytest.raises(TypeError, match="repetition"):
-        Tool("tool", "Tool", "A tool", Plain, {}, _handle)  # type: ignore[call-arg]
+        Tool("tool", "Tool", "A tool", Plain, _handle)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,27 @@ def save_task(tx: Tx, saved: Task) -> bool:
     return True
 
 
+def finish_task(tx: Tx, target: str) -> bool:
+    """The target's task is done: nobody is told of it any more; False where there was none."""
+    tx.lock(f"bridge:{target}")
+    known = task(tx, target)
+    if known is None:
+        return False
+    tx.run("DELETE FROM bridge_tasks WHERE target = :target", target=target)
+    content = f"Done: {known.current_task}"
+    update_queries.add(tx, target, UpdateKind.TASK, content, known.current_task_id, {"done": True})
+    return True
+
+
+def last_told_of_task(tx: Tx, target: str) -> int:
+    """When something was last told of the target's task: saved, or finished."""
+    row = tx.one(
+        "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'",
+        target=target,
+    )
+    return int(row["at"]) if row else 0
+
+
 def _begin(tx: Tx, target: str) -> None:
     """The target's row is there, and this transaction alone changes what belongs to it."""
     tx.lock(f"bridge:{target}")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import agent_queries, queries, update_queries
+from holdfast.bridge import agent_queries, project_tasks, queries, update_queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
@@ -24,12 +24,14 @@ from holdfast.bridge.model import (
     Update,
     UpdateKind,
 )
+from holdfast.bridge.project_tasks import OpenTask
+from holdfast.bridge.task_report import MAX_ID, TaskReport
 from holdfast.bridge.wording import delivered
 from holdfast.caller import Caller
 from holdfast.errors import BadInput
 from holdfast.project import Root, path_of
 from holdfast.quoting import quoted
-from holdfast.senders import OWNER, Sender, sender_of
+from holdfast.senders import OWNER, Kind, Sender, sender_of, teams_around
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, had_no_effect, locked_answer, once, store_answer
 from holdfast.store.wakeups import Wakeups
@@ -38,9 +40,6 @@ from holdfast.telling import ANYBODY, Words
 from holdfast.times import iso, milliseconds
 
 MOST_UPDATES = 100
-MAX_ID = 128
-MAX_FIELD = 2_000
-MAX_LISTED = 100
 LONGEST_WAIT_S = 300
 LONGEST_TTL_MS = 365 * 24 * 3_600_000
 POLL_S = 2.0
@@ -244,38 +243,35 @@ class Bridge:
         return {"id": message.id, "status": status.value, "waiting": waiting + (status is Status.PENDING)}
 
     async def save_task(
-        self,
-        caller: Caller,
-        target: str | None,
-        current_task: str,
-        *,
-        current_task_id: str | None,
-        last_completed_step: str | None,
-        pending_messages: list[str],
-        key: CallKey | None = None,
+        self, caller: Caller, target: str | None, report: TaskReport, key: CallKey | None = None
     ) -> dict[str, Any]:
-        """Keep what the caller is working on, for whoever comes after it."""
-        for field, value in (("current_task", current_task), ("last_completed_step", last_completed_step or "-")):
-            if not 0 < len(value) <= MAX_FIELD:
-                raise BadInput(field, f"must be 1 to {MAX_FIELD} characters")
-        if len(pending_messages) > MAX_LISTED or any(len(one) > MAX_ID for one in pending_messages):
-            raise BadInput("pending_messages", f"must be at most {MAX_LISTED} ids")
+        """Keep what the caller is working on, for whoever comes after it, or that it is finished."""
+        report.check()
         sender = self.sender(caller)
+        if target is not None and sender.kind is Kind.AGENT and caller.root is not None:
+            raise NotYours(
+                f"The task of {quoted(target, 64)} is not yours: you are {sender.label}.",
+                recovery="Leave target out: your task is kept for your own project.",
+            )
 
         def write(tx: Tx) -> dict[str, Any]:
-            saved = Task(
-                target=self._own(sender, target or sender.home, "The task"),
-                session_id=caller.agent_session,
-                current_task=current_task,
-                current_task_id=current_task_id,
-                last_completed_step=last_completed_step,
-                pending_messages=tuple(pending_messages),
-                updated_at=0,
-                decision=None,
-            )
-            return {"target": saved.target, "saved": True, "changed": agent_queries.save_task(tx, saved)}
+            if (named := target or sender.home) is not None:
+                return report.write_for_target(tx, self._own(sender, named, "The task"), caller)
+            if caller.key_teams is not None:
+                raise BadInput("target", f"is needed: your key is for {', '.join(sorted(caller.key_teams))}")
+            if caller.root is None:
+                raise BadInput(
+                    "target",
+                    "is needed: your project is not known",
+                    recovery='Name it with init {operation: "bind_root", mcpRootUri: "file:///…"}.',
+                )
+            return report.write_for_project(tx, caller.root, caller)
 
         return await self._store.write(once(key, write))
+
+    async def open_tasks(self, root: Root, limit: int) -> list[OpenTask]:
+        """What agents in a project said they work on, and did not say that it is done."""
+        return await self._store.read(lambda tx: project_tasks.unfinished(tx, root, limit))
 
     # -- who is at work -----------------------------------------------------------------------------------------------
 
@@ -302,6 +298,11 @@ class Bridge:
     def at(self, root: Root | None) -> str | None:
         """The target in whose project a root is."""
         return team_at(self._targets(), path_of(root.uri) if root else None)
+
+    def around(self, root: Root) -> str | None:
+        """The target in whose project a root is, or in a directory of it: whose queue and task an agent there has."""
+        path = path_of(root.uri)
+        return next(iter(teams_around(self._targets(), path)), None) if path is not None else None
 
     def applies_to(self, root: Root | None) -> bool:
         """Whether a project is a target's."""

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from holdfast.bridge.model import TTL_MS, Outcome, Priority
 from holdfast.bridge.service import Bridge
+from holdfast.bridge.task_report import TaskReport
 from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
-
-TEXT = {"type": "string"}
-YES_NO = {"type": "boolean"}
-NUMBER = {"type": "integer"}
 
 
 class SendParams(Params):
     """What `send_message` takes."""
 
-    target: str
-    message: str
-    id: str | None = None
-    priority: Literal["normal", "urgent", "stop"] | None = None
-    ttl_seconds: int | None = None
-    reply_to: str | None = None
+    target: str = Field(description="Its name")
+    message: str = Field(description="The text")
+    id: str | None = Field(None, description="Your own id, so that it is queued once")
+    priority: Literal["normal", "urgent", "stop"] | None = Field(None, description="urgent and stop go first")
+    ttl_seconds: int | None = Field(None, description="Default a week")
+    reply_to: str | None = Field(None, description="Id of the message it answers")
 
 
 class PullParams(Params):
     """What `pull_updates` takes."""
 
-    target: str
-    since: str | None = None
+    target: str = Field(description="Its name")
+    since: str | None = Field(None, description="The last cursor, or a time")
 
 
 class StatusParams(Params):
@@ -38,32 +37,38 @@ class StatusParams(Params):
 class TakeParams(Params):
     """What `take_message` takes."""
 
-    target: str | None = None
-    wait_seconds: int | None = None
+    target: str | None = Field(None, description="Default: your project's")
+    wait_seconds: int | None = Field(None, description="0 to 300")
 
 
 class FinishParams(Params):
     """What `finish_message` takes."""
 
-    id: str
-    outcome: Literal["done", "failed", "later"]
-    reply: str | None = None
+    id: str = Field(description="Of the message")
+    outcome: Literal["done", "failed", "later"] = Field(description="later puts it back")
+    reply: str | None = Field(None, description="What its sender gets")
 
 
 class TaskParams(Params):
     """What `save_task` takes."""
 
-    current_task: str
-    target: str | None = None
-    current_task_id: str | None = None
-    last_completed_step: str | int | None = None
-    pending_messages: list[str] | None = None
+    current_task: str | None = Field(None, description="What you work on")
+    last_completed_step: str | int | None = Field(None, description="A number or words")
+    done: bool | None = Field(None, description="True: it is finished")
+    current_task_id: str | None = Field(None, description="Of the message it came with")
+    pending_messages: list[str] | None = Field(None, description="Ids still to see to")
+    target: str | None = Field(None, description="Default: your project's")
 
 
 def offer(bridge: Bridge) -> Offer:
     """All that the bridge puts on the wire."""
-    tools = [_send(bridge), _pull(bridge), _status(bridge), _take(bridge), _finish(bridge), _save(bridge)]
+    tools = [_send(bridge), _pull(bridge), _status(bridge), _take(bridge), _finish(bridge)]
     return Offer(tools=tools, applies=bridge.applies_to)
+
+
+def offer_task(bridge: Bridge) -> Offer:
+    """What every agent is to call while it works, in any project."""
+    return Offer(tools=[_save(bridge)])
 
 
 def _send(bridge: Bridge) -> Tool:
@@ -84,12 +89,10 @@ def _send(bridge: Bridge) -> Tool:
         title="[Bridge] Send a message",
         description=(
             "Send a message to the agent of another project, a target, also while it is busy, restarting or gone: it"
-            " waits in the queue. What comes of it: pull_updates. priority urgent or stop goes first. For an answer:"
-            " teams_ask."
+            " waits in the queue. What comes of it: pull_updates. For an answer: teams_ask."
         ),
         hint="send to the agent",
         params=SendParams,
-        output={"queued": YES_NO, "id": TEXT, "target": TEXT, "reason": TEXT},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="bridge",
@@ -103,13 +106,9 @@ def _pull(bridge: Bridge) -> Tool:
     return Tool(
         name="pull_updates",
         title="[Bridge] Updates of a target",
-        description=(
-            "What happened at the target: its agent's replies, restarts, task changes. since: the last cursor, or a"
-            " time."
-        ),
+        description=("What happened at the target: its agent's replies, restarts, task changes."),
         hint="what did the agent reply",
         params=PullParams,
-        output={"updates": {"type": "array"}, "session_restart": {"type": "object"}, "cursor": TEXT},
         handler=handle,
         repetition=Repetition.IDEMPOTENT,
         toolset="bridge",
@@ -129,7 +128,6 @@ def _status(bridge: Bridge) -> Tool:
             " current task, session, last seen."
         ),
         params=StatusParams,
-        output={"targets": {"type": "object"}},
         handler=handle,
         repetition=Repetition.IDEMPOTENT,
         toolset="bridge",
@@ -144,13 +142,9 @@ def _take(bridge: Bridge) -> Tool:
     return Tool(
         name="take_message",
         title="[Bridge] Take the next message",
-        description=(
-            "Take the next message that is waiting for you in the queue (target: default your project's); end it with"
-            " finish_message."
-        ),
+        description=("Take the next message that is waiting for you in the queue; end it with finish_message."),
         hint="check for messages",
         params=TakeParams,
-        output={"target": TEXT, "id": TEXT, "priority": TEXT, "from": TEXT, "text": TEXT, "waiting": NUMBER},
         handler=handle,
         repetition=Repetition.HANDLE,
         toolset="bridge",
@@ -167,7 +161,6 @@ def _finish(bridge: Bridge) -> Tool:
         description="Mark the message you took done or failed, with a reply to its sender, or put it back for later.",
         hint="reply to the message",
         params=FinishParams,
-        output={"id": TEXT, "status": TEXT, "waiting": NUMBER},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="bridge",
@@ -177,23 +170,25 @@ def _finish(bridge: Bridge) -> Tool:
 def _save(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: TaskParams) -> dict[str, Any]:
         step = params.last_completed_step
-        return await bridge.save_task(
-            call.caller,
-            params.target,
+        report = TaskReport(
             params.current_task,
-            current_task_id=params.current_task_id,
-            last_completed_step=None if step is None else str(step),
-            pending_messages=params.pending_messages or [],
-            key=call.key,
+            params.current_task_id,
+            None if step is None else str(step),
+            tuple(params.pending_messages or ()),
+            bool(params.done),
         )
+        return await bridge.save_task(call.caller, params.target, report, call.key)
 
     return Tool(
         name="save_task",
-        title="[Bridge] Save your task",
-        description="Save your task and its progress after each step, so that after a restart it can be resumed.",
+        title="[Task] Save what you are working on",
+        description=(
+            "Save your task and its progress: when you begin, after each step, and with done: true when finished. After"
+            " a crash, restart or compaction you, or whoever comes next, are told what is open."
+        ),
         params=TaskParams,
-        output={"target": TEXT, "saved": YES_NO},
         handler=handle,
         repetition=Repetition.STORED,
-        toolset="bridge",
+        for_teams=True,
+        always_load=True,
     )

@@ -92,7 +92,8 @@ class Watch:
         def write(tx: Tx) -> None:
             known = agent_queries.task(tx, name)
             # The agent may have told more since, by save_task: an old file is no news, nor is one told before.
-            if known is None or (known.updated_at <= written_at and not _same(known, saved)):
+            told_at = agent_queries.last_told_of_task(tx, name) if known is None else known.updated_at
+            if told_at <= written_at and (known is None or not _same(known, saved)):
                 agent_queries.save_task(tx, saved)
 
         await self._store.write(write)

@@ -20,7 +20,7 @@ NO_ROOT = 'Which project this is, is not known: init {operation: "bind_root", mc
 class ResumeParams(Params):
     """Parameters of `resume`."""
 
-    budget: int | None = Field(None, ge=50, le=2_500, description="Tokens that the answer may cost; 1,200 by default.")
+    budget: int | None = Field(None, ge=50, le=2_500, description="Tokens; default 1,200")
 
 
 def offer(briefings: Briefings) -> Offer:
@@ -47,12 +47,10 @@ def offer(briefings: Briefings) -> Offer:
                 name="resume",
                 title="[Briefing] Where the work stands",
                 description=(
-                    "Continue where the last session left off: what was asked and done in this project, task, files,"
-                    " errors, protocol phase, waiting messages. For when you are asked to continue, or context was"
-                    " lost. Reads only."
+                    "Continue where the last session left off: what was asked, thought and done before in this project,"
+                    " open tasks, files, errors, messages. For when you are asked to continue, or context was lost."
                 ),
                 params=ResumeParams,
-                output={"briefing": {"type": "string"}},
                 handler=resume,
                 repetition=Repetition.IDEMPOTENT,
                 read_only=True,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from holdfast.connections.model import Refused
 from holdfast.connections.service import Connections
 from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
@@ -12,8 +14,8 @@ from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 class ReconnectParams(Params):
     """What `reconnect_session` takes."""
 
-    session_id: str
-    reconnect_token: str
+    session_id: str = Field(description="Of your connection")
+    reconnect_token: str = Field(description="Its last token")
 
 
 def offer(connections: Connections) -> Offer:
@@ -45,17 +47,10 @@ def offer(connections: Connections) -> Offer:
         hands_out_token=True,
         title="[Connection] Take up your earlier connection",
         description=(
-            "Reconnect as who you were, with your root and session, by the session_id and reconnect_token of the last"
-            " `connection` you were given. To find a project's thoughts instead use init load_context."
+            "Reconnect as who you were, with your root and session, by the last `connection` you were given. To find a"
+            " project's thoughts instead use init load_context."
         ),
         params=ReconnectParams,
-        output={
-            "success": {"type": "boolean"},
-            "message": {"type": "string"},
-            "reason": {"type": "string"},
-            "session_id": {"type": "string"},
-            "reconnect_token": {"type": "string"},
-        },
         handler=handle,
         repetition=Repetition.HANDLE,
         meets=False,

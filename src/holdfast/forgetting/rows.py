@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from holdfast.bridge import project_tasks
 from holdfast.bridge import upkeep as bridge_upkeep
 from holdfast.briefing import incarnations
 from holdfast.forgetting.scope import Scope, quoted
@@ -51,6 +52,7 @@ TABLES = {
     "ledgers": "by root and key",
     "notices": "by team, in both directions",
     "permissions": "by team",
+    "project_tasks": "by root and key",
     "projects": "by root and key",
     "protocol_evidence": "with its run",
     "protocol_gates": "with their run",
@@ -79,6 +81,7 @@ async def remove(store: Store, scope: Scope, progress: Progress) -> Counter[str]
     removed: Counter[str] = Counter()
     for root in scope.roots:
         removed["runs"] += await store.write(partial(protocol_queries.forget, root=root.uri, project=root.key))
+        await store.write(partial(project_tasks.forget, root=root))
         removed["agent_sessions"] += await store.write(partial(incarnations.forget, root=root))
     for team in scope.teams:
         removed["messages"] += await store.write(partial(bridge_upkeep.forget, target=team))

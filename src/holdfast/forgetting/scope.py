@@ -23,6 +23,7 @@ ROOTS = (
     ("agent_sessions", "root"),
     ("ledgers", "root"),
     ("recoveries", "root"),
+    ("project_tasks", "root"),
     ("protocol_runs", "root"),
     ("protocol_trust", "root"),
     ("protocol_mirror", "root"),
@@ -33,6 +34,7 @@ KEYS = (
     ("sessions", "root_uri", "project_key"),
     ("agent_sessions", "root", "project_key"),
     ("ledgers", "root", "project_key"),
+    ("project_tasks", "root", "project_key"),
     ("protocol_runs", "root", "project"),
 )
 """Where a root stands beside the key that all roots of its project share."""

@@ -4,50 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from holdfast.protocol.resources import resources
 from holdfast.protocol.service import Protocols
 from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
-
-TEXT = {"type": "string"}
-LIST = {"type": "array"}
-YES_NO = {"type": "boolean"}
 
 
 class StartParams(Params):
     """What `session_start` takes."""
 
-    objective: str
-    branch: str | None = None
-    starting_commit: str | None = None
+    objective: str = Field(description="What is to be done")
+    branch: str | None = Field(None, description="Default: the present one")
+    starting_commit: str | None = Field(None, description="Must be HEAD")
 
 
 class GateParams(Params):
     """What `validate_gate` takes."""
 
-    phase: str
+    phase: str = Field(description="A gate, e.g. SERENA_INIT, or ALL")
 
 
 class AdvanceParams(Params):
     """What `advance_phase` takes."""
 
-    to: str | None = None
+    to: str | None = Field(None, description="As far as this; default: the next")
 
 
 class EvidenceParams(Params):
     """What `record_evidence` takes."""
 
-    phase: str
-    evidence_type: str
-    evidence: str
+    phase: str = Field(description="The gate")
+    evidence_type: str = Field(description="content_hash, report, commit: compared with the project; else your word")
+    evidence: str = Field(description="The hash, path, commit or words")
 
 
 class EndParams(Params):
     """What `session_end` takes."""
 
-    summary: str
-    key_decisions: list[str] | None = None
-    next_session_notes: str | None = None
-    skip_qa: bool | None = None
+    summary: str = Field(description="What was done")
+    key_decisions: list[str] | None = Field(None, description="One each")
+    next_session_notes: str | None = Field(None, description="For whoever comes next")
+    skip_qa: bool | None = Field(None, description="Documentation alone")
 
 
 class NoParams(Params):
@@ -85,7 +83,6 @@ def _start(protocols: Protocols) -> Tool:
             " sessions: init."
         ),
         params=StartParams,
-        output={"session_id": TEXT, "phase": TEXT, "blocked_until": LIST, "checklist": LIST},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="protocol",
@@ -99,16 +96,8 @@ def _validate(protocols: Protocols) -> Tool:
     return Tool(
         name="validate_gate",
         title="[Protocol] Check a gate",
-        description="Check whether a gate passes, by files, git and hooks. phase: its name, e.g. SERENA_INIT, or ALL.",
+        description="Check whether a gate passes, by files, git and hooks.",
         params=GateParams,
-        output={
-            "phase": TEXT,
-            "requirement_level": TEXT,
-            "status": TEXT,
-            "evidence": TEXT,
-            "blocking": YES_NO,
-            "message": TEXT,
-        },
         handler=handle,
         repetition=Repetition.STORED,
         toolset="protocol",
@@ -122,9 +111,8 @@ def _advance(protocols: Protocols) -> Tool:
     return Tool(
         name="advance_phase",
         title="[Protocol] Next phase",
-        description="Finish the protocol's phase and go on to the next, or as far as `to`; gates between are checked.",
+        description="Finish the protocol's phase and go on; the gates between are checked.",
         params=AdvanceParams,
-        output={"session_id": TEXT, "phase": TEXT, "gates": LIST, "blocked_until": LIST, "message": TEXT},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="protocol",
@@ -138,12 +126,8 @@ def _record(protocols: Protocols) -> Tool:
     return Tool(
         name="record_evidence",
         title="[Protocol] Record evidence",
-        description=(
-            "Record evidence for a gate, e.g. that the tests passed. evidence_type content_hash, report and commit are"
-            " compared with the project; anything else is your word."
-        ),
+        description=("Record evidence for a gate, e.g. that the tests passed."),
         params=EvidenceParams,
-        output={"session_id": TEXT, "phase": TEXT, "recorded": YES_NO, "source": TEXT, "message": TEXT},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="protocol",
@@ -164,12 +148,8 @@ def _end(protocols: Protocols) -> Tool:
     return Tool(
         name="session_end",
         title="[Protocol] End the working session",
-        description=(
-            "End the working session: the remaining gates are checked, the first unmet one is named. skip_qa: for"
-            " documentation alone."
-        ),
+        description=("End the working session: the remaining gates are checked, the first unmet one is named."),
         params=EndParams,
-        output={"status": TEXT, "session_id": TEXT, "phase": TEXT, "commit_sha": TEXT, "message": TEXT},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="protocol",
@@ -185,7 +165,6 @@ def _blocked(protocols: Protocols) -> Tool:
         title="[Protocol] What blocks",
         description="Why am I blocked: what the session still needs, in order, and how to get it.",
         params=NoParams,
-        output={"session_id": TEXT, "phase": TEXT, "blocked": YES_NO, "missing": LIST, "message": TEXT},
         handler=handle,
         repetition=Repetition.IDEMPOTENT,
         toolset="protocol",

@@ -14,12 +14,6 @@ from holdfast.wire.tools import Call, Offer, Repetition, Tool
 
 T = TypeVar("T")
 
-TEXT = {"type": "string"}
-NUMBER = {"type": "integer"}
-FLAG = {"type": "boolean"}
-OBJECT = {"type": "object"}
-LIST = {"type": "array"}
-
 
 def offer(reasoning: Reasoning) -> Offer:
     """All that reasoning puts on the wire."""
@@ -50,10 +44,9 @@ def _thought(reasoning: Reasoning) -> Tool:
         title="[Reasoning] Record a thought",
         description=(
             "Record one step of reasoning; it survives restarts and compaction. Finds this project's session by"
-            " itself. A new branchId needs branchFromThought. To read back use init load_context."
+            " itself. To read back use init load_context."
         ),
         params=ThoughtParams,
-        output={"sessionId": TEXT, "thoughtNumber": NUMBER, "thoughtCount": NUMBER, "status": TEXT},
         handler=handle,
         repetition=Repetition.STORED,
         always_load=True,
@@ -83,11 +76,10 @@ def _init(reasoning: Reasoning) -> Tool:
         name="init",
         title="[Reasoning] Load or start a session",
         description=(
-            "load_context brings back what was thought before in this project, no id needed; start_new begins another"
-            " session. To record use thought; to search or edit sessions use session."
+            "Bring back what was thought before in this project, no id needed, or begin another session. To record use"
+            " thought; to search or edit sessions use session."
         ),
         params=InitParams,
-        output={"success": FLAG, "message": TEXT, "session": OBJECT, "thoughts": LIST, "nextThoughtNumber": NUMBER},
         handler=handle,
         repetition={
             "get_state": Repetition.IDEMPOTENT,
@@ -97,7 +89,7 @@ def _init(reasoning: Reasoning) -> Tool:
             "load_context": Repetition.IDEMPOTENT,
             "list_sessions": Repetition.IDEMPOTENT,
         },
-        always_load=True,
+        hint="what was thought before",
         root_argument="mcpRootUri",
         meets_strangers=True,
         rebinds=True,
@@ -150,19 +142,10 @@ def _session(reasoning: Reasoning) -> Tool:
         name="session",
         title="[Reasoning] Search and arrange sessions",
         description=(
-            "Search the thoughts of an earlier session in full text, read, export or arrange them. get shows the"
-            " structure, or whole thoughts from-to; tag replaces all tags; pin makes it the one load_context returns;"
-            " delete is restorable for 30 days. To record use thought; to start or come back use init."
+            "Search the thoughts of an earlier session in full text, read, export or arrange them. To record use"
+            " thought; to start or come back use init."
         ),
         params=SessionParams,
-        output={
-            "success": FLAG,
-            "session": OBJECT,
-            "sessions": LIST,
-            "results": LIST,
-            "text": TEXT,
-            "nextCursor": TEXT,
-        },
         handler=handle,
         repetition={
             "list": Repetition.IDEMPOTENT,

@@ -18,17 +18,19 @@ Speaks MCP on standard input and output, for an agent to spawn. Passes each mess
 starts one when none is running, and goes on without a break when the daemon is restarted.
 
 options:
-  --toolsets auto|all|LIST  which tools the agent sees; LIST is names with commas between
-                            (environment: HOLDFAST_TOOLSETS; default: auto)
+  --toolsets auto|all|LIST  which tools the agent sees; LIST is names with commas between: core, teams, protocol,
+                            bridge (environment: HOLDFAST_TOOLSETS; default: auto, what applies to the project)
   --home DIR                the data directory (environment: HOLDFAST_HOME; default: ~/.holdfast)
   -h, --help                show this text and exit
 
 examples:
   claude mcp add holdfast -- holdfast mcp
-  holdfast mcp --toolsets reasoning,briefing
+  holdfast mcp --toolsets core,teams
   HOLDFAST_DAEMON_WAIT=5 holdfast mcp        (say after 5 s, not 30, that no daemon could be reached)
 """
 
+TOOLSETS = ("auto", "all", "core", "teams", "protocol", "bridge")
+"""What may be chosen. A test holds it against the catalog."""
 DAEMON_WAIT = 30.0
 MAX_DAEMON_WAIT = 3600.0
 
@@ -85,15 +87,18 @@ def read_options(argv: list[str]) -> Options:
         given[name] = value if equals else rest.pop(0)
         if not given[name]:
             raise BadUsage(f"{name}: a value is missing.")
-    toolsets = given.get("--toolsets") or os.environ.get("HOLDFAST_TOOLSETS") or "auto"
-    return Options(place.home(given.get("--home")), _toolsets(toolsets), _patience())
+    if "--toolsets" in given:
+        toolsets = _toolsets("--toolsets", given["--toolsets"])
+    else:
+        toolsets = _toolsets("HOLDFAST_TOOLSETS", os.environ.get("HOLDFAST_TOOLSETS") or "auto")
+    return Options(place.home(given.get("--home")), toolsets, _patience())
 
 
-def _toolsets(text: str) -> str:
+def _toolsets(where: str, text: str) -> str:
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if not (name.isascii() and name.replace("_", "").replace("-", "").isalnum() and len(name) <= 40):
-            raise BadUsage(f"--toolsets: {name[:60]!r} is not the name of a toolset.")
+        if name not in TOOLSETS:
+            raise BadUsage(f"{where}: {name[:60]!r} is not a toolset. Use {', '.join(TOOLSETS)}.")
     return ",".join(names)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.setup.json_file import Edit, Misshapen, Settings
 from holdfast.setup.server import NAME
 
-CORE = ("thought", "init", "session", "resume")
+CORE = ("thought", "init", "session", "resume", "save_task")
 """The toolset that every project has. A test holds it against the catalog."""
 
 

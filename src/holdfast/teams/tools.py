@@ -5,66 +5,68 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from holdfast.errors import BadInput
 from holdfast.teams.service import Teams
 from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
 
 DEFAULT_TIMEOUT_MS = 30_000
 LONGEST_TIMEOUT_MS = 3_600_000
-TEXT = {"type": "string"}
-OUTPUT: dict[str, Any] = {"status": TEXT, "askId": TEXT, "response": TEXT, "error": TEXT, "message": TEXT}
 
 
 class AskParams(Params):
     """What `teams_ask` takes."""
 
-    team: str
-    question: str
-    fromTeam: str | None = None
-    timeout: int | None = None
-    threadId: str | None = None
-    temporary: bool | None = None
+    team: str = Field(description="Its name")
+    question: str = Field(description="The text")
+    fromTeam: str | None = Field(None, description="Default: your team")
+    timeout: int | None = Field(None, description="ms, default 30000")
+    threadId: str | None = Field(None, description="Another conversation with it")
+    temporary: bool | None = Field(None, description="A conversation of its own, put away when answered")
 
 
 class SendParams(Params):
     """What `teams_send_message` takes."""
 
-    toTeam: str
-    message: str
-    fromTeam: str | None = None
-    waitForResponse: bool | None = None
-    timeout: int | None = None
-    threadId: str | None = None
-    temporary: bool | None = None
+    toTeam: str = Field(description="Its name")
+    message: str = Field(description="The text")
+    fromTeam: str | None = Field(None, description="Default: your team")
+    waitForResponse: bool | None = Field(None, description="false: return at once")
+    timeout: int | None = Field(None, description="ms, default 30000")
+    threadId: str | None = Field(None, description="Another conversation with it")
+    temporary: bool | None = Field(None, description="A conversation of its own, put away when answered")
 
 
 class NotifyParams(Params):
     """What `teams_notify` takes."""
 
-    toTeam: str
-    message: str
-    fromTeam: str | None = None
-    ttlDays: int | None = None
+    toTeam: str = Field(description="Its name")
+    message: str = Field(description="The text")
+    fromTeam: str | None = Field(None, description="Default: your team")
+    ttlDays: int | None = Field(None, description="Default 30")
 
 
 class StatusParams(Params):
     """What `teams_status` takes."""
 
-    team: str | None = None
+    team: str | None = Field(None, description="Only this one")
 
 
 class SessionParams(Params):
     """What `teams_session` takes."""
 
-    operation: Literal["result", "wait", "cancel", "history", "compact", "fork", "archive", "restore", "reset", "list"]
-    askId: str | None = None
-    team: str | None = None
-    fromTeam: str | None = None
-    threadId: str | None = None
-    newThreadId: str | None = None
-    deleteFiles: bool | None = None
-    timeout: int | None = None
-    limit: int | None = None
+    operation: Literal[
+        "result", "wait", "cancel", "history", "compact", "fork", "archive", "restore", "reset", "list"
+    ] = Field(description="result, wait, cancel: by askId; the others: the conversation with team")
+    askId: str | None = Field(None, description="Of the question")
+    team: str | None = Field(None, description="With whom")
+    fromTeam: str | None = Field(None, description="Default: your team")
+    threadId: str | None = Field(None, description="Which conversation")
+    newThreadId: str | None = Field(None, description="fork: its name")
+    deleteFiles: bool | None = Field(None, description="archive: the transcript too")
+    timeout: int | None = Field(None, description="wait: ms")
+    limit: int | None = Field(None, description="How many")
 
 
 def offer(teams: Teams) -> Offer:
@@ -101,12 +103,10 @@ def _ask(teams: Teams) -> Tool:
         name="teams_ask",
         title="[Teams] Ask a team",
         description=(
-            "Ask another team's agent a question and wait for its answer (timeout in ms, default 30000). The"
-            " conversation goes on where it was. Not answered in time: status pending, the answer waits under askId"
-            " (teams_session). temporary: a conversation of its own, put away when answered."
+            "Ask another team's agent a question and wait for its answer. The conversation goes on where it was. Not"
+            " answered in time: status pending, the answer waits under askId (teams_session)."
         ),
         params=AskParams,
-        output=OUTPUT,
         handler=handle,
         repetition=Repetition.HANDLE,
         toolset="teams",
@@ -121,12 +121,8 @@ def _send(teams: Teams) -> Tool:
     return Tool(
         name="teams_send_message",
         title="[Teams] Send a team a message",
-        description=(
-            "Send another team a message, as teams_ask; waitForResponse false returns at once and the answer waits"
-            " under askId."
-        ),
+        description=("Send another team a message, as teams_ask, or without waiting: the answer waits under askId."),
         params=SendParams,
-        output=OUTPUT,
         handler=handle,
         repetition=Repetition.HANDLE,
         toolset="teams",
@@ -153,7 +149,6 @@ def _notify(teams: Teams) -> Tool:
             " turn; none is run for it. For an answer: teams_ask."
         ),
         params=NotifyParams,
-        output={"status": TEXT, "noticeId": TEXT, "message": TEXT},
         handler=handle,
         repetition=Repetition.STORED,
         toolset="teams",
@@ -169,7 +164,6 @@ def _status(teams: Teams) -> Tool:
         title="[Teams] Who is there and busy",
         description="Which teams there are, which are busy, their queues. Conversations: teams_session list.",
         params=StatusParams,
-        output={"teams": {"type": "array"}, "processes": TEXT},
         handler=handle,
         repetition=Repetition.IDEMPOTENT,
         toolset="teams",
@@ -212,13 +206,11 @@ def _session(teams: Teams) -> Tool:
         name="teams_session",
         title="[Teams] Answers and conversations",
         description=(
-            "The answer to an earlier question from a team by its askId: result, wait, cancel; list conversations;"
-            " history, compact, fork, archive, restore or reset the one with a team (fromTeam, threadId). Thought"
-            " sessions: session."
+            "The answer to an earlier question from a team; or list, compact, fork, archive, restore or reset the"
+            " conversation with a team, or its history. Thought sessions: session."
         ),
         hint="get the answer to my question",
         params=SessionParams,
-        output={**OUTPUT, "conversations": {"type": "array"}, "conversation": {"type": "object"}},
         handler=handle,
         repetition={
             "result": Repetition.IDEMPOTENT,

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 from holdfast.errors import BadInput
 from holdfast.quoting import named
 
-DROPPED = ("title", "default", "$defs")
+DROPPED = ("title", "default", "$defs", "additionalProperties")
+"""What no agent needs: an unknown parameter is refused by name, whether or not the schema says so."""
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -20,11 +21,6 @@ def input_schema(model: type[BaseModel]) -> dict[str, Any]:
     slim.pop("description", None)
     slim.setdefault("properties", {})
     return slim
-
-
-def output_schema(properties: dict[str, Any]) -> dict[str, Any]:
-    """An open object: a client must not break when a later version says more."""
-    return {"type": "object", "properties": properties}
 
 
 def _slim(node: Any, definitions: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.caller import Caller, Era
 from holdfast.connections.service import Connections
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.errors import BadInput, HoldfastError, NotFound
 from holdfast.protocol.in_time import ProjectTooSlow, in_time
 from holdfast.quoting import as_data, error_text, in_quotes, quoted_name
 from holdfast.senders import NotYours
@@ -38,7 +38,7 @@ RELAY_KEY = "holdfast/key"
 LISTED_AT_ONCE = 50
 """How many resources of several families make a page; most clients read one."""
 FOR_TEAMS = ("bridge", "teams")
-"""The toolsets that keep to the teams of a key that is limited to some."""
+"""The toolsets whose tools all keep to the teams of a key that is limited to some."""
 TOOL_USE_ID = "claudecode/toolUseId"
 CONNECTION = "holdfast/connection"
 
@@ -105,6 +105,8 @@ class Wire:
                 link.listed = await in_time(partial(self.catalog.listed, toolsets, anonymous=anonymous, root=root))
             except ProjectTooSlow:  # an agent without tools would never ask again
                 return types.ListToolsResult(tools=self.catalog.listed(toolsets, anonymous=anonymous, root=None))
+            except BadInput as error:
+                raise MCPError(types.INVALID_PARAMS, error_text(f"{error.code}: {error}")) from error
         return types.ListToolsResult(tools=link.listed)
 
     async def _call_tool(
@@ -124,7 +126,7 @@ class Wire:
                 found = await self._recognition.caller(ctx, argument, params.input_responses)
                 if isinstance(found, types.InputRequiredResult):
                     return found
-                if found.caller.key_teams is not None and tool.toolset not in FOR_TEAMS:
+                if found.caller.key_teams is not None and not (tool.for_teams or tool.toolset in FOR_TEAMS):
                     raise NotYours(
                         f"This key is limited to teams, and {tool.name} is not about teams.",
                         recovery="Use a key that is not limited.",

@@ -61,12 +61,12 @@ class Tool:
     title: str
     description: str
     params: type[Params]
-    output: dict[str, Any]
-    """Properties of the (open) output schema."""
     handler: Handler
     repetition: Repetition | Mapping[str, Repetition]
     """How a repetition is answered; for a tool with operations, each of them."""
     toolset: str = "core"
+    for_teams: bool = False
+    """Whether a key that is limited to teams may use it; it keeps to them itself."""
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False

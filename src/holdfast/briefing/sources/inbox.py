@@ -1,14 +1,18 @@
-"""The bridge's queue of a project: the task its agent was on, and what waits for it."""
+"""What an agent of a project said it works on, and what waits in its queue where it is a target's."""
 
 from __future__ import annotations
 
 from holdfast.bridge.model import Priority, Task
+from holdfast.bridge.project_tasks import OpenTask
 from holdfast.bridge.service import Bridge, Glance
 from holdfast.briefing.model import Item, Rank
 from holdfast.briefing.sources import Place, Source
-from holdfast.quoting import quoted
+from holdfast.project import path_of
+from holdfast.quoting import named, quoted
+from holdfast.times import iso
 
 TEXT = 160
+MOST_TASKS = 3
 MOST_SENDERS = 4
 
 
@@ -16,9 +20,9 @@ def inbox(bridge: Bridge) -> Source:
     """The task, and the messages by sender and urgency."""
 
     async def tell(place: Place) -> list[Item]:
-        target = bridge.at(place.root)
+        target = bridge.around(place.root)
         if target is None:
-            return []
+            return [_open(one, place) for one in await bridge.open_tasks(place.root, MOST_TASKS)]
         found = await bridge.glance(target)
         return [*_task(found.task), *_messages(target, found)]
 
@@ -36,6 +40,23 @@ def _task(task: Task | None) -> list[Item]:
     if task.decision is not None:
         text += f" The owner decided: {task.decision}."
     return [Item("task", Rank.TASK, text, "queue_status")]
+
+
+def _open(one: OpenTask, place: Place) -> Item:
+    task, own = one.task, one.task.owner == place.identity
+    where = "" if task.root == place.root.uri else f" in {named(str(path_of(task.root) or task.root), TEXT)}"
+    when = iso(task.updated_at)
+    text = f"Your task (saved {when}):" if own else f"Open task that an earlier session saved{where} ({when}):"
+    if one.at_work and not own:
+        text = f"Task of another agent that is at work now{where} ({when}):"
+    text += f" {quoted(task.current_task, TEXT)}."
+    if task.last_completed_step:
+        text += f" Last completed step: {quoted(task.last_completed_step, TEXT)}."
+    if task.pending_messages:
+        text += f" Pending: {quoted(', '.join(task.pending_messages), TEXT)}."
+    if own or not one.at_work:
+        text += " If it is done: save_task {current_task, done: true}."
+    return Item("task", Rank.OTHERS if one.at_work and not own else Rank.TASK, text)
 
 
 def _messages(target: str, found: Glance) -> list[Item]:
