@@ -27,12 +27,14 @@ class RestError(HoldfastError):
 
     code = "E_REST"
 
-    def __init__(self, status: int, detail: str, retry_after: int | None = None) -> None:
+    def __init__(self, status: int, detail: str, retry_after: int | None = None, next_step: str | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
         self.retry_after = retry_after
         """Seconds after which the same request may be repeated."""
+        self.next_step = next_step
+        """What to do where a reconnect was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,9 @@ class Client:
         answer = _object(text)
         if status >= 400:
             detail = str((answer or {}).get("detail", f"HTTP status {status}"))
-            raise RestError(status, detail, int(retry_after) if retry_after.isdigit() else None)
+            next_step = (answer or {}).get("next_step")
+            seconds = int(retry_after) if retry_after.isdigit() else None
+            raise RestError(status, detail, seconds, str(next_step) if next_step is not None else None)
         if answer is None:
             raise RestError(status, f"What answers at {self._address} is not Holdfast.")
         return answer

@@ -67,6 +67,12 @@ TOKEN = Token("j1", "c1", "k1", NOW, NOW + 15 * MINUTE, None, None, None)
         (CONNECTION, replace(TOKEN, revoked_at=NOW), NOW, Reason.TOKEN_MISMATCH),
         (replace(CONNECTION, state="expired"), TOKEN, NOW, Reason.SESSION_ALREADY_DISCONNECTED),
         (replace(CONNECTION, state="revoked"), TOKEN, NOW, Reason.SESSION_ALREADY_DISCONNECTED),
+        (
+            replace(CONNECTION, state="revoked"),
+            replace(TOKEN, revoked_at=NOW),
+            NOW,
+            Reason.SESSION_ALREADY_DISCONNECTED,
+        ),
         (CONNECTION, TOKEN, NOW + 15 * MINUTE, Reason.TOKEN_EXPIRED),
         (CONNECTION, TOKEN, NOW + 15 * MINUTE - 1, None),
     ],

@@ -118,12 +118,33 @@ class Attempt:
     principal: str | None = None
 
 
+_RENEWAL = "GET /api/mcp/sessions/{session_id}/token gives a new one to your key while the session lives."
+_ANEW = 'Go on without it: init {operation: "load_context"} brings the project\'s thoughts back.'
+_NEXT_STEPS = {
+    Reason.SESSION_ID_MISMATCH: "Send the session_id that came with this token.",
+    Reason.INVALID_TOKEN_PURPOSE: f"Send a reconnect token. {_RENEWAL}",
+    Reason.SESSION_NOT_FOUND: f"GET /api/mcp/sessions/active lists the sessions that live. {_ANEW}",
+    Reason.TOKEN_MISMATCH: f"This token is not, or no longer, one of the session's. {_RENEWAL}",
+    Reason.SESSION_ALREADY_DISCONNECTED: f"The session was revoked, or has expired. {_ANEW}",
+    Reason.TOKEN_EXPIRED: _RENEWAL,
+    Reason.INVALID_TOKEN: f"This server made no such token. {_RENEWAL}",
+    Reason.TOKEN_REUSED: f"The token was used before, so all tokens of the session have ended. {_RENEWAL}",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """A token that was not accepted."""
 
     reason: Reason
     retry_after_s: int | None = None
+    issued: Issued | None = None
+    """A new token, for the key that the connection belongs to, where its last one is just too old."""
+
+    @property
+    def next_step(self) -> str:
+        """What whoever sent the token can do."""
+        return _NEXT_STEPS.get(self.reason, f"Try again in {self.retry_after_s or 1} s.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +161,12 @@ def judge(connection: Connection | None, token: Token | None, now: int) -> Reaso
     """Whether this token takes up this connection; None means yes. A retired token is judged by `is_repeat`."""
     if connection is None:
         return Reason.SESSION_NOT_FOUND
-    if token is None or token.connection_id != connection.id or token.revoked_at is not None:
+    if token is None or token.connection_id != connection.id:
         return Reason.TOKEN_MISMATCH
     if connection.ended:
         return Reason.SESSION_ALREADY_DISCONNECTED
+    if token.revoked_at is not None:
+        return Reason.TOKEN_MISMATCH
     if token.expires_at <= now:
         return Reason.TOKEN_EXPIRED
     return None

@@ -79,7 +79,7 @@ class Reconnects:
         def read(tx: Tx) -> tuple[Connection, bool] | Reason:
             claims = tokens.read(text, session_id, self._ring, tx.now())
             if isinstance(claims, Reason):
-                return claims
+                return self._of_unread(tx, session_id, text, claims)
             connection = queries.by_id(tx, session_id)
             token = token_queries.by_hash(tx, tokens.digest(text))
             reason = judge(connection, token, tx.now())
@@ -91,7 +91,7 @@ class Reconnects:
 
         found = await self._store.read(read)
         if isinstance(found, Reason):
-            return await self._refuse("token.verify", session_id, attempt, found)
+            return await self._refuse("token.verify", session_id, attempt, found, text)
         return found
 
     async def reconnect(
@@ -114,7 +114,7 @@ class Reconnects:
                 return self._again(tx, known["token"])
             claims = tokens.read(text, session_id, self._ring, tx.now())
             if isinstance(claims, Reason):
-                return claims
+                return self._of_unread(tx, session_id, text, claims)
             tx.lock(f"tokens:{session_id}")
             connection = queries.by_id(tx, session_id)
             token = token_queries.by_hash(tx, tokens.digest(text))
@@ -190,19 +190,45 @@ class Reconnects:
         await asyncio.sleep(SLOWED_S)
         return Refused(Reason.RATE_LIMITED, wait)
 
-    async def _refuse(self, action: str, session_id: str, attempt: Attempt, reason: Reason) -> Refused:
+    async def _refuse(
+        self, action: str, session_id: str, attempt: Attempt, reason: Reason, verified: str | None = None
+    ) -> Refused:
         """Count and write down a failure; a token used a second time ends all tokens of its connection."""
         self._limits.failed(session_id, attempt)
 
-        def write(tx: Tx) -> None:
+        def write(tx: Tx) -> Issued | None:
             known = queries.by_id(tx, session_id)
             if reason is Reason.TOKEN_REUSED:
                 token_queries.revoke_all(tx, session_id)
                 tx.emit("connection.token_reused", session_id)
             audit.write(tx, Entry(action, reason.value, known.id if known else None, attempt))
+            if reason is not Reason.TOKEN_EXPIRED or verified is None or known is None:
+                return None
+            if not self._may_be_renewed(tx, known, verified, attempt):
+                return None
+            audit.write(tx, Entry("token.issue", "ok", known.id, attempt))
+            return self.issue_in(tx, known.id)
 
-        await self._store.write(write)
-        return Refused(reason)
+        return Refused(reason, issued=await self._store.write(write))
+
+    def _of_unread(self, tx: Tx, session_id: str, text: str, reason: Reason) -> Reason:
+        """Why a token is refused whose claims were not good; of a session that has ended, its age is not the matter."""
+        if reason is not Reason.TOKEN_EXPIRED or isinstance(tokens.read(text, session_id, self._ring, 0), Reason):
+            return reason
+        connection = queries.by_id(tx, session_id)
+        return Reason.SESSION_ALREADY_DISCONNECTED if connection is not None and connection.ended else reason
+
+    def _may_be_renewed(self, tx: Tx, connection: Connection, text: str, attempt: Attempt) -> bool:
+        """Whether an expired token is its connection's own, sent with the key that the connection belongs to.
+
+        That key may ask for a token at any time; so a client that made no call for a while gets it with the refusal.
+        """
+        if attempt.principal is None or attempt.principal != connection.principal:
+            return False
+        if isinstance(tokens.read(text, connection.id, self._ring, 0), Reason):
+            return False
+        token = token_queries.by_hash(tx, tokens.digest(text))
+        return token is not None and token.retired_at is None and judge(connection, token, token.issued_at) is None
 
     def _new_token(self, tx: Tx, connection_id: str) -> Token:
         now = tx.now() // 1000 * 1000

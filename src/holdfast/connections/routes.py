@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Annotated
 
@@ -61,6 +62,13 @@ class ReconnectBody(Given):
     """What a client presents to be itself again."""
 
     token: Annotated[str, Field(min_length=1, max_length=MAX_LENGTH)]
+
+
+class ReconnectProblem(Problem):
+    """Why a session was not taken up, and what to do."""
+
+    next_step: str | None = None
+    """Not told where the key is missing."""
 
 
 def routes(connections: Connections) -> list[RestRoute]:
@@ -158,7 +166,10 @@ def _figures(connections: Connections) -> list[RestRoute]:
 
 def _changing(connections: Connections) -> list[RestRoute]:
     async def reconnect(asked: Asked) -> Reply:
+        began = time.perf_counter()
         done = await connections.reconnects.reconnect(asked.path.session_id, asked.body.token, _attempt(asked))
+        taken, outcome = (None, "error") if isinstance(done, Refused) else (asked.path.session_id, "ok")
+        connections.usage.count(taken, "reconnect_session", time.perf_counter() - began, outcome)
         return _refused(done) if isinstance(done, Refused) else Reply(views.reconnected(done), headers=NO_STORE)
 
     async def token(asked: Asked) -> Reply:
@@ -188,11 +199,11 @@ def _changing(connections: Connections) -> list[RestRoute]:
             {
                 200: Answer("The session is taken up; here is its next token.", views.Reconnected),
                 401: Answer(
-                    "The key is missing, or the token was refused: Reconnection failed: <reason>.",
-                    Problem,
+                    "The key is missing, or the token was refused: Reconnection failed: <reason>, with the next step.",
+                    ReconnectProblem,
                     {"WWW-Authenticate": "Bearer"},
                 ),
-                429: Answer("Too many failed attempts.", Problem, {"Retry-After": "seconds to wait"}),
+                429: Answer("Too many failed attempts.", ReconnectProblem, {"Retry-After": "seconds to wait"}),
             },
             scope=Scope.ADMIN,
             path_params=OneSession,
@@ -242,7 +253,7 @@ def _attempt(asked: Asked) -> Attempt:
 
 
 def _refused(refused: Refused) -> Reply:
-    problem = Problem(detail=f"Reconnection failed: {refused.reason.value}")
+    problem = ReconnectProblem(detail=f"Reconnection failed: {refused.reason.value}", next_step=refused.next_step)
     if refused.reason is Reason.RATE_LIMITED:
         return Reply(problem, 429, {"Retry-After": str(refused.retry_after_s or 1)})
     return Reply(problem, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'})

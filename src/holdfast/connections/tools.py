@@ -30,6 +30,7 @@ def offer(connections: Connections) -> Offer:
                 "success": False,
                 "reason": done.reason.value,
                 "message": f"Reconnection failed: {done.reason.value}",
+                "next_step": done.next_step,
             }
             if done.retry_after_s is not None:
                 reply["retry_after_seconds"] = done.retry_after_s
@@ -56,5 +57,6 @@ def offer(connections: Connections) -> Offer:
         meets=False,
         rebinds=True,
         for_anonymous=True,
+        failed=lambda reply: not reply["success"],
     )
     return Offer(tools=[reconnect])

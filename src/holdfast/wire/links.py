@@ -162,6 +162,12 @@ class Links:
         """The client ended its HTTP session."""
         return self._http.pop(mcp_session, None)
 
+    def forget_connection(self, connection_id: str) -> None:
+        """The connection was revoked: whoever had it is somebody new with the next request, and is told so."""
+        for link in self:
+            if link.known is not None and link.known.id == connection_id:
+                link.forget_caller()
+
     def rebind(self, parent: int, agent_session: str) -> list[str]:
         """The agent with this process id changed its session; returns the identities that are left behind."""
         left: list[str] = []

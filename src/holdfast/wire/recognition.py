@@ -16,6 +16,7 @@ from holdfast.connections.keys import Key
 from holdfast.connections.model import Attempt, Connection, Issued, Refused
 from holdfast.connections.queries import BY_HANDLE
 from holdfast.connections.service import Connections
+from holdfast.connections.tokens import claimed_session
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.managed import VARIABLE, read_token
 from holdfast.wire import roots
@@ -24,6 +25,10 @@ from holdfast.wire.tools import Tool
 
 SESSION_HEADER, TOKEN_HEADER = "holdfast-session", "holdfast-token"
 SESSION_META, TOKEN_META = "holdfast/session", "holdfast/token"
+CONNECTION = "holdfast/connection"
+"""Where the `_meta` of an answer holds a new token."""
+
+NEW_TOKEN = f"Here is a new token, in _meta[{CONNECTION!r}]: repeat the call with it."
 
 Context = ServerRequestContext[Any, Any]
 
@@ -32,6 +37,14 @@ class HandleRefused(HoldfastError):
     """A call came with a connection's token that is not accepted."""
 
     code = "E_RECONNECT"
+
+    def __init__(self, refused: Refused) -> None:
+        way_back = f"{NEW_TOKEN} " if refused.issued is not None else ""
+        super().__init__(
+            f"The connection was not recognised: {refused.reason.value}.",
+            recovery=f"{way_back}{refused.next_step} Or leave the headers out to begin anew.",
+        )
+        self.issued = refused.issued
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +77,14 @@ class Recognition:
         answers: Mapping[str, Any] | None = None,
         *,
         ask: bool = True,
+        handle: bool = True,
     ) -> Recognised | InputRequiredResult:
-        """The caller with its root and, if there is one already, its connection; or the question for its roots."""
+        """The caller with its root and, if there is one already, its connection; or the question for its roots.
+
+        Without `handle` a connection that the request names does not count: it is to be named anew.
+        """
         link, era = self.link(ctx), era_of(ctx)
-        known, renew = await self._by_handle(ctx)
+        known, renew = await self._by_handle(ctx) if handle else (None, False)
         if known is not None:
             identity: str | None = BY_HANDLE + known.id
         else:
@@ -150,20 +167,17 @@ class Recognition:
         token = headers.get(TOKEN_HEADER) or meta.get(TOKEN_META)
         if session is None and token is None:
             return None, False
+        if session is None and isinstance(token, str):  # it says itself which session it is for
+            session = claimed_session(token)
         if not isinstance(session, str) or not isinstance(token, str):
             raise BadInput(
                 "Holdfast-Token" if isinstance(session, str) else "Holdfast-Session",
                 "is missing",
-                recovery="Send both headers, or neither.",
+                recovery="Send both headers, the token alone, or neither.",
             )
         verified = await self._connections.reconnects.verify(session, token, attempt_of(ctx, self.link(ctx)))
         if isinstance(verified, Refused):
-            raise HandleRefused(
-                f"The connection was not recognised: {verified.reason.value}.",
-                recovery=f"Try again in {verified.retry_after_s} s."
-                if verified.retry_after_s
-                else "Leave the headers out to begin anew, or get another token.",
-            )
+            raise HandleRefused(verified)
         return verified
 
 
@@ -175,7 +189,10 @@ def era_of(ctx: Context) -> Era:
 def handle_sent(ctx: Context) -> bool:
     """Whether the request itself names its connection."""
     meta = (ctx.params or {}).get("_meta") or {}
-    return SESSION_META in meta or (ctx.request is not None and SESSION_HEADER in ctx.request.headers)
+    headers = ctx.request.headers if ctx.request is not None else {}
+    return any(name in meta for name in (SESSION_META, TOKEN_META)) or any(
+        name in headers for name in (SESSION_HEADER, TOKEN_HEADER)
+    )
 
 
 def principal_of(ctx: Context) -> str | None:

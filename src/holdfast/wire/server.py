@@ -30,7 +30,17 @@ from holdfast.wire import roots
 from holdfast.wire.catalog import INSTRUCTIONS, Catalog
 from holdfast.wire.exchanges import Exchanges
 from holdfast.wire.links import Link, Links
-from holdfast.wire.recognition import Context, Recognised, Recognition, attempt_of, era_of, handle_sent, key_of
+from holdfast.wire.recognition import (
+    CONNECTION,
+    Context,
+    HandleRefused,
+    Recognised,
+    Recognition,
+    attempt_of,
+    era_of,
+    handle_sent,
+    key_of,
+)
 from holdfast.wire.schema import parse
 from holdfast.wire.tools import Call, Repetition, Tool
 
@@ -40,7 +50,6 @@ LISTED_AT_ONCE = 50
 FOR_TEAMS = ("bridge", "teams")
 """The toolsets whose tools all keep to the teams of a key that is limited to some."""
 TOOL_USE_ID = "claudecode/toolUseId"
-CONNECTION = "holdfast/connection"
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +132,7 @@ class Wire:
         with self._counted():
             try:
                 parsed = parse(tool.params, arguments)
-                found = await self._recognition.caller(ctx, argument, params.input_responses)
+                found = await self._recognition.caller(ctx, argument, params.input_responses, handle=tool.meets)
                 if isinstance(found, types.InputRequiredResult):
                     return found
                 if found.caller.key_teams is not None and not (tool.for_teams or tool.toolset in FOR_TEAMS):
@@ -135,9 +144,11 @@ class Wire:
                 result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
                 text = types.TextContent(type="text", text=told(error_text(f"{error.code}: {error}"), None))
-                result = types.CallToolResult(content=[text], is_error=True)
+                issued = error.issued if isinstance(error, HandleRefused) else None
+                meta = None if issued is None else {CONNECTION: issued.view()}
+                result = types.CallToolResult(content=[text], is_error=True, _meta=meta)
         connection = met.connection.id if met is not None and met.connection is not None else None
-        outcome = "error" if result.is_error else "ok"
+        outcome = "error" if result.is_error or tool.failed(result.structured_content or {}) else "ok"
         self._connections.usage.count(connection, tool.name, time.perf_counter() - began, outcome)
         return result
 
@@ -291,6 +302,9 @@ class Wire:
 
     async def announce(self, events: list[Event]) -> None:
         """Tell subscribers, in both eras, which resources these events changed."""
+        for event in events:
+            if event.kind == "connection.revoked":
+                self.links.forget_connection(event.subject)
         for uri in self.catalog.changed_by(events):
             await self._bus.publish(ResourceUpdated(uri))
             for link in list(self.links):

@@ -83,6 +83,8 @@ class Tool:
     """Whether it may change who the caller is, or which root it is bound to."""
     hands_out_token: bool = False
     """Whether its reply holds a token that the caller needs; nothing in it was written by anybody else."""
+    failed: Callable[[dict[str, Any]], bool] = lambda reply: False
+    """Whether a reply that is no error tells of a failure all the same, for the figures."""
     for_anonymous: bool = False
     """Listed only for callers that are not recognised without a token."""
 
