@@ -39,7 +39,9 @@ from holdfast.reasoning.service import Reasoning
 from holdfast.secrets_file import read_or_make
 from holdfast.senders import OWNER
 from holdfast.store import Store, events
+from holdfast.teams.agents import Agent
 from holdfast.teams.agents.claude import ClaudeAgent
+from holdfast.teams.agents.echo import FOLDER, EchoAgent
 from holdfast.teams.agents.transcripts import TranscriptStore
 from holdfast.teams.roster_file import RosterFile
 from holdfast.teams.runner import Runner
@@ -414,7 +416,10 @@ def build(store: Store, settings: Settings, daemon: str, alive: Callable[[str], 
     # With the home, so that a daemon knows the frames of the one before it.
     use_secret(sha256(f"frames:{owners}".encode()).digest())
     keys = Keys(store, owners)
-    agents = {"claude": ClaudeAgent(settings.home, TranscriptStore(store))}
+    agents: dict[str, Agent] = {
+        "claude": ClaudeAgent(settings.home, TranscriptStore(store)),
+        "echo": EchoAgent(settings.home, settings.home / FOLDER),
+    }
     runner = Runner(store, daemon, agents, {"HOLDFAST_HOME": str(settings.home)})
     teams = Teams(store, RosterFile(settings.home), runner)
 

@@ -68,8 +68,6 @@ class Settings:
     """HOLDFAST_WEBHOOK_URL: where updates are posted, signed."""
     webhook_secret: str | None = field(default=None, repr=False)
     """HOLDFAST_WEBHOOK_SECRET: what signs them."""
-    pass_env: frozenset[str] = frozenset()
-    """HOLDFAST_PASS_ENV: further variables that agents, gate commands and Serena get, separated by commas."""
 
     @property
     def database(self) -> Path:
@@ -99,6 +97,7 @@ def read_settings(
             "must be a postgresql:// URL",
             recovery="Unset it to use the embedded store.",
         )
+    passed_names(env)  # refused now, and not when the first program is started
     return Settings(
         home=Path(place).expanduser().absolute(),
         host=host or env.get("HOLDFAST_HOST") or DEFAULT_HOST,
@@ -121,7 +120,6 @@ def read_settings(
         telegram_webhook_secret=env.get("HOLDFAST_TELEGRAM_WEBHOOK_SECRET") or None,
         webhook_url=env.get("HOLDFAST_WEBHOOK_URL") or None,
         webhook_secret=env.get("HOLDFAST_WEBHOOK_SECRET") or None,
-        pass_env=passed_names(env),
     )
 
 

@@ -272,7 +272,7 @@ class Daemon:
         self._supervisor.start("teams", app.teams.runner.run)
         self._supervisor.start("teams: discovery", app.teams.discover)
         self._supervisor.every("teams: leases", RENEW_S, app.teams.runner.renew, first=RENEW_S)
-        self._supervisor.every("teams: processes", TEAM_SECONDS, app.teams.runner.look_after)
+        self._supervisor.start("teams: processes", app.teams.runner.watch_processes)
         self._supervisor.every("teams: teams.json", TEAM_SECONDS, app.teams.refresh)
         self._supervisor.every("teams: maintenance", SWEEP_SECONDS, app.teams.runner.upkeep.maintain, first=120.0)
         self._supervisor.every("protocol: mirror", MIRROR_SECONDS, app.mirror.step, first=MIRROR_SECONDS)

@@ -39,27 +39,18 @@ class DoesNotApply(Exception):
     """The product has changed where a defect was to be planted."""
 
 
-ECHO = Edit(
-    "app.py",
-    'agents = {"claude": ClaudeAgent(settings.home, TranscriptStore(store))}',
-    "from holdfast.teams.agents.echo import EchoAgent\n\n"
-    '    agents = {"echo": EchoAgent(settings.home, settings.home / "echo")}',
-)
-"""The daemon offers no echo agent, though a team may name it; without one no ask would ever be answered here."""
-
-
 def product(folder: Path, sources: Path = SOURCES, plant: Plant | None = None) -> Path:
-    """A copy of the product, with the echo agent and perhaps a defect in it: the directory to put on PYTHONPATH."""
+    """A copy of the product, perhaps with a defect in it: the directory to put on PYTHONPATH."""
     copy = folder / "src"
     shutil.copytree(sources, copy)
-    offered = "EchoAgent(" in (copy / "holdfast" / "app.py").read_text()
-    for edit in (*(() if offered else (ECHO,)), *(plant.edits if plant else ())):
+    for edit in plant.edits if plant else ():
         file = copy / "holdfast" / edit.file
         text = file.read_text()
         if text.count(edit.old) != edit.times:
             found = text.count(edit.old)
-            name = plant.name if plant else "the echo agent"
-            raise DoesNotApply(f"{name}: {edit.file} has {found} times, not {edit.times} times: {edit.old!r}")
+            raise DoesNotApply(
+                f"{plant and plant.name}: {edit.file} has {found} times, not {edit.times} times: {edit.old!r}"
+            )
         file.write_text(text.replace(edit.old, edit.new))
     return copy
 

@@ -72,8 +72,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     saved = commands.add_parser("saved", help="what agents got back from Holdfast, by project")
     span = saved.add_mutually_exclusive_group()
-    span.add_argument("--week", action="store_true", help="in the last seven days (the default)")
     span.add_argument("--all", action="store_true", help="ever")
+    span.add_argument("--week", action="store_false", dest="all", help="in the last seven days (the default)")
     saved.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(saved)
     saved.set_defaults(run=run_saved)

@@ -32,7 +32,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add.add_argument("--project", metavar="DIR", default=".", help="where its agent works (default: here)")
     add.add_argument("--description", metavar="TEXT", help="what others may ask it")
     add.add_argument("--model", metavar="MODEL", help="the agent's model (default: its own)")
-    add.add_argument("--color", metavar="#RRGGBB", help="its color on the dashboard")
+    add.add_argument("--color", metavar="#RRGGBB", help="its color in programs that show teams (GET /api/teams)")
     add.add_argument(
         "--skip-permissions",
         action="store_true",

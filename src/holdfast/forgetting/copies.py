@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.errors import StoreError
 from holdfast.forgetting.scope import Scope
 from holdfast.store.files import beside, publish, sync
+from holdfast.teams.agents.echo import FOLDER
 
 COPIES = (
     "backups/before-*",
@@ -84,6 +86,12 @@ def remove(home: Path) -> list[Path]:
     for folder in {path.parent for path in removed}:
         sync(folder)
     return removed
+
+
+def remove_echoes(home: Path, session_ids: Iterable[str]) -> None:
+    """Remove what echo agents kept of these conversations; the transcripts of other agents are not Holdfast's."""
+    for session_id in session_ids:
+        (home / FOLDER / f"{Path(session_id).name}.jsonl").unlink(missing_ok=True)
 
 
 def scrub_logs(home: Path, scope: Scope) -> int:

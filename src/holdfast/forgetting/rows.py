@@ -126,6 +126,12 @@ def found(tx: Tx, scope: Scope) -> Counter[str]:
     return counted
 
 
+def conversations(tx: Tx, scope: Scope) -> list[str]:
+    """The agents' sessions of every conversation with the project's teams and of them."""
+    sql = "SELECT session_id FROM conversations WHERE to_team = :team OR from_team = :team"
+    return [str(row["session_id"]) for team in scope.teams for row in tx.all(sql, team=team)]
+
+
 # -- what belongs to nobody by a column of its own --------------------------------------------------------------------
 
 

@@ -116,6 +116,8 @@ class Forgetting:
                 await self._forget_session(scope.session, removed)
             else:
                 await self._release(scope.teams)
+                said = await self._store.read(partial(rows.conversations, scope=scope))
+                await asyncio.to_thread(copies.remove_echoes, self._home, said)
                 removed += await rows.remove(self._store, scope, lambda share, told: progress(0.3 * share, told))
                 for root in scope.roots:
                     removed.update(_counts(await self._reasoning.forget_project(root)))

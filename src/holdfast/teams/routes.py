@@ -45,7 +45,10 @@ def routes(teams: Teams) -> list[RestRoute]:
     """The routes of teams."""
 
     async def show(asked: Asked) -> Reply:
-        return Reply(await teams.status(None))
+        told = await teams.status(None)
+        colors = {name: team.color for name, team in teams.roster.teams.items() if team.color is not None}
+        shown = [one | ({"color": colors[one["team"]]} if one["team"] in colors else {}) for one in told["teams"]]
+        return Reply({**told, "teams": shown})
 
     async def conversations(asked: Asked) -> Reply:
         query: ConversationsPage = asked.query

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +43,8 @@ DAY_MS = 24 * 3_600_000
 LOOK_SECONDS = 10.0
 MOST_SAID = 1_000
 """Characters of what an agent said that are told with an error."""
+SETTINGS_S = 2.0
+"""How soon another interval in teams.json counts."""
 NEARLY_FULL = 0.85
 STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
 """How soon, and at the latest how late, an outcome that could not be stored is tried again."""
@@ -182,8 +185,19 @@ class Runner:
         if await self._store.write(lambda tx: self._recover(tx, None)):
             self._wake.set()
 
+    async def watch_processes(self) -> None:
+        """Look after the processes as often as the settings say, which may change meanwhile."""
+        looked_at: float | None = None
+        while True:
+            settings = self._roster.settings
+            every = min(settings.health_check_interval_ms, settings.idle_timeout_ms) / 1000
+            if looked_at is None or time.monotonic() - looked_at >= every:
+                await self.look_after()
+                looked_at = time.monotonic()
+            await asyncio.sleep(min(every, SETTINGS_S))
+
     async def look_after(self) -> None:
-        """End idle processes."""
+        """End idle processes, and forget those that died."""
         await self.pool.close_idle(self._roster.settings.idle_timeout_ms / 1000)
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The echo agent: a real process that answers with what it was told, for tests of everything around an agent."""
+"""The echo agent: a real process that answers with what it was told, for trying out everything around an agent."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ from holdfast.teams.agents.errors import (
 from holdfast.teams.agents.session_locks import SessionLocks, canonical_session_id
 
 PROGRAM = str(Path(echo_process.__file__).resolve())
+FOLDER = "echo"
+"""Where the daemon keeps transcripts of echo agents, in its data directory."""
 READY_SECONDS = 30.0
 LOCK_PATIENCE = 8.0
 LINE_LIMIT = 16 * 1024 * 1024
