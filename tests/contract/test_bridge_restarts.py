@@ -16,6 +16,7 @@ from tests.contract.conftest import Place
 
 from holdfast.bridge.delivery import HOLD_MS, LONGEST_OPENING
 from holdfast.bridge.hooks import QUIET_S
+from holdfast.bridge.task_report import TaskReport
 
 pytestmark = pytest.mark.anyio
 
@@ -215,6 +216,16 @@ async def test_an_old_state_file_does_not_undo_what_the_agent_saved_since(desk: 
     await desk.task("Just now")
     await files.look(3)
     assert (await desk.bridge.status())["targets"]["homelab"]["current_task"] == "Just now"
+
+
+async def test_an_old_state_file_does_not_open_a_task_again_that_the_agent_finished(desk: Desk, files: Files) -> None:
+    files.state.write_text(json.dumps({"current_task": "Fix DNS"}))
+    await files.look(3)
+    os.utime(files.state, (1, 1))
+    await desk.bridge.save_task(caller(), "homelab", TaskReport(None, done=True))
+    await files.look(3)
+    assert [one["content"] for one in await desk.updates("task")] == ["Fix DNS", "Done: Fix DNS"]
+    assert "current_task" not in (await desk.bridge.status())["targets"]["homelab"]
 
 
 SPOILED = st.one_of(

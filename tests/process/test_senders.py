@@ -137,3 +137,13 @@ def test_a_key_that_is_limited_to_teams_acts_for_these_alone(embedded: Installat
         for told in (*seen, client.get("/api/bridge/targets").json()):
             assert "felt" in str(told) and "homelab" not in str(told), told
         assert "E_NOT_YOURS" in str(call("teams_status", team="homelab"))
+        assert call("save_task", current_task="x")["structuredContent"]["target"] == "felt"  # type: ignore[index]
+        for tool, arguments in (
+            ("take_message", {"target": "homelab"}),
+            ("save_task", {"target": "homelab", "current_task": "x"}),
+            ("teams_notify", {"toTeam": "felt", "message": "x", "fromTeam": "homelab"}),
+            ("init", {"operation": "list_sessions"}),
+            ("thought", {"thought": "x", "nextThoughtNeeded": False}),
+        ):
+            refused = call(tool, **arguments)
+            assert refused["isError"] and "E_NOT_YOURS" in json.dumps(refused), (tool, refused)

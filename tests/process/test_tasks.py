@@ -56,6 +56,14 @@ def test_a_task_saved_in_any_project_is_told_to_whoever_comes_after_a_kill(share
         assert "Your task" in again.call("resume")["briefing"], "it is the same agent, which knows what is its own"
 
 
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_an_agent_without_a_session_id_knows_its_own_task(shared_embedded: Guest, project: Path, era: str) -> None:
+    with Agent(shared_embedded, project, era=era) as agent:
+        agent.call("save_task", current_task=TASK, last_completed_step="the first")
+        told = agent.call("resume")["briefing"]
+        assert "Your task" in told and "the first" in told and "another agent" not in told
+
+
 @pytest.mark.parametrize("words", [TASK, TASK + " " + "and the next one too " * 20], ids=["short", "cut off"])
 def test_a_finished_task_is_not_told_as_open(shared: Guest, project: Path, words: str) -> None:
     with Agent(shared, project, session="first") as agent:

@@ -310,7 +310,7 @@ def test_a_choice_of_rules_replaces_ours_and_no_others(user: World) -> None:
     core = ("thought", "init", "session", "resume", "save_task")
     assert rules(user) == [*theirs, *(f"mcp__holdfast__{name}" for name in core)]
     user.install()
-    assert len(rules(user)) == 6
+    assert len(rules(user)) == 7
     user.install(Allow.ALL)
     assert rules(user) == [*theirs, "mcp__holdfast"]
     assert user.setup.has_rules()

@@ -29,7 +29,7 @@ def offer(briefings: Briefings) -> Offer:
     async def told(caller: Caller, budget: int | None = None) -> str:
         if caller.root is None:
             return NO_ROOT
-        found = await briefings.asked(Place(caller.root, caller.agent_session), budget)
+        found = await briefings.asked(Place(caller.root, caller.agent_session, caller.identity), budget)
         return found.text[:LONGEST] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:

@@ -16,11 +16,13 @@ class Place:
     root: Root
     session_id: str | None
     """The agent's own session, where it is known."""
+    caller: str | None = None
+    """The identity of whoever asks, also without such a session."""
 
     @property
     def identity(self) -> str | None:
         """The agent as a caller."""
-        return f"agent:{self.session_id}" if self.session_id else None
+        return self.caller or (f"agent:{self.session_id}" if self.session_id else None)
 
 
 @dataclass(frozen=True, slots=True)
