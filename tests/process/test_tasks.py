@@ -95,6 +95,16 @@ def test_a_task_that_another_session_takes_up_is_told_once(shared: Guest, projec
     assert told.count(TASK) == 1 and 'step: "2"' in told
 
 
+def test_two_agents_at_work_keep_a_task_each_though_their_words_are_the_same(shared: Guest, project: Path) -> None:
+    with Agent(shared, project, session="first") as one, Agent(shared, project, session="second") as two:
+        for agent, step in ((one, "1"), (two, "2")):
+            agent.call("save_task", current_task=TASK, last_completed_step=step)
+        assert _told(shared, project).count(TASK) == 2
+        assert two.call("save_task", current_task=TASK, done=True)["changed"]
+        told = _told(shared, project)
+        assert told.count(TASK) == 1 and 'step: "1"' in told, "what the other one does is not finished"
+
+
 def test_a_task_of_another_worktree_is_told_with_its_place(shared_embedded: Guest, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "main")
     repository.worktree(tmp_path / "other", "other")

@@ -1,7 +1,7 @@
 """Tasks of a project that is no target's: what each of its agents works on. Each query is a function of a transaction.
 
-A task is the caller's that saved it. Who saves or finishes the same task after it has taken it up. A finished task has
-no row, so it is never told as open.
+A task is the caller's that saved it. Who saves or finishes the same task once that caller is gone has taken it up. A
+finished task has no row, so it is never told as open.
 """
 # ruff: noqa: S608 - the texts are put together from constants alone
 
@@ -54,7 +54,8 @@ def save(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
     known = _of_project(tx, saved.root, key)
     before = next((one for one in known if (one.root, one.owner) == (saved.root, saved.owner)), None)
     for one in known:
-        if one is not before and is_same_task(one, saved.current_task, saved.current_task_id):
+        same = is_same_task(one, saved.current_task, saved.current_task_id)
+        if one is not before and same and not _is_connected(tx, one.owner):
             _remove(tx, one)
     tx.run(
         f"INSERT INTO project_tasks ({COLUMNS}, project_key) VALUES (:root, :owner, :session, :task, :task_id, :step,"
@@ -81,11 +82,12 @@ def save(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
 
 
 def finish(tx: Tx, root: Root, owner: str, current_task: str | None, task_id: str | None) -> bool:
-    """End the task that is named, whoever saved it, else the caller's own; False where there is none."""
+    """End the task that is named and that nobody else is at work on, else the caller's own; False where none is."""
     tx.lock(f"project-tasks:{root.key or root.uri}")
     known = _of_project(tx, root.uri, root.key)
     named = [one for one in known if current_task is not None and is_same_task(one, current_task, task_id)]
-    ended = named or [one for one in known if (one.root, one.owner) == (root.uri, owner)]
+    free = [one for one in named if one.owner == owner or not _is_connected(tx, one.owner)]
+    ended = free or [one for one in known if (one.root, one.owner) == (root.uri, owner)]
     for one in ended:
         _remove(tx, one)
         tx.emit("task.finished", one.root)
