@@ -147,3 +147,27 @@ def test_a_key_that_is_limited_to_teams_acts_for_these_alone(embedded: Installat
         ):
             refused = call(tool, **arguments)
             assert refused["isError"] and "E_NOT_YOURS" in json.dumps(refused), (tool, refused)
+
+
+def test_a_key_that_is_not_the_owners_reads_no_secret_over_rest(embedded: Installation, place: Path) -> None:
+    made = embedded.run("key", "create", "reader")
+    secret = "Tr0ub4dor&3x9-prod"  # noqa: S105 - planted
+    text = f"The password is {secret}, use it for the migration."
+    with Agent(embedded, place / "felt", session="felt") as felt:
+        felt.call("send_message", target="homelab", message=text)
+        felt.think(text)
+    with Agent(embedded, place / "homelab", session="homelab") as homelab:
+        homelab.call("save_task", current_task=text)
+        taken = homelab.call("take_message")
+        homelab.call("finish_message", id=taken["id"], outcome="done", reply=text)
+
+    def read(key: str, path: str, **params: str) -> str:
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx2.get(embedded.address() + path, params=params, headers=headers, timeout=PATIENCE).text
+
+    paths = [*json.loads(read(embedded.key(), "/api/openapi.json"))["paths"]]
+    bridge = [("/api/bridge/messages", {}), ("/api/bridge/updates", {"target": "homelab"})]
+    for path, params in bridge:
+        assert secret in read(embedded.key(), path, **params), path
+    for path, params in (*bridge, *((one, {"root": (place / "felt").as_uri()}) for one in paths if "{" not in one)):
+        assert secret not in read(made.stdout.strip(), path, **params), path
