@@ -106,7 +106,7 @@ def test_an_agent_killed_in_mid_turn_has_left_its_request_its_files_and_that_it_
     assert ledger.cwd == str(workplace.project)
     assert [file.path for file in ledger.read] == [str(workplace.fence)]
     assert [file.path for file in ledger.modified] == [str(workplace.fence)]
-    assert [error.name for error in ledger.errors if error.raised] == ["KeyError"]
+    assert [error.name for error in ledger.errors] == ["KeyError"]
     assert [(one.error, one.line) for one in ledger.failed] == [("KeyError", "KeyError: 'heron'")]
     assert ledger.unfinished
     assert [(call.tool, "tide_is_out" in call.about) for call in ledger.calls] == [("Bash", True)]

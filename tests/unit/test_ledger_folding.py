@@ -119,13 +119,14 @@ def test_a_failed_command_is_kept_with_its_error_until_it_succeeds() -> None:
     ]
     transcript.run("Bash", {"command": "python app.py"}, "fine")
     assert [one.mended for one in ledger_of(transcript).failed] == [True, False]
-    assert [(one.name, one.raised) for one in ledger.errors] == [("KeyError", True)]
+    assert [(one.name, one.sources) for one in ledger.errors] == [("KeyError", ["python app.py"])]
+    assert ledger_of(transcript).errors == []
 
 
 def test_an_error_that_only_stands_in_a_file_is_not_told_as_one_that_was_met() -> None:
     transcript = Transcript()
     transcript.read("/a.py", "class HeronError(Exception): ...")
-    assert [(one.name, one.raised) for one in ledger_of(transcript).errors] == [("HeronError", False)]
+    assert ledger_of(transcript).errors == []
 
 
 def test_todos_and_the_plan_are_as_they_were_left() -> None:

@@ -14,7 +14,10 @@ from holdfast.bridge.chat.formatting import formatted
 from holdfast.bridge.chat.splitting import split
 from holdfast.bridge.session_files import session_in
 from holdfast.briefing.ledger import folding
+from holdfast.briefing.ledger.error_forms import errors_in
+from holdfast.briefing.ledger.keeping import kept
 from holdfast.briefing.ledger.model import Ledger
+from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
 from holdfast.history.finding import line_with
 from holdfast.project import _remote_url, normalise_remote
@@ -301,9 +304,19 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "protocol.serena.state_file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
     "protocol.serena.found": (lambda text: _filled_in(text, {}), tuple(map(Text, ("${a:-", "${a}", "}", "$")))),
     "protocol.hooks.git_actions": (lambda text: git_actions(f"git commit;{text}"), SHELL),
+    "briefing.ledger.runs": (run_of, SHELL),
+    "briefing.ledger.error_forms": (
+        lambda text: errors_in(text, failed=True),
+        tuple(
+            map(
+                Text,
+                ("AError: a\n", "ERROR a", "FAILED AError - ", "Uncaught AError ", "E   AError\n", "\n", ": AError"),
+            )
+        ),
+    ),
     "briefing.ledger.shell_files": (lambda text: files_in(f"cat {text}", "/"), SHELL),
-    "briefing.ledger.folding.kept": (
-        lambda text: folding.kept(text, 2_000),
+    "briefing.ledger.keeping": (
+        lambda text: kept(text, 2_000),
         tuple(map(Text, ("-eyJ", "password is "))),
     ),
     "briefing.ledger.folding": (_result, tuple(map(Text, ("AError ", "Error\n", "AError", "\n", "Exit code ")))),

@@ -10,15 +10,18 @@ from typing import Any
 
 from holdfast.briefing.ledger import entries
 from holdfast.briefing.ledger.entries import Entry, text_member
+from holdfast.briefing.ledger.error_forms import SCANNED
+from holdfast.briefing.ledger.failures import note_result
+from holdfast.briefing.ledger.keeping import bound, kept, kept_line
 from holdfast.briefing.ledger.model import (
     MAX_CALLS,
+    MAX_COMMAND,
     MAX_COMMITS,
     MAX_DECISIONS,
     MAX_EARLIER,
-    MAX_ERRORS,
-    MAX_FAILED,
     MAX_FILES,
     MAX_LINE,
+    MAX_MENTIONED,
     MAX_PATH,
     MAX_PLAN,
     MAX_REQUEST,
@@ -30,14 +33,12 @@ from holdfast.briefing.ledger.model import (
     Call,
     Commit,
     Decision,
-    ErrorClass,
-    Failure,
     Ledger,
     Todo,
     Touched,
 )
+from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
-from holdfast.redaction import masked
 
 READS = frozenset({"Read", "NotebookRead"})
 MODIFIES = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
@@ -46,11 +47,6 @@ _MODIFYING = re.compile(r"(?:write|edit|create|create_text)_file|replace_\w+|ins
 """How a tool of a server is called that changes a file."""
 _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 
-SCANNED = 200_000
-"""Characters of a result in which errors are looked for; of a longer one its beginning and its end."""
-_ERROR_CLASS = re.compile(r"\b[A-Z][A-Za-z0-9_]{2,40}(?:Error|Exception)\b")
-_ERROR_LINE = re.compile(r"^.*(?:Error|Exception|error:|fatal:|FAILED|panicked).*$", re.MULTILINE)
-_EXIT_CODE = re.compile(r"\AExit code (\d{1,3})\b")
 _COMMITTED = re.compile(r"^\[(?:[^\]\n]{1,200}? )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 _TAKES_BACK = re.compile(
     r"\bgit\s+(?:checkout\s+(?:\S+\s+)?--\s|restore\s|reset\s+--hard|revert\s|stash(?:\s+push)?\s*$)"
@@ -61,8 +57,6 @@ _TASK_NUMBER = re.compile(r"#(\d{1,6})")
 
 ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 """Why a message ended with which a turn ends too."""
-ROOM = 1_000
-"""A text is looked through for secrets this far beyond where it is cut, so that none is cut in two and kept."""
 
 
 def fold(ledger: Ledger, entry: Entry) -> None:
@@ -89,19 +83,6 @@ def fold(ledger: Ledger, entry: Entry) -> None:
             ledger.compactions += 1
         elif entry.get("subtype") in ("turn_duration", "stop_hook_summary"):
             _end_turn(ledger)
-
-
-def kept(text: str, limit: int) -> str:
-    """A text as a ledger keeps it: without secrets, and cut."""
-    cleaned = masked(text[: limit + ROOM])
-    if not cleaned.isascii() or "\0" in cleaned:
-        cleaned = cleaned.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
-
-
-def kept_line(text: str, limit: int = MAX_LINE) -> str:
-    """The same, on one line."""
-    return kept(" ".join(text[: limit + ROOM].split()), limit)
 
 
 def _place(ledger: Ledger, entry: Entry, *, side: bool) -> None:
@@ -135,7 +116,7 @@ def _ask(ledger: Ledger, request: str) -> None:
     if ledger.requests:
         ledger.requests[-1] = kept(ledger.requests[-1], MAX_EARLIER)
     ledger.requests.append(kept(request, MAX_REQUEST))
-    _bound(ledger.requests, MAX_REQUESTS)
+    bound(ledger.requests, MAX_REQUESTS)
 
 
 def _queue(ledger: Ledger, operation: str, words: str) -> None:
@@ -143,7 +124,7 @@ def _queue(ledger: Ledger, operation: str, words: str) -> None:
     written = "" if entries.HARNESS.match(words) else kept(words, MAX_EARLIER)
     if operation == "enqueue":
         ledger.waiting.append(written)
-        _bound(ledger.waiting, MAX_WAITING)
+        bound(ledger.waiting, MAX_WAITING)
     elif operation == "remove" and written in ledger.waiting:
         ledger.waiting.remove(written)
     elif operation == "popAll":
@@ -181,10 +162,7 @@ def _called(ledger: Ledger, entry: Entry, block: Entry, *, side: bool) -> None:
         return
     call = Call(kept(text_member(block, "id"), MAX_LINE), kept_line(tool), side=side)
     if tool == "Bash":
-        call.about = kept_line(text_member(arguments, "command"))
-        named = files_in(text_member(arguments, "command"), text_member(entry, "cwd"))
-        call.shown = [kept_line(path, MAX_PATH) for path in named.shown]
-        call.written = [kept_line(path, MAX_PATH) for path in named.written]
+        _read_command(call, text_member(arguments, "command"), text_member(entry, "cwd"))
     elif tool == "TodoWrite":
         _write_todos(ledger, arguments.get("todos"))
     elif tool == "ExitPlanMode":
@@ -198,7 +176,21 @@ def _called(ledger: Ledger, entry: Entry, block: Entry, *, side: bool) -> None:
         if tool == "Edit":
             call.swap = f"{_hash(arguments.get('old_string'))} {_hash(arguments.get('new_string'))}"
     ledger.calls.append(call)
-    _bound(ledger.calls, MAX_CALLS)
+    bound(ledger.calls, MAX_CALLS)
+
+
+def _read_command(call: Call, command: str, cwd: str) -> None:
+    call.about = kept_line(command)
+    named = files_in(command, cwd)
+    call.shown, call.written, call.removed = (
+        [kept_line(path, MAX_PATH) for path in paths] for paths in (named.shown, named.written, named.removed)
+    )
+    # A word alone does not show that it is a secret, as the word after -u: these are read off what is masked.
+    cleaned = kept(command, MAX_COMMAND)
+    run = run_of(cleaned)
+    call.keys = run.keys
+    call.mentioned = [path for path in files_in(cleaned, cwd).mentioned if len(path) <= MAX_PATH]
+    call.shows, call.hides_exit, call.finds = run.shows, run.hides_exit, run.finds
 
 
 def _answered(ledger: Ledger, entry: Entry, block: Entry) -> None:
@@ -208,21 +200,20 @@ def _answered(ledger: Ledger, entry: Entry, block: Entry) -> None:
         ledger.calls.remove(call)
     call = call or Call(name, "")
     text, failed = entries.text_of(block), block.get("is_error") is True
-    _note_errors(ledger, text, raised=failed or call.tool == "Bash")
     if failed and _is_refused(entry, text):
         _rule_out(ledger, _refusal(entry, call, text))
         return
+    note_result(ledger, call, text, failed=failed)
+    _mention(ledger, call.mentioned)
     if failed:
-        if call.tool == "Bash":
-            _note_failure(ledger, call.about, text)
         return
     finish = _FINISHED.get(call.tool)
     if finish is not None:
         finish(ledger, call, entry, text)
     elif call.about and (call.tool in READS or _SERVER_READS.fullmatch(call.tool)):
-        _touch(ledger.read, call.about)
+        _touch(ledger.read, call.about, ledger.last_at)
     elif call.about and (call.tool in MODIFIES or _is_modifying(call.tool)):
-        _modified(ledger, call)
+        _modified(ledger, call, created=text_member(entry.get("toolUseResult"), "type") == "create")
 
 
 def _is_modifying(tool: str) -> bool:
@@ -230,29 +221,30 @@ def _is_modifying(tool: str) -> bool:
     return server.startswith("mcp__") and _MODIFYING.fullmatch(name) is not None
 
 
-def _modified(ledger: Ledger, call: Call) -> None:
-    _touch(ledger.modified, call.about)
+def _modified(ledger: Ledger, call: Call, *, created: bool) -> None:
+    _touch(ledger.modified, call.about, ledger.last_at, created=created)
     if not call.swap:
         return
     before, after = call.swap.split(" ")
     if f"{after} {before} {call.about}" in ledger.edits:
         _rule_out(ledger, f"an edit of {call.about} was taken back")
+        if ledger.modified[-1].times == 2:  # the edit, and the one that took it back
+            ledger.modified.pop()
     ledger.edits.append(f"{call.swap} {call.about}")
-    _bound(ledger.edits, MAX_RULED_OUT)
+    bound(ledger.edits, MAX_RULED_OUT)
 
 
 def _ran(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
     for path in call.shown:
-        _touch(ledger.read, path)
+        _touch(ledger.read, path, ledger.last_at)
+    for path in call.removed:
+        _remove(ledger, path)
     for path in call.written:
-        _touch(ledger.modified, path)
-    for failure in ledger.failed:
-        if failure.command == call.about:
-            failure.mended = True
+        _touch(ledger.modified, path, ledger.last_at)
     if "commit" in call.about:
         for found in _COMMITTED.finditer(text[:SCANNED]):
             ledger.commits.append(Commit(found[1], kept_line(found[2])))
-        _bound(ledger.commits, MAX_COMMITS)
+        bound(ledger.commits, MAX_COMMITS)
     if _TAKES_BACK.search(call.about):
         _rule_out(ledger, f"taken back with: {call.about}")
 
@@ -272,7 +264,7 @@ def _was_told(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
             ledger.decisions.append(Decision(kept_line(str(question)), kept_line(str(said))))
     else:
         ledger.decisions.append(Decision("", kept_line(text)))
-    _bound(ledger.decisions, MAX_DECISIONS)
+    bound(ledger.decisions, MAX_DECISIONS)
 
 
 def _made_task(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
@@ -281,7 +273,7 @@ def _made_task(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
     named = _TASK_NUMBER.search(text)
     if call.text:
         ledger.todos.append(Todo(call.text, "pending", kept_line(number or (named[1] if named else ""), 20)))
-        _bound(ledger.todos, MAX_TODOS)
+        bound(ledger.todos, MAX_TODOS)
 
 
 _FINISHED: dict[str, Callable[[Ledger, Call, Entry, str], None]] = {
@@ -309,33 +301,6 @@ def _update_todo(ledger: Ledger, arguments: Entry) -> None:
         ledger.todos[place : place + 1] = [] if status == "deleted" else [changed]
 
 
-def _note_errors(ledger: Ledger, text: str, *, raised: bool) -> None:
-    if "Error" not in text and "Exception" not in text:
-        return
-    known = {one.name: one for one in ledger.errors}
-    for name in dict.fromkeys(_ERROR_CLASS.findall(_scanned(text))):
-        before = known.pop(name, None)
-        known[name] = ErrorClass(name, raised or (before is not None and before.raised))
-    # Those go first that were only mentioned, the oldest before the others.
-    going = sorted(known.values(), key=lambda one: one.raised)[: max(0, len(known) - MAX_ERRORS)]
-    for one in going:
-        del known[one.name]
-    ledger.errors = list(known.values())
-
-
-def _note_failure(ledger: Ledger, command: str, text: str) -> None:
-    scanned = _scanned(text)
-    classes = _ERROR_CLASS.findall(scanned)
-    code = _EXIT_CODE.match(text)
-    error = classes[-1] if classes else f"exit code {code[1]}" if code else "failed"
-    lines = _ERROR_LINE.findall(scanned)
-    spoken = [line for line in text.splitlines() if line.strip() and not _EXIT_CODE.match(line)]
-    said = lines[-1] if lines else spoken[-1] if spoken else ""
-    ledger.failed = [one for one in ledger.failed if one.command != command]
-    ledger.failed.append(Failure(command, error, kept_line(said)))
-    _bound(ledger.failed, MAX_FAILED)
-
-
 def _is_refused(entry: Entry, text: str) -> bool:
     return text_member(entry.get("permissionDecision"), "decision") == "reject" or text.startswith(_REFUSED)
 
@@ -358,17 +323,38 @@ def _rule_out(ledger: Ledger, what: str) -> None:
     if line in ledger.ruled_out:
         ledger.ruled_out.remove(line)
     ledger.ruled_out.append(line)
-    _bound(ledger.ruled_out, MAX_RULED_OUT)
+    bound(ledger.ruled_out, MAX_RULED_OUT)
 
 
-def _touch(files: list[Touched], path: str) -> None:
+def _touch(files: list[Touched], path: str, at: int, *, created: bool = False) -> None:
     """Move a file to the end of its list, counted once more."""
-    for place in range(len(files) - 1, -1, -1):
-        if files[place].path == path:
-            files.append(Touched(path, files.pop(place).times + 1))
-            return
-    files.append(Touched(path))
-    _bound(files, MAX_FILES)
+    before = _taken(files, path)
+    if before is None:
+        files.append(Touched(path, 1, at, created))
+    else:
+        files.append(Touched(path, before.times + 1, at, before.created and not before.removed))
+    bound(files, MAX_FILES)
+
+
+def _remove(ledger: Ledger, path: str) -> None:
+    """A file, or a folder with all that is in it, is gone: what was made only to be removed is told no more."""
+    inside = [file.path for file in ledger.modified if file.path == path or file.path.startswith(f"{path}/")]
+    ours = [found for one in inside if (found := _taken(ledger.modified, one)) is not None]
+    if not ours or any(not file.created for file in ours):
+        ledger.modified.append(Touched(path, 1, ledger.last_at, removed=True))
+        bound(ledger.modified, MAX_FILES)
+    ledger.read = [file for file in ledger.read if file.path != path and not file.path.startswith(f"{path}/")]
+
+
+def _taken(files: list[Touched], path: str) -> Touched | None:
+    """A file, taken out of its list."""
+    place = next((place for place in range(len(files) - 1, -1, -1) if files[place].path == path), None)
+    return None if place is None else files.pop(place)
+
+
+def _mention(ledger: Ledger, paths: list[str]) -> None:
+    ledger.mentioned = [one for one in ledger.mentioned if one not in paths] + list(dict.fromkeys(paths))
+    bound(ledger.mentioned, MAX_MENTIONED)
 
 
 def _path_in(arguments: Entry) -> str:
@@ -377,14 +363,6 @@ def _path_in(arguments: Entry) -> str:
 
 def _hash(text: Any) -> str:
     return hashlib.sha256(str(text).encode("utf-8", "replace")).hexdigest()[:12]
-
-
-def _scanned(text: str) -> str:
-    return text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"
-
-
-def _bound(parts: list[Any], limit: int) -> None:
-    del parts[:-limit]
 
 
 def folded(ledger: Ledger, found: Iterable[Entry]) -> Ledger:

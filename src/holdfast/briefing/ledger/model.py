@@ -18,11 +18,15 @@ MAX_FILES = 200
 MAX_PATH = 400
 MAX_FAILED = 20
 MAX_ERRORS = 40
+MAX_SOURCES = 5
+MAX_MENTIONED = 100
 MAX_TODOS = 30
 MAX_DECISIONS = 15
 MAX_RULED_OUT = 15
 MAX_COMMITS = 15
 MAX_CALLS = 64
+MAX_COMMAND = 4_000
+"""Characters of a command that are looked at for what it runs."""
 MAX_SUBAGENTS = 100
 MAX_LINE = 300
 MAX_WAITING = 10
@@ -44,6 +48,11 @@ class Touched:
 
     path: str
     times: int = 1
+    at: int = 0
+    """When it was last."""
+    created: bool = False
+    """It was not there before."""
+    removed: bool = False
 
 
 @dataclass(slots=True)
@@ -57,15 +66,17 @@ class Failure:
     """What it said, on one line."""
     mended: bool = False
     """The same command succeeded later."""
+    key: str = ""
+    """What it ran, without options: by it a later success is known to be of the same."""
 
 
 @dataclass(slots=True)
 class ErrorClass:
-    """An error's name that came up in a result."""
+    """An error that a command or a tool met."""
 
     name: str
-    raised: bool
-    """A command or a tool said it; otherwise it only stood in what was read."""
+    sources: list[str] = field(default_factory=list)
+    """What met it and has not passed since."""
 
 
 @dataclass(slots=True)
@@ -107,6 +118,14 @@ class Call:
     shown: list[str] = field(default_factory=list)
     """Files that a command shows."""
     written: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    mentioned: list[str] = field(default_factory=list)
+    """Paths that a command was given and that it does more with than to show them."""
+    keys: list[str] = field(default_factory=list)
+    """What a command runs (runs.py), and what its exit status says."""
+    shows: bool = False
+    hides_exit: bool = False
+    finds: bool = False
     swap: str = ""
     """What an edit replaced and by what, as two hashes: an edit that swaps them takes it back."""
     side: bool = False
@@ -130,6 +149,8 @@ class Ledger:
     read: list[Touched] = field(default_factory=list)
     """By last use, the latest last; as are the lists below."""
     modified: list[Touched] = field(default_factory=list)
+    mentioned: list[str] = field(default_factory=list)
+    """Paths that its commands were given; git may say that they changed."""
     failed: list[Failure] = field(default_factory=list)
     errors: list[ErrorClass] = field(default_factory=list)
     todos: list[Todo] = field(default_factory=list)
@@ -190,7 +211,7 @@ _PARTS: dict[str, type[Any]] = {
     "commits": Commit,
     "calls": Call,
 }
-_LISTS = (*_PARTS, "requests", "waiting", "ruled_out", "edits")
+_LISTS = (*_PARTS, "mentioned", "requests", "waiting", "ruled_out", "edits")
 
 
 def _known(kind: type[Any], stored: dict[str, Any]) -> dict[str, Any]:

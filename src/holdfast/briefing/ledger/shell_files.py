@@ -1,24 +1,50 @@
-"""Files that a shell command names: what it shows, and what it writes, as far as the command itself tells.
+"""Files that a shell command names: what it shows, writes and removes, as far as the command itself tells.
 
 Claude Code reads and edits through the shell as well. Only plain uses of a few programs are read off; of the rest no
-file is told, since a ledger rather leaves out a file than tells one that was never opened.
+file is told, since a ledger rather leaves out a file than tells one that was never opened. Where git saw what changed
+(git_view.py), it decides, and this only says what the commands named.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from posixpath import isabs, join, normpath
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from posixpath import basename, isabs, join, normpath, splitext
 
-from holdfast.protocol.hooks.shell import Command, read
+from holdfast.protocol.hooks.git_actions import without_keywords
+from holdfast.protocol.hooks.shell import Word, read
 
 SHOWS = frozenset({"cat", "head", "tail", "nl", "bat", "less"})
-_HINT = re.compile(r"\b(?:cat|head|tail|nl|bat|less|sed|tee)\b")
-_HERE_DOCUMENT = re.compile(r"(?:^|[;&|\n])[^\S\n]*+cat\s*>{1,2}\s*([\w./~@%+=:-]++)\s*<<")
 _VALUED = frozenset({"-n", "-c", "-e", "-f", "-l"})
-"""Options whose value is the next word."""
+"""Options of the programs that show files whose value is the next word."""
+_OPTIONS_WITH_VALUE = {
+    "cp": frozenset({"-t", "-S"}),
+    "mv": frozenset({"-t", "-S"}),
+    "install": frozenset({"-m", "-o", "-g", "-t", "-S"}),
+    "touch": frozenset({"-d", "-r", "-t"}),
+    "truncate": frozenset({"-s", "-r"}),
+}
 _NO_FILE = re.compile(r"-|/dev/|/proc/|.*[*?\[{~]")
+_SED_IN_PLACE = re.compile(r"-[a-zA-Z]*i|--in-place")
+_SED_SUFFIX = re.compile(r"|\.[\w~-]+")
+_PERL_IN_PLACE = re.compile(r"-(?![MI])[a-zA-Z0-9]*i")
+_PERL_CODE = re.compile(r"-[a-zA-Z0-9]*[eE]")
+_OUTPUT_OPTION = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document"), "sort": ("-o", "--output")}
+_FORMATTERS = {
+    "black": (),
+    "isort": (),
+    "gofmt": ("-w",),
+    "goimports": ("-w",),
+    "rustfmt": (),
+    "prettier": ("--write", "-w"),
+    "clang-format": ("-i",),
+}
+"""Programs that rewrite the files they are given, and the option without which they do not."""
+_FOR_A_MOMENT = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/", "/var/folders/")  # noqa: S108
 MOST = 10
+MOST_NAMED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,48 +53,165 @@ class Named:
 
     shown: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    mentioned: list[str] = field(default_factory=list)
+    """Every path that a program was given that does more than show files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    shown: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
 
 
 def files_in(command: str, cwd: str) -> Named:
-    """What a command shows and writes, when it is run in `cwd`."""
+    """What a command shows, writes and removes, when it is run in `cwd`."""
     named = Named()
-    if not _HINT.search(command):
-        return named
-    at: str | None = cwd
-    _add(named.written, _HERE_DOCUMENT.findall(command), None if "cd " in command else cwd)
-    for one in read(command).commands:
-        if not one.words or not one.words[0].literal:
+    script = read(command)
+    places: dict[int, str | None] = {0: cwd}
+    for one in script.commands:
+        # A subshell begins where the shell that starts it is.
+        scope = one.scope
+        while scope not in places:
+            scope = script.parents[scope]
+        at = places[one.scope] = places[scope]
+        _add(named.written, [word.text for word in one.outputs if word.literal], at)
+        words = without_keywords(one.words)
+        if not words or not words[0].literal:
             continue
-        program, files = one.words[0].text, _operands(one)
+        program, arguments = words[0].text, words[1:]
         if program in ("cd", "pushd"):
-            at = normpath(join(at, files[0])) if at and len(one.words) == 2 and files else None
-        elif program in SHOWS:
-            _add(named.shown, files, at)
-        elif program == "tee":
-            _add(named.written, files, at)
-        elif program == "sed":
-            is_edit = any(re.match(r"-[a-zA-Z]*i|--in-place", word.text) for word in one.words)
-            has_script = any(word.text in ("-e", "-f") for word in one.words)
-            # Without -e or -f the first word is what sed is to do.
-            _add(named.written if is_edit else named.shown, files if has_script else files[1:], at)
-    return named
+            files = _operands(arguments)
+            places[one.scope] = normpath(join(at, files[0])) if at and len(words) == 2 and files else None
+            continue
+        effect = _effect(program, arguments)
+        _add(named.shown, effect.shown, at)
+        _add(named.written, effect.written, at)
+        _add(named.removed, effect.removed, at)
+        if not effect.shown:
+            _add(named.mentioned, [word.text for word in arguments if word.literal], at, MOST_NAMED)
+    return replace(named, written=_lasting(named.written, cwd), removed=_lasting(named.removed, cwd))
 
 
-def _operands(command: Command) -> list[str]:
-    """Its words that are neither options nor an option's value; none where only a run could tell."""
+def _effect(program: str, arguments: list[Word]) -> _Effect:
+    if program == "git" and arguments and arguments[0].text in ("mv", "rm"):
+        program, arguments = arguments[0].text, arguments[1:]
+        if any(word.text == "--cached" for word in arguments):
+            return _Effect()  # only the index forgets it
+    known = _EFFECTS.get(program)
+    if known is not None:
+        return known(program, arguments)
+    if program in SHOWS:
+        return _Effect(shown=_operands(arguments, _VALUED))
+    if program in _OUTPUT_OPTION:
+        return _Effect(written=_values(arguments, _OUTPUT_OPTION[program]))
+    if program in _FORMATTERS:
+        needed = _FORMATTERS[program]
+        texts = [word.text for word in arguments]
+        rewrites = "--check" not in texts and (not needed or any(one in texts for one in needed))
+        return _Effect(written=_operands(arguments) if rewrites else [])
+    return _Effect()
+
+
+def _sed(program: str, arguments: list[Word]) -> _Effect:
+    is_edit = any(_SED_IN_PLACE.match(word.text) for word in arguments)
+    has_script = any(word.text in ("-e", "-f") for word in arguments)
+    files = _operands(arguments, _VALUED - {"-n"})
+    if any(word.text == "-i" for word in arguments) and files and _SED_SUFFIX.fullmatch(files[0]):
+        files = files[1:]  # BSD's -i takes the backup's suffix as a word of its own; no script begins with a dot
+    # Without -e or -f the first word is what sed is to do.
+    files = files if has_script else files[1:]
+    return _Effect(written=files) if is_edit else _Effect(shown=files)
+
+
+def _perl(program: str, arguments: list[Word]) -> _Effect:
+    if not any(_PERL_IN_PLACE.match(word.text) for word in arguments):
+        return _Effect()
+    valued = frozenset(word.text for word in arguments if _PERL_CODE.fullmatch(word.text))
+    return _Effect(written=_operands(arguments, valued) if valued else [])
+
+
+def _move(program: str, arguments: list[Word]) -> _Effect:
+    sources, targets = _from_to(program, arguments)
+    return _Effect(written=targets, removed=sources)
+
+
+def _copy(program: str, arguments: list[Word]) -> _Effect:
+    return _Effect(written=_from_to(program, arguments)[1])
+
+
+def _from_to(program: str, arguments: list[Word]) -> tuple[list[str], list[str]]:
+    """What is moved or copied, and what it is called then."""
+    files = _operands(arguments, _OPTIONS_WITH_VALUE.get(program, frozenset()))
+    folder = next(iter(_values(arguments, ("-t", "--target-directory"))), None)
+    if folder is None:
+        if len(files) < 2:
+            return [], []
+        *files, folder = files
+        # A name without a suffix for a file with one is a folder, as far as a command alone tells.
+        like_a_folder = splitext(files[0])[1] and not splitext(folder)[1]
+        if len(files) == 1 and not like_a_folder and not folder.endswith("/") and folder not in (".", ".."):
+            return files, [folder]
+    return files, [join(folder, basename(one.rstrip("/"))) for one in files]
+
+
+def _remove(program: str, arguments: list[Word]) -> _Effect:
+    return _Effect(removed=_operands(arguments))
+
+
+def _write(program: str, arguments: list[Word]) -> _Effect:
+    return _Effect(written=_operands(arguments, _OPTIONS_WITH_VALUE.get(program, frozenset())))
+
+
+def _dd(program: str, arguments: list[Word]) -> _Effect:
+    given = [word.text for word in arguments if word.literal]
+    return _Effect(written=[text.removeprefix("of=") for text in given if text.startswith("of=")])
+
+
+_EFFECTS: dict[str, Callable[[str, list[Word]], _Effect]] = {
+    "sed": _sed,
+    "perl": _perl,
+    "mv": _move,
+    "cp": _copy,
+    "install": _copy,
+    "rm": _remove,
+    "unlink": _remove,
+    "tee": _write,
+    "touch": _write,
+    "truncate": _write,
+    "dd": _dd,
+}
+
+
+def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[str]:
+    """The words that are neither options nor an option's value; none where only a run could tell."""
     found: list[str] = []
-    valued = _VALUED - {"-n"} if command.words[0].text == "sed" else _VALUED
-    before = ""
-    for word in command.words[1:]:
+    before, options_end = "", False
+    for word in words:
         if not word.literal:
             return []
-        if before not in valued and not word.text.startswith("-"):
+        if word.text == "--" and not options_end:
+            options_end = True
+        elif before not in valued and (options_end or not word.text.startswith("-")):
             found.append(word.text)
         before = word.text
     return found
 
 
-def _add(files: list[str], paths: list[str], cwd: str | None) -> None:
+def _values(words: list[Word], options: tuple[str, ...]) -> list[str]:
+    """What follows one of these options."""
+    pairs = pairwise(words)
+    return [value.text for option, value in pairs if option.text in options and value.literal]
+
+
+def _add(files: list[str], paths: list[str], cwd: str | None, most: int = MOST) -> None:
     for path in paths:
-        if len(files) < MOST and path and not _NO_FILE.match(path) and (cwd or isabs(path)):
+        if len(files) < most and path and not _NO_FILE.match(path) and (cwd or isabs(path)):
             files.append(normpath(join(cwd or "/", path)))
+
+
+def _lasting(paths: list[str], cwd: str) -> list[str]:
+    """Without what is written beside the project for a moment."""
+    kept = (path for path in paths if not path.startswith(_FOR_A_MOMENT) or path.startswith(f"{cwd}/"))
+    return list(dict.fromkeys(kept))

@@ -29,6 +29,7 @@ SAID = 110
 PLAN = 350
 WORDS = 260
 LISTED = 4
+REMOVED = " (removed)"
 FRAME = 260
 """Bytes that are left to what stands around the items."""
 WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", "request", "todos", "requests", "read")
@@ -129,17 +130,17 @@ def _ending(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[It
 
 def _next(ledger: Ledger) -> list[Item]:
     found: list[Item] = []
-    if ledger.todos:
-        done = sum(1 for todo in ledger.todos if todo.status == "completed")
-        open_ones = sorted((todo for todo in ledger.todos if todo.status != "completed"), key=_not_begun)
+    open_ones = sorted((todo for todo in ledger.todos if todo.status != "completed"), key=_not_begun)
+    if open_ones:
+        done = len(ledger.todos) - len(open_ones)
         state = f"Todos: {done} of {len(ledger.todos)} done"
         listed = [_todo(todo) for todo in open_ones]
         found.append(
             Item(
                 "todos",
                 Rank.NEXT,
-                f"{state}; open: {_counted(listed[: 2 * LISTED], len(listed), ', ')}" if listed else state,
-                shorter=f"{state}; open: {_counted(listed[:2], len(listed), ', ')}" if listed else state,
+                f"{state}; open: {_counted(listed[: 2 * LISTED], len(listed), ', ')}",
+                shorter=f"{state}; open: {_counted(listed[:2], len(listed), ', ')}",
             )
         )
     if ledger.plan:
@@ -154,14 +155,13 @@ def _next(ledger: Ledger) -> list[Item]:
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     found: list[Item] = []
     places = _prefixes(project, ledger.cwd)
-    modified = [_relative(file.path, places) for file in reversed(ledger.modified)]
+    modified = [_relative(file.path, places) + (REMOVED if file.removed else "") for file in reversed(ledger.modified)]
     if modified:
         found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
-    raised = [error.name for error in reversed(ledger.errors) if error.raised]
-    named = [error.name for error in reversed(ledger.errors) if not error.raised]
-    if raised:
-        listed = _within(raised, ERRORS_SPACE)
-        found.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(raised), ', ')}"))
+    met = [error.name for error in reversed(ledger.errors) if error.sources]
+    if met:
+        listed = _within(met, ERRORS_SPACE)
+        found.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(met), ', ')}"))
     failures = [failure for failure in reversed(ledger.failed) if not failure.mended]
     if failures:
         found.append(
@@ -176,11 +176,6 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     read = [_relative(file.path, places) for file in reversed(ledger.read) if file.path not in changed]
     if read:
         found.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
-    if named:
-        listed = _within(named, ERRORS_SPACE // 2)
-        found.append(
-            Item("errors", Rank.READ + 1, f"Errors named in what was read: {_counted(listed, len(named), ', ')}")
-        )
     return found
 
 

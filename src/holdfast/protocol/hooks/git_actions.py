@@ -74,7 +74,7 @@ def _in_script(text: str, start: str, depth: int) -> Iterator[GitAction]:
     directories = {0: start}
     for command in script.commands:
         here = _directory_of(command.scope, directories, script.parents)
-        words = _without_keywords(command.words)
+        words = without_keywords(command.words)
         yield from _Invocation(command, here, depth).actions(words)
         directories[command.scope] = _after(words, here)
 
@@ -87,7 +87,8 @@ def _directory_of(scope: int, directories: dict[int, str], parents: Sequence[int
     return directories[known]
 
 
-def _without_keywords(words: Sequence[Word]) -> list[Word]:
+def without_keywords(words: Sequence[Word]) -> list[Word]:
+    """A command's words without `then`, `do` and the like before them."""
     first = 0
     while first < len(words) and words[first].bare and words[first].text in KEYWORDS:
         first += 1

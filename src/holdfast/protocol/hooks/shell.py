@@ -50,6 +50,8 @@ class Command:
     """Bodies of here-documents and here-strings."""
     upstream: Command | None = None
     """The command whose output is piped into this one."""
+    outputs: list[Word] = field(default_factory=list)
+    """Files that its output is written into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class _Reader:
         self._ended(now)
 
     def _ended(self, now: Command, *, piped: bool = False) -> Command:
-        if now.words or now.texts:
+        if now.words or now.texts or now.outputs:
             self.commands.append(now)
             if len(self.commands) >= MAX_COMMANDS:
                 self.at = len(self.text)
@@ -188,6 +190,8 @@ class _Reader:
             now.texts.append(target.text)
         elif found[0] in ("<<", "<<-"):
             self._awaited.append(_HereDocument(target.text, target.bare, found[0] == "<<-", now.texts, now.scope))
+        elif ">" in found[0] and not (found[0] == ">&" and re.fullmatch(r"\d+|-", target.text)):
+            now.outputs.append(target)
 
     def _here_documents(self) -> None:
         awaited, self._awaited = self._awaited, []

@@ -1,0 +1,139 @@
+"""Which run a shell command is: by it a later success is known to mend an earlier failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from posixpath import basename
+
+from holdfast.protocol.hooks.git_actions import without_keywords
+from holdfast.protocol.hooks.shell import Command, read
+
+MOST_RUNS = 6
+LONGEST = 300
+SHOWS_TEXT = frozenset(
+    (
+        *(
+            "cat",
+            "head",
+            "tail",
+            "nl",
+            "bat",
+            "less",
+            "more",
+            "sed",
+            "awk",
+            "grep",
+            "egrep",
+            "fgrep",
+            "rg",
+            "ag",
+            "ack",
+        ),
+        *("find", "fd", "ls", "tree", "wc", "sort", "uniq", "cut", "diff", "man", "jq", "yq", "xxd", "strings", "file"),
+        *("stat", "pydoc", "gh", "glab", "which", "type"),
+    )
+)
+"""Programs that show text which others wrote: an error in it was not met now."""
+SHOWS_OF_GIT = frozenset({"log", "show", "diff", "grep", "blame", "status", "ls-files", "branch", "stash"})
+_ASIDE = frozenset({"cd", "pushd", "popd", "export", "source", ".", "set", "echo", "printf", "true", "sleep", "mkdir"})
+_WRAPPERS = {
+    "env": 0,
+    "time": 0,
+    "nice": 0,
+    "sudo": 0,
+    "npx": 0,
+    "bunx": 0,
+    "pnpx": 0,
+    "timeout": 1,
+    "uv": 1,
+    "poetry": 1,
+    "pipenv": 1,
+    "hatch": 1,
+    "rye": 1,
+}
+"""Programs that run another one, and how many words they take before it."""
+_WITH_SUBCOMMAND = frozenset(
+    {"ruff", "cargo", "go", "npm", "pnpm", "yarn", "bun", "make", "gradle", "gradlew", "mvn", "dotnet", "swift"}
+)
+_RUNNERS = _WITH_SUBCOMMAND | {
+    *("pytest", "jest", "vitest", "mocha", "ava", "tsc", "eslint", "mypy", "pyright", "flake8", "pylint", "shellcheck"),
+    *("tox", "nox", "unittest", "phpunit", "rspec", "ctest"),
+}
+"""Programs that check all they are not told to leave out: a run over more mends one over less."""
+_EVERYTHING = frozenset({".", "./...", "..."})
+_LAUNCHES = re.compile(r"python[\d.]* -m|(?:pnpm|yarn|bun) exec")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_HIDES_EXIT = re.compile(r"[|;\n]")
+_FINDS_NOTHING = frozenset(
+    {"grep", "egrep", "fgrep", "rg", "ag", "diff", "cmp", "test", "[", "which", "pgrep", "command"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a command runs."""
+
+    keys: list[str] = field(default_factory=list)
+    """Its programs with what they are about, in order; without options."""
+    shows: bool = False
+    """It shows text, and runs nothing."""
+    hides_exit: bool = False
+    """Its exit status is not, or may not be, that of what it runs."""
+    finds: bool = False
+    """Its exit status says whether something was found."""
+
+
+def run_of(command: str) -> Run:
+    """What a command runs."""
+    commands = read(command).commands
+    heads = [words for one in commands if one.upstream is None and (words := _words(one)) and words[0] not in _ASIDE]
+    keys = [" ".join(words)[:LONGEST] for words in heads[-MOST_RUNS:]]
+    last = _words(commands[-1]) if commands else []
+    shows = bool(heads) and all(_shows(words) for words in heads)
+    return Run(keys, shows, bool(_HIDES_EXIT.search(command)), bool(last) and last[0] in _FINDS_NOTHING)
+
+
+def mends(success: str, failure: str) -> bool:
+    """Whether a run that passed, known by its key, covers one that failed."""
+    if success == failure:
+        return True
+    passed, failed = success.split(" "), failure.split(" ")
+    if passed[0] != failed[0] or passed[0] not in _RUNNERS:
+        return False
+    if passed[0] in _WITH_SUBCOMMAND and passed[:2] != failed[:2]:
+        return False
+    return set(passed) - _EVERYTHING <= set(failed)
+
+
+def _words(command: Command) -> list[str]:
+    """A command's program and operands, without what is only put before it."""
+    words = [word.text for word in without_keywords(command.words)]
+    while words:
+        program = basename(words[0])
+        if _ASSIGNMENT.match(words[0]):
+            del words[0]
+        elif program in _WRAPPERS and len(words) > _WRAPPERS[program] + 1:
+            del words[: _WRAPPERS[program] + 1]
+            words = _after_options(words)
+        elif len(words) > 2 and _LAUNCHES.fullmatch(f"{program} {words[1]}"):
+            del words[:2]
+        else:
+            return [program, *(word for word in words[1:] if word and not word.startswith("-"))]
+    return []
+
+
+def _after_options(words: Sequence[str]) -> list[str]:
+    first = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
+    return list(words[first:])
+
+
+def _shows(words: Sequence[str]) -> bool:
+    if words[0] == "git":
+        return len(words) > 1 and words[1] in SHOWS_OF_GIT
+    return words[0] in SHOWS_TEXT and not any(map(_is_log, words[1:]))
+
+
+def _is_log(path: str) -> bool:
+    return path.endswith((".log", ".err", ".out")) or "/log/" in path or "/logs/" in path
