@@ -278,6 +278,7 @@ class Daemon:
         self._supervisor.every("protocol: mirror", MIRROR_SECONDS, app.mirror.step, first=MIRROR_SECONDS)
         self._supervisor.every("bridge: queue", REST_SECONDS, app.bridge.sweep, first=REST_SECONDS)
         self._supervisor.every("briefing: ledgers", LEDGER_SECONDS, app.briefings.catch_up, first=SETTLE_SECONDS)
+        self._supervisor.start("briefing: git", app.briefings.look_at_git)
         self._supervisor.every("bridge: hooks", BRIDGE_SECONDS, app.bridge_hooks.keep, first=BRIDGE_SECONDS)
         self._supervisor.every("bridge: files", BRIDGE_SECONDS, app.watch.step)
         self._supervisor.start("bridge: turns", dispatch)

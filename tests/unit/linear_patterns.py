@@ -164,6 +164,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "protocol.git.guarded:_FILTER": (T(".", "filter."), T("a", "filter."), T(".a", "filter", ".")),
     "protocol.git.state:_FRESH": (T(".a"), T(".aaaaaaaaaaaa.tm"), T(".")),
     "protocol.git.state:_COMMIT": (T("a"),),
+    "protocol.git.state:_LOGGED": (T("a", "\x01"), T("\x01"), T("\x02", "\x01" + "a" * 40)),
     "protocol.git.state:committed_at:b'^committer .*> (\\\\d+) [+-]\\\\d{4}$'": (
         T(">", "committer "),
         T("> 1", "committer "),

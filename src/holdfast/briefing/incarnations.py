@@ -14,7 +14,7 @@ from holdfast.store import Row, Tx
 COLUMNS = (
     "session_id, root, project_key, machine, pid, pid_mark, transcript, source, started_at, seen_at, ended_at,"
     " end_reason, alive_until, told,"
-    " (SELECT read_to FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
+    " (SELECT NULLIF(read_to, 0) FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
 )
 MOST_TOLD = 100
 """Digests of lines that a session was told; older ones are told again if they come back."""

@@ -103,16 +103,18 @@ class Briefings:
         found = None if wanted is Wish.OFF else await self._on_arrival(visit, wanted, beside)
         # One commit, before anything is told: what was not answered can be asked again.
         await self._store.write(lambda tx: _arrived(tx, visit, found))
+        if visit.transcript is not None and visit.source in ("startup", "resume", "clear"):
+            self._ledgers.git.begins(visit.session_id, visit.root, visit.transcript)
         return found if found is not None and found.text else None
 
     async def compacts(self, session_id: str, transcript: Path, root: Root) -> None:
         """A compaction is about to forget what the transcript still tells."""
-        await self._ledgers.bring_up_to_date(session_id, transcript, root)
+        await self._bring_up_to_date(session_id, transcript, root)
 
     async def ends(self, session_id: str, transcript: Path | None, root: Root, reason: str) -> None:
         """A session ends in an orderly way."""
         if transcript is not None:
-            await self._ledgers.bring_up_to_date(session_id, transcript, root)
+            await self._bring_up_to_date(session_id, transcript, root)
             if self._shared is not None:
                 await self._shared.share(session_id, transcript)
         await self._store.write(lambda tx: incarnations.ended(tx, session_id, reason))
@@ -124,12 +126,21 @@ class Briefings:
         for one in unended:
             if one.transcript is not None:
                 root = Root(one.root, one.project_key, RootSource.DIRECTORY)
-                await self._ledgers.bring_up_to_date(one.session_id, Path(one.transcript), root)
+                await self._bring_up_to_date(one.session_id, Path(one.transcript), root)
                 if self._shared is not None and not runs_here(one):
                     await self._shared.share(one.session_id, Path(one.transcript))
         running = [one.session_id for one in unended if runs_here(one)]
         if running and self._shared is not None:
             await self._store.write(lambda tx: incarnations.vouch(tx, running, tx.now() + VOUCHED_MS))
+
+    async def _bring_up_to_date(self, session_id: str, transcript: Path, root: Root) -> None:
+        ledger = await self._ledgers.bring_up_to_date(session_id, transcript, root)
+        if ledger is not None:
+            self._ledgers.git.goes_on(ledger, root)
+
+    async def look_at_git(self, *, once: bool = False) -> None:
+        """Look at git for the sessions that begin and go on, for as long as the daemon runs."""
+        await (self._ledgers.git.finish() if once else self._ledgers.git.run())
 
     async def forget(self, root: Root) -> int:
         """Remove what is known of the sessions of a project; how many there were."""

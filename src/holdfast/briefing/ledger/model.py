@@ -106,6 +106,45 @@ class Commit:
 
 
 @dataclass(slots=True)
+class GitStart:
+    """Where a worktree stood when a session began."""
+
+    top: str
+    """The worktree's directory, as the session spells it."""
+    head: str | None
+    """None before the first commit."""
+    at: int
+    """When it was looked at, in milliseconds."""
+    moves: int = 0
+    """How often HEAD had been moved."""
+    dirty: list[str] = field(default_factory=list)
+    """Hashes of the files that were uncommitted then, each with its state."""
+
+
+@dataclass(slots=True)
+class Changed:
+    """A file that git says was changed."""
+
+    path: str
+    removed: bool = False
+    committed: bool = False
+    """Nothing of it is uncommitted."""
+
+
+@dataclass(slots=True)
+class GitView:
+    """What git says was changed since a session began."""
+
+    at: int
+    """When it was looked at."""
+    changed: list[Changed] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    """Files of the session that git says nothing about: ignored ones, and those elsewhere."""
+    alone: bool = False
+    """No other session was at work in the worktree."""
+
+
+@dataclass(slots=True)
 class Call:
     """A tool that was called and has not answered yet."""
 
@@ -171,6 +210,9 @@ class Ledger:
     """The latest edits as path and hashes, to tell one that is taken back."""
     subagents: dict[str, str] = field(default_factory=dict)
     """How far the transcript of each subagent was read."""
+    git_start: GitStart | None = None
+    """Not from the transcript, as is the next; None where there is no repository."""
+    git_view: GitView | None = None
 
     @property
     def latest_request(self) -> str | None:
@@ -198,6 +240,12 @@ class Ledger:
         values = _known(cls, stored)
         for name, kind in _PARTS.items():
             values[name] = [kind(**_known(kind, part)) for part in values.get(name, ())]
+        if values.get("git_start"):
+            values["git_start"] = GitStart(**_known(GitStart, values["git_start"]))
+        if values.get("git_view"):
+            view = GitView(**_known(GitView, values["git_view"]))
+            view.changed = [Changed(**_known(Changed, part)) for part in values["git_view"]["changed"]]
+            values["git_view"] = view
         return cls(**values)
 
 

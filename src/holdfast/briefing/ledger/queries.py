@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.briefing.ledger.model import Ledger
@@ -40,11 +40,49 @@ def keep(tx: Tx, ledger: Ledger, position: Position, based_on: Position, place: 
     if projects.is_paused(tx, place.root, None):
         return False
     tx.lock(f"ledger:{ledger.session_id}")
-    row = tx.one("SELECT read_to, file_mark FROM ledgers WHERE session_id = :id", id=ledger.session_id)
-    if row is not None:
-        stored = Position(row["read_to"], row["file_mark"])
-        if stored != based_on and stored.offset >= position.offset and stored.begins_like(position):
+    stored = find(tx, ledger.session_id)
+    if stored is not None:
+        before = stored.position
+        if before != based_on and before.offset >= position.offset and before.begins_like(position):
             return False
+        # What git saw is stored beside the reading of the transcript, perhaps since this one began.
+        ledger.git_start, ledger.git_view = stored.ledger.git_start, stored.ledger.git_view
+    _put(tx, ledger, position, place)
+    return True
+
+
+def keep_git(tx: Tx, session_id: str, change: Callable[[Ledger], None], place: Place | None = None) -> bool:
+    """Store what git saw in a session's ledger; one that was not begun yet is, where its place is given."""
+    tx.lock(f"ledger:{session_id}")
+    stored = find(tx, session_id)
+    if stored is None:
+        if place is None or projects.is_paused(tx, place.root, None):
+            return False
+        stored = Kept(Ledger(session_id), Position())
+    change(stored.ledger)
+    if place is not None:
+        _put(tx, stored.ledger, stored.position, place)
+    else:
+        sql = "UPDATE ledgers SET content = :content WHERE session_id = :id"
+        tx.run(sql, content=stored.ledger.to_json(), id=session_id)
+    return True
+
+
+def roots_at_work(tx: Tx, machine: str, besides: str, since: int, until: int) -> list[str]:
+    """The roots of the other sessions of a machine that were seen, or wrote something, between two times."""
+    rows = tx.all(
+        "SELECT DISTINCT a.root FROM agent_sessions a LEFT JOIN ledgers l ON l.session_id = a.session_id"
+        " WHERE a.machine = :machine AND a.session_id <> :besides AND a.started_at <= :until"
+        " AND (a.seen_at >= :since OR l.last_at >= :since)",
+        machine=machine,
+        besides=besides,
+        since=since,
+        until=until,
+    )
+    return [str(row["root"]) for row in rows]
+
+
+def _put(tx: Tx, ledger: Ledger, position: Position, place: Place) -> None:
     tx.run(
         "INSERT INTO ledgers (session_id, root, project_key, machine, transcript, file_mark, read_to, content, last_at,"
         " updated_at) VALUES (:id, :root, :key, :machine, :transcript, :mark, :read_to, :content, :last_at, :now)"
@@ -63,7 +101,6 @@ def keep(tx: Tx, ledger: Ledger, position: Position, based_on: Position, place: 
         last_at=ledger.last_at,
         now=tx.now(),
     )
-    return True
 
 
 def recent(tx: Tx, root: Root, limit: int) -> Iterator[Ledger]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from holdfast.briefing.ledger import forgotten, queries
 from holdfast.briefing.ledger.entries import Entry, timestamp
+from holdfast.briefing.ledger.git_watch import GitWatch
 from holdfast.briefing.ledger.model import Ledger, is_session_id
 from holdfast.briefing.ledger.queries import Kept, Place
 from holdfast.briefing.ledger.reading import Position, first_cwd, read_new
@@ -28,6 +29,7 @@ class Ledgers:
     def __init__(self, store: Store, machine: str) -> None:
         self._store = store
         self._machine = machine
+        self.git = GitWatch(store, machine)
 
     async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root) -> Ledger | None:
         """The ledger with all that its transcript tells by now; None where nothing is known and there is no file."""
@@ -93,7 +95,7 @@ def _caught_up(session_id: str, transcript: Path, before: Kept | None, since_ms:
 
     def restart() -> None:
         nonlocal ledger
-        ledger = Ledger(session_id)
+        ledger = Ledger(session_id, git_start=ledger.git_start, git_view=ledger.git_view)
 
     at = 0
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo
+from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo, Touched
+from holdfast.briefing.ledger.told_files import decided
 from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Item, Occasion, Rank
 from holdfast.quoting import named, quoted
 
@@ -34,7 +35,7 @@ FRAME = 260
 """Bytes that are left to what stands around the items."""
 WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", "request", "todos", "requests", "read")
 """Kinds in the order in which they are shortened."""
-OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modified", "commits"})
+OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modified", "meanwhile", "commits"})
 """What an offer at a plain start tells; the rest is there for whoever takes it up."""
 
 
@@ -155,9 +156,12 @@ def _next(ledger: Ledger) -> list[Item]:
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     found: list[Item] = []
     places = _prefixes(project, ledger.cwd)
-    modified = [_relative(file.path, places) + (REMOVED if file.removed else "") for file in reversed(ledger.modified)]
+    own, others = decided(ledger)
+    modified, meanwhile = ([_file(file, places) for file in reversed(files)] for files in (own, others))
     if modified:
         found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
+    if meanwhile:
+        found.append(_files("meanwhile", Rank.MODIFIED + 1, "Changed meanwhile, by others or by hand", meanwhile))
     met = [error.name for error in reversed(ledger.errors) if error.sources]
     if met:
         listed = _within(met, ERRORS_SPACE)
@@ -172,7 +176,7 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
                 shorter=f"Failed, and not repeated with success: {_failures(failures[:1], len(failures))}",
             )
         )
-    changed = {file.path for file in ledger.modified}
+    changed = {file.path for file in own}
     read = [_relative(file.path, places) for file in reversed(ledger.read) if file.path not in changed]
     if read:
         found.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
@@ -243,6 +247,10 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
 def _path(path: str) -> str:
     """A path, or a part of one, in a list: on one line, without markup and without what separates paths."""
     return _name(path, 300).replace(", ", ",")
+
+
+def _file(file: Touched, places: Iterable[str]) -> str:
+    return _relative(file.path, places) + (REMOVED if file.removed else "")
 
 
 def _prefixes(project: Path | None, cwd: str | None) -> list[str]:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +32,13 @@ EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/m
 """What is written about the work and not the work itself: it may change after the work was verified."""
 
 MOST_HASHED = 64 * 1024 * 1024
+MOST_LOGGED = 200
+"""Moves of HEAD that are looked at for commits."""
+MOST_COMMITS = 5_000
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_LOGGED = re.compile(r"\x01([0-9a-f]{40,64})\x02(.*)", re.DOTALL)
+_COMMITTING = ("commit", "cherry-pick", "revert", "am:")
+"""How the log of HEAD begins for a commit that was made here, and not fetched, merged or taken over."""
 _REFUSED = frozenset({1})
 _NOT_THERE = frozenset({1, 128})
 _FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
@@ -50,6 +57,16 @@ class GitState:
     """What is not committed, apart from our own files."""
     problem: str = ""
     """Why nothing is known: no repository, no git."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The paths of commits that were made in a worktree, and not fetched or taken over."""
+
+    here: frozenset[str] = frozenset()
+    """Of those that HEAD has."""
+    elsewhere: frozenset[str] = frozenset()
+    """Of those that other branches have."""
 
 
 class Git:
@@ -93,6 +110,47 @@ class Git:
         untracked = await self._git.ask("ls-files", "--others", "--exclude-standard", "-z")
         paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
         return sorted(path for path in paths if not _is_own(path))
+
+    async def moves(self) -> int:
+        """How often HEAD was moved in this worktree, as far as git keeps a log of it."""
+        answer = await self._git.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
+        return int(answer.output) if answer.exit_code == 0 else 0
+
+    async def committed_since(self, moves: int, commit: str | None) -> Committed:
+        """What was committed in this worktree after its HEAD was moved so often and stood at that commit."""
+        count = min(await self.moves() - moves, MOST_LOGGED)
+        if count <= 0:
+            return Committed()
+        # A signature that the repository's own configuration wants to see would start a program that it names.
+        logged = await self._git.ask(
+            *("log", "--walk-reflogs", "--no-show-signature", "--format=%x01%H%x02%gs", "-z", "-n", str(count)),
+            *("--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "HEAD", "--"),
+        )
+        here = await self._commits("HEAD", commit)
+        everywhere = here | await self._commits("--branches", commit)
+        paths: dict[bool, set[str]] = {True: set(), False: set()}
+        found: set[str] | None = None
+        for word in _words(logged.output):
+            if move := _LOGGED.fullmatch(word):
+                made = move[2].startswith(_COMMITTING) and move[1] in everywhere
+                found = paths[move[1] in here] if made else None
+            elif found is not None and not _is_own(word.removeprefix("\n")):
+                found.add(word.removeprefix("\n"))
+        return Committed(frozenset(paths[True]), frozenset(paths[False]))
+
+    async def _commits(self, of: str, since: str | None) -> frozenset[str]:
+        """The commits of HEAD or of all branches that one does not have."""
+        without = () if since is None else (f"^{since}",)
+        answer = await self._git.ask("rev-list", "-n", str(MOST_COMMITS), of, *without, "--", refusals=_NOT_THERE)
+        return frozenset(_words(answer.output.replace(b"\n", b"\0")))
+
+    async def ignored(self, paths: Sequence[str]) -> frozenset[str]:
+        """Those of these files of the worktree that git is told to leave alone."""
+        if not paths:
+            return frozenset()
+        # check-ignore takes no paths literally, and a path may look like a pattern.
+        asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
+        return frozenset(_words((await self._git.ask(*asked)).output))
 
     async def show(self, commit: str, path: str) -> bytes | None:
         """The content of a file as a commit has it; None where it has no such regular file."""

@@ -1,0 +1,148 @@
+"""What git says was changed in a session: looked at when it begins and while it goes on, by whatever changed the files.
+
+Git is run so that nothing a repository brings is executed, within limits, and never while an agent waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast.briefing.ledger.keeping import kept_line
+from holdfast.briefing.ledger.model import MAX_FILES, MAX_PATH, Changed, GitStart, GitView, Ledger
+from holdfast.protocol.git.state import Git, GitFault, GitState
+
+LIMIT_S = 5.0
+MOST_DIRTY = 600
+"""Uncommitted files at the start; with more of them the transcript alone tells."""
+SPACE = 16_000
+"""Bytes of the paths that are kept."""
+
+
+async def start_of(project: Path, began_ms: int) -> GitStart | None:
+    """Where the worktree of a project stands; None where there is none, or git does not answer."""
+    top = await asyncio.to_thread(_top, project)
+    if top is None:
+        return None
+    at = time.time_ns() // 1_000_000
+    git = Git(top, timeout_s=LIMIT_S)
+    state = await git.state()
+    if state.problem or len(state.dirty) > MOST_DIRTY:
+        return None
+    try:
+        moves = await git.moves()
+    except GitFault:
+        return None
+    # What was changed since the session began, while nobody had looked yet, is no state from before.
+    marks = await asyncio.to_thread(_marks, top, state.dirty)
+    dirty = [mark for mark, changed_ms in marks.values() if changed_ms < began_ms]
+    return GitStart(str(top), state.head, at, moves, dirty)
+
+
+async def view_of(start: GitStart, ledger: Ledger) -> GitView | None:
+    """What was changed since then; None where git does not answer."""
+    at = time.time_ns() // 1_000_000
+    top = Path(start.top)
+    git = Git(top, timeout_s=LIMIT_S)
+    state = await git.state()
+    if state.problem:
+        return None
+    try:
+        fresh = await asyncio.to_thread(_fresh, top, state, start)
+        changed = await _changed(git, start, state, fresh)
+        spelled = _spelling(start.top, ledger.cwd)
+        told = await asyncio.to_thread(_told, top, spelled, changed, fresh)
+        undecided = await _undecided(git, top, spelled, ledger, {one.path for one in told})
+    except GitFault:
+        return None
+    return GitView(at, told, undecided)
+
+
+async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) -> set[str]:
+    """The paths that differ from the start by work that was done here, and not by what was fetched or checked out."""
+    committed = await git.committed_since(start.moves, start.head)
+    if state.head is None or (start.head is not None and not await git.is_ancestor(start.head, state.head)):
+        # What differs is what another branch has.
+        return fresh | committed.here | committed.elsewhere
+    if state.head == start.head:
+        return fresh | committed.elsewhere
+    return (set(await git.changed_since(start.head)) & (fresh | committed.here)) | committed.elsewhere
+
+
+async def _undecided(git: Git, top: Path, spelled: str, ledger: Ledger, told: set[str]) -> list[str]:
+    """The session's files that git cannot say anything about."""
+    open_ones = [file.path for file in ledger.modified if file.path not in told]
+    inside, outside = await asyncio.to_thread(_sorted_by_place, top, spelled, open_ones)
+    ignored = await git.ignored(list(inside))
+    return [*outside, *(path for name, path in inside.items() if name in ignored)]
+
+
+def _top(path: Path) -> Path | None:
+    """The worktree that a path is in."""
+    real = Path(os.path.realpath(path))
+    return next((folder for folder in (real, *real.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def _fresh(top: Path, state: GitState, start: GitStart) -> set[str]:
+    """The uncommitted files that were not uncommitted in the same state at the start."""
+    known = set(start.dirty)
+    return {path for path, (mark, _) in _marks(top, state.dirty).items() if mark not in known}
+
+
+def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
+    """For each path a hash by which its state is known again, and when it was changed, in milliseconds."""
+    marks: dict[str, tuple[str, int]] = {}
+    for path in paths:
+        try:
+            found = (top / path).lstat()
+            state, changed = f"{found.st_ctime_ns} {found.st_size} {found.st_ino}", found.st_ctime_ns // 1_000_000
+        except OSError:
+            state, changed = "gone", _emptied_ms((top / path).parent)
+        marks[path] = (hashlib.sha256(f"{path}\0{state}".encode("utf-8", "surrogateescape")).hexdigest()[:10], changed)
+    return marks
+
+
+def _emptied_ms(folder: Path) -> int:
+    """When something was last taken out of a folder, or it was itself, at the latest."""
+    found = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
+    return 0 if found is None else found.stat().st_mtime_ns // 1_000_000
+
+
+def _spelling(top: str, cwd: str | None) -> str:
+    """A worktree's path as the session writes it, which may go through a link."""
+    if cwd:
+        inside = os.path.realpath(cwd).removeprefix(top)
+        if inside != os.path.realpath(cwd) and cwd.endswith(inside):
+            return cwd.removesuffix(inside) if inside else cwd.rstrip("/")
+    return top
+
+
+def _told(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[Changed]:
+    told: list[Changed] = []
+    space = SPACE
+    for path in sorted(changed):
+        full = kept_line(f"{spelled}/{path}", MAX_PATH)
+        space -= len(full.encode()) + 40
+        if space < 0 or len(told) == MAX_FILES:
+            break
+        # A file of another branch is not there either.
+        removed = path in fresh and not os.path.lexists(top / path)
+        told.append(Changed(full, removed, path not in fresh))
+    return told
+
+
+def _sorted_by_place(top: Path, spelled: str, paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """The paths of this worktree by their names in it, and those of another one or of none."""
+    inside: dict[str, str] = {}
+    outside: list[str] = []
+    for path in paths:
+        name = path.removeprefix(f"{spelled}/")
+        if name != path and _top((top / name).parent) == top:
+            inside[name] = path
+        else:
+            outside.append(path)
+    return inside, outside
