@@ -1,7 +1,8 @@
 """Recall: what of a session's facts is still in the context after a compaction, with Holdfast, a peer and no help.
 
 Every condition starts from the context that the real Claude Code sent after the compaction. The facts are read off the
-transcript by the rules of the peer's own benchmark, and looked for as plain text.
+transcript by the rules of the peer's own benchmark, and looked for as plain text. A second table turns it round: of
+what Holdfast tells, how much is true and still matters, in these sessions and in others whose truth is known.
 """
 
 from __future__ import annotations
@@ -18,12 +19,17 @@ from typing import Any
 
 from bench.peers import PeerMissing
 from bench.recall_corpus import Session, make
+from bench.recall_judged import PROJECT, judged
 from bench.recall_plans import plans
+from bench.recall_truth import KINDS as TOLD
+from bench.recall_truth import Judgement, Truth
 from bench.report import Effort, Progress, Row
 from bench.workshop import WORKSHOP, scratch
+from holdfast.briefing.ledger.folding import folded
+from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import items
-from holdfast.briefing.model import TOKENS, Occasion, fitting, joined, tokens
+from holdfast.briefing.model import TOKENS, Item, Occasion, fitting, joined, tokens
 from holdfast.project import RootSource, locate
 from holdfast.store.sqlite import SqliteStore
 
@@ -31,11 +37,20 @@ PEER = "claude-code-context-profiler"
 PEER_VERSION = "0.0.1"
 LOST = 0.1
 """Of all facts, the part that may be missing."""
+WRONG = 0.05
+"""Of what is told, the part that may be untrue or over; of errors twice as much."""
 KINDS = {
     "file read": "files read",
     "file modified": "files modified",
     "error class": "error classes",
     "user request": "user's requests",
+}
+IN_TRUTH = {
+    "file read": "read",
+    "file modified": "modified",
+    "error class": "errors",
+    "user request": "request",
+    "command failed": "failed",
 }
 PROBED = 60
 """Characters of a request that are looked for, as in the peer's benchmark."""
@@ -84,9 +99,10 @@ def measure(effort: Effort, progress: Progress) -> list[Row]:
             progress("sessions", number + 1, len(chosen))
         nothing = Condition("no help", ("",) * len(sessions))
         peer = Condition(PEER, _of_peer(sessions))
-        ours = Condition("holdfast", asyncio.run(_of_holdfast(sessions, place)))
+        told = asyncio.run(_of_holdfast(sessions, place))
+        ours = Condition("holdfast", tuple(joined(FRAME, items) for items in told))
         facts = [list(_facts(session)) for session in sessions]
-    return _rows(sessions, facts, (ours, peer, nothing))
+    return _rows(sessions, facts, (ours, peer, nothing)) + _precision(sessions, facts, told)
 
 
 def _rows(sessions: Sequence[Session], facts: Sequence[Sequence[Fact]], conditions: Sequence[Condition]) -> list[Row]:
@@ -121,6 +137,46 @@ def _rows(sessions: Sequence[Session], facts: Sequence[Sequence[Fact]], conditio
         )
     )
     return rows
+
+
+def _precision(
+    sessions: Sequence[Session], facts: Sequence[Sequence[Fact]], told: Sequence[Sequence[Item]]
+) -> list[Row]:
+    """How much of what is told is untrue, or over; and what is lost of what still matters where that is known."""
+    judgement = Judgement()
+    for session, known, items_told in zip(sessions, facts, told, strict=True):
+        truth = Truth()
+        for fact in [*known, *_failures(session)]:
+            truth.add(IN_TRUTH[fact.kind], fact.value)
+        judgement.judge(session.name, items_told, truth, session.project)
+    # By these the truth is known to the end; what is lost of the others is in the first table.
+    judgement.matters.clear()
+    judgement.found.clear()
+    others = judged()
+    for one in others:
+        ledger = folded(Ledger(one.transcript.session_id), one.transcript.entries)
+        judgement.judge(one.name, _fitting(ledger, PROJECT), one.truth, PROJECT)
+
+    def row(what: str, kind: str | None, target: float | None) -> Row:
+        wrong, lost, number = judgement.of(kind)
+        right = f"{1 - wrong:.1%} of {number} are true and still matter"
+        name = f"told after a compaction, {len(sessions) + len(others)} sessions: {what}"
+        return Row(name, right, f"{lost:.1%} of what matters is lost", wrong, target, unit="wrong")
+
+    rows = [row("all", None, WRONG)]
+    return rows + [row(many, kind, 2 * WRONG if kind == "errors" else None) for kind, many in TOLD.items()]
+
+
+def _failures(session: Session) -> Iterator[Fact]:
+    """The commands that failed; no session runs one again."""
+    commands: dict[str, str] = {}
+    for entry in map(json.loads, session.transcript.read_text(encoding="utf-8").splitlines()):
+        content = (entry.get("message") or {}).get("content")
+        for block in content if isinstance(content, list) and entry["type"] in ("user", "assistant") else ():
+            if block["type"] == "tool_use" and block["name"] == "Bash":
+                commands[block["id"]] = block["input"]["command"]
+            elif block["type"] == "tool_result" and block.get("is_error") and block["tool_use_id"] in commands:
+                yield Fact("command failed", commands[block["tool_use_id"]])
 
 
 def _is_of(kind: str) -> Callable[[Fact], bool]:
@@ -179,20 +235,23 @@ def _is_harness(entry: dict[str, Any], content: str) -> bool:
     return bool(entry.get("isMeta") or entry.get("isCompactSummary") or content.startswith("<"))
 
 
-async def _of_holdfast(sessions: Sequence[Session], place: Path) -> tuple[str, ...]:
+async def _of_holdfast(sessions: Sequence[Session], place: Path) -> list[list[Item]]:
     """The ledger's part of the briefing after a compaction, as the hook would hand it over."""
     store = SqliteStore.open(place / "holdfast.db")
     ledgers = Ledgers(store, "bench")
-    added = []
+    added: list[list[Item]] = []
     try:
         for session in sessions:
             root = locate(str(session.project), RootSource.DIRECTORY)
             ledger = await ledgers.bring_up_to_date(session.session_id, session.transcript, root)
-            told = items(ledger, session.project, Occasion.COMPACT) if ledger is not None else []
-            added.append(joined(FRAME, fitting(told, TOKENS[Occasion.COMPACT], FRAME)))
+            added.append(_fitting(ledger, session.project) if ledger is not None else [])
     finally:
         await store.close()
-    return tuple(added)
+    return added
+
+
+def _fitting(ledger: Ledger, project: Path) -> list[Item]:
+    return fitting(items(ledger, project, Occasion.COMPACT), TOKENS[Occasion.COMPACT], FRAME)
 
 
 def _of_peer(sessions: Sequence[Session]) -> tuple[str, ...]:

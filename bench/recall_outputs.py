@@ -20,6 +20,15 @@ class Output:
     failed: bool = False
     met: frozenset[str] = frozenset()
     tool: str = "Bash"
+    shown: tuple[str, ...] = ()
+    """Files of the project that it shows."""
+    hidden: bool = False
+    """It failed, and a pipe hides that."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether the command failed, whatever its exit status."""
+        return self.failed or self.hidden
 
 
 def _met(*names: str) -> frozenset[str]:
@@ -440,6 +449,38 @@ KeyError
 ValueError
 GateError"""
 
+VITEST = """\
+ ❯ test/gate.test.ts (3)
+   ✓ GateError > has a name
+   × opens
+
+ FAIL  test/gate.test.ts > opens
+AssertionError: expected 'shut' to be 'open' // Object.is equality
+ ❯ test/gate.test.ts:9:24
+      8|   // a LockError would be thrown here
+      9|   expect(gate.state).toBe("open")
+
+ Test Files  1 failed | 2 passed (3)"""
+
+GRADLE = """\
+> Task :compileJava FAILED
+/p/src/main/java/Fence.java:12: error: incompatible types: FenceException cannot be converted to IOException
+        throw new FenceException("x");
+FAILURE: Build failed with an exception.
+* Exception is:
+org.gradle.api.tasks.TaskExecutionException: Execution failed for task ':compileJava'.
+	at org.gradle.api.internal.tasks.execution.CatchExceptionTaskExecuter.execute(CatchExceptionTaskExecuter.java:36)"""
+
+BROWSER = """\
+[console.error] vendor.js:8 Uncaught ReferenceError: runtime is not defined
+[console.log] registered handlers: TimeoutError, AbortError"""
+
+INTERNAL = """\
+INTERNALERROR> Traceback (most recent call last):
+INTERNALERROR>   File "/p/.venv/lib/_pytest/main.py", line 324, in _main
+INTERNALERROR>     raise UsageError("x")
+INTERNALERROR> AttributeError: 'Config' object has no attribute 'gate'"""
+
 TOOL_USE_ERROR = "<tool_use_error>InputValidationError: Edit failed: old_string is missing</tool_use_error>"
 
 OUTPUTS: tuple[Output, ...] = (
@@ -450,7 +491,7 @@ OUTPUTS: tuple[Output, ...] = (
     Output("cargo run", "cargo run", CARGO_RUN, True, _met("LoadError")),
     Output("cargo test passes", "cargo test --lib", CARGO_PASSES),
     Output("tsc", "npx tsc --noEmit", TSC, True),
-    Output("tsc pretty, piped", "npx tsc -p . | head -30", TSC_PRETTY),
+    Output("tsc pretty, piped", "npx tsc -p . | head -30", TSC_PRETTY, hidden=True),
     Output("go vet", "go vet ./...", GO_VET, True),
     Output("go test", "go test ./...", GO_TEST, True),
     Output("go panic", "go run .", GO_PANIC, True),
@@ -465,7 +506,14 @@ OUTPUTS: tuple[Output, ...] = (
     Output("node with a cause", "node fetch.js", NODE_CAUSE, True, _met("TypeError", "ConnectTimeoutError")),
     Output("node --test", "node --test", NODE_TEST, True, _met("AssertionError")),
     Output("pytest", "python -m pytest -q", PYTEST, True, _met("KeyError")),
-    Output("pytest, piped", "pytest -q tests/test_disk.py 2>&1 | tail -3", PIPED_PYTEST, False, _met("OSError")),
+    Output(
+        "pytest, piped",
+        "pytest -q tests/test_disk.py 2>&1 | tail -3",
+        PIPED_PYTEST,
+        False,
+        _met("OSError"),
+        hidden=True,
+    ),
     Output("pytest cannot import", "pytest -q tests/test_gate.py", IMPORT_ERROR, True, _met("ModuleNotFoundError")),
     Output("unittest", "python -m unittest", UNITTEST, True, _met("AttributeError")),
     Output("traceback", "python app.py", TRACEBACK, True, _met("ConfigError")),
@@ -481,19 +529,23 @@ OUTPUTS: tuple[Output, ...] = (
     Output("grep", "grep -rn Error src docs", GREP),
     Output("grep with a missing folder", "grep -rn Error src docs lib", GREP, True),
     Output("search of Claude Code", "", GREP, tool="Grep"),
-    Output("source shown", "sed -n '1,40p' look.py", DOCSTRING),
+    Output("source shown", "sed -n '1,40p' look.py", DOCSTRING, shown=("look.py",)),
     Output("source read", "/p/look.py", DOCSTRING, tool="Read"),
-    Output("documentation shown", "cat docs/errors.md", DOCUMENTATION),
+    Output("documentation shown", "cat docs/errors.md", DOCUMENTATION, shown=("docs/errors.md",)),
     Output("documentation fetched", "https://example.org/errors", DOCUMENTATION, tool="WebFetch"),
     Output("git log", "git log --oneline -5", GIT_LOG),
     Output("git diff", "git diff HEAD~1", DIFF),
     Output("help", "fence --help", HELP),
     Output("a script that lists names", "python list_errors.py", SCRIPT_LISTS),
     Output("container's log", "docker logs web --tail 20", DOCKER_LOGS, False, _met("PoolError")),
-    Output("log file", "tail -20 logs/app.log", LOG_FILE, False, _met("MigrationError")),
+    Output("log file", "tail -20 logs/app.log", LOG_FILE, False, _met("MigrationError"), shown=("logs/app.log",)),
     Output("ruby", "ruby app.rb", RUBY, True, _met("NoMethodError")),
     Output("php", "php a.php", PHP, True, _met("TypeError")),
     Output("aws", "aws dynamodb get-item --table-name fence", AWS, True, _met("ResourceNotFoundException")),
     Output("c++ abort", "./b", CPP_ABORT, True, _met("ParseError")),
+    Output("vitest", "npx vitest run", VITEST, True, _met("AssertionError")),
+    Output("gradle", "./gradlew build --stacktrace", GRADLE, True, _met("TaskExecutionException")),
+    Output("browser's console", "node scripts/open_page.mjs", BROWSER, False, _met("ReferenceError")),
+    Output("pytest breaks", "pytest -p gate", INTERNAL, True, _met("AttributeError")),
     Output("a tool used wrongly", "/p/a.py", TOOL_USE_ERROR, True, tool="Edit"),
 )

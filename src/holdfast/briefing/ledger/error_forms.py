@@ -19,7 +19,7 @@ NAME = r"(?:[A-Za-z_][\w$]*+(?:\.|::|\\))*+([A-Z][A-Za-z0-9_]{1,40}(?:Error|Exce
 _ANNOUNCED = re.compile(
     r"(?:Uncaught|Unhandled(?: rejection| [Ee]xception[.:]?| \w{1,40} error)?|(?:PHP )?(?:Fatal |Parse )?[Ee]rror:"
     r"|ERROR:?|\[(?:ERROR|error|stderr|cause)\]:?|FATAL:?|fatal:|npm (?:ERR!|error)|Caused by:|panic:|thrown:"
-    r'|\(in promise\)|Exception in thread "[^"]{0,80}"|stderr:|●|✗|✘)\s++'
+    r'|\(in promise\)|Exception in thread "[^"]{0,80}"|stderr:|INTERNALERROR>|●|✗|✘)\s++'
 )
 """What stands before the name of an error that a program tells."""
 _ANNOUNCED_BY_TEST = re.compile(r"(?:FAILED|ERROR) \S.{0,300}? - ")
@@ -32,7 +32,8 @@ _VALUE = re.compile(NAME + r"(?= ?[({])")
 """As Rust prints an error that is a value."""
 _IN_WORDS = re.compile(
     rf"`Err` value: (?:\w+\()?{NAME}|:in [`'].{{0,200}}\({NAME}\)$|\*\* \({NAME}\)|An error occurred \({NAME}\)"
-    rf"|throwing an instance of '{NAME}'|^\s*name: '{NAME}'$|failed\.: {NAME} -> "
+    rf"|\bUncaught (?:\(in promise\) )?{NAME}: |throwing an instance of '{NAME}'"
+    rf"|^\s*name: '{NAME}'$|failed\.: {NAME} -> "
 )
 _INSIDE = re.compile(r": " + NAME + r": +\S")
 

@@ -62,6 +62,8 @@ _RUNNERS = _WITH_SUBCOMMAND | {
     *("tox", "nox", "unittest", "phpunit", "rspec", "ctest"),
 }
 """Programs that check all they are not told to leave out: a run over more mends one over less."""
+_NARROWS = frozenset({"--lib", "--bins", "--doc", "--changed", "--onlyChanged", "--findRelatedTests", "-short"})
+"""Options with which a runner leaves something out."""
 _EVERYTHING = frozenset({".", "./...", "..."})
 _LAUNCHES = re.compile(r"python[\d.]* -m|(?:pnpm|yarn|bun) exec")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -120,7 +122,7 @@ def _words(command: Command) -> list[str]:
         elif len(words) > 2 and _LAUNCHES.fullmatch(f"{program} {words[1]}"):
             del words[:2]
         else:
-            return [program, *(word for word in words[1:] if word and not word.startswith("-"))]
+            return [program, *(word for word in words[1:] if word in _NARROWS or (word and word[0] != "-"))]
     return []
 
 

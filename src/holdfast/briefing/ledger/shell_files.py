@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from posixpath import basename, isabs, join, normpath, splitext
 
@@ -91,7 +91,8 @@ def files_in(command: str, cwd: str) -> Named:
         _add(named.removed, effect.removed, at)
         if not effect.shown:
             _add(named.mentioned, [word.text for word in arguments if word.literal], at, MOST_NAMED)
-    return replace(named, written=_lasting(named.written, cwd), removed=_lasting(named.removed, cwd))
+    shown, written, removed = (_lasting(paths, cwd) for paths in (named.shown, named.written, named.removed))
+    return Named(shown, written, removed, named.mentioned)
 
 
 def _effect(program: str, arguments: list[Word]) -> _Effect:
@@ -212,6 +213,6 @@ def _add(files: list[str], paths: list[str], cwd: str | None, most: int = MOST) 
 
 
 def _lasting(paths: list[str], cwd: str) -> list[str]:
-    """Without what is written beside the project for a moment."""
+    """Without what lies beside the project for a moment."""
     kept = (path for path in paths if not path.startswith(_FOR_A_MOMENT) or path.startswith(f"{cwd}/"))
     return list(dict.fromkeys(kept))
