@@ -102,7 +102,9 @@ def measure(effort: Effort, progress: Progress) -> list[Row]:
         told = asyncio.run(_of_holdfast(sessions, place))
         ours = Condition("holdfast", tuple(joined(FRAME, items) for items in told))
         facts = [list(_facts(session)) for session in sessions]
-    return _rows(sessions, facts, (ours, peer, nothing)) + _precision(sessions, facts, told)
+        failures = [list(_failures(session)) for session in sessions]
+    known = [[*some, *others] for some, others in zip(facts, failures, strict=True)]
+    return _rows(sessions, facts, (ours, peer, nothing)) + _precision(sessions, known, told)
 
 
 def _rows(sessions: Sequence[Session], facts: Sequence[Sequence[Fact]], conditions: Sequence[Condition]) -> list[Row]:
@@ -146,7 +148,7 @@ def _precision(
     judgement = Judgement()
     for session, known, items_told in zip(sessions, facts, told, strict=True):
         truth = Truth()
-        for fact in [*known, *_failures(session)]:
+        for fact in known:
             truth.add(IN_TRUTH[fact.kind], fact.value)
         judgement.judge(session.name, items_told, truth, session.project)
     # By these the truth is known to the end; what is lost of the others is in the first table.

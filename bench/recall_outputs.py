@@ -24,11 +24,13 @@ class Output:
     """Files of the project that it shows."""
     hidden: bool = False
     """It failed, and a pipe hides that."""
+    interrupted: bool = False
+    """The user ended it."""
 
     @property
     def fails(self) -> bool:
         """Whether the command failed, whatever its exit status."""
-        return self.failed or self.hidden
+        return (self.failed or self.hidden) and not self.interrupted
 
 
 def _met(*names: str) -> frozenset[str]:
@@ -481,6 +483,20 @@ INTERNALERROR>   File "/p/.venv/lib/_pytest/main.py", line 324, in _main
 INTERNALERROR>     raise UsageError("x")
 INTERNALERROR> AttributeError: 'Config' object has no attribute 'gate'"""
 
+EXCEPTION_GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/p/eg.py", line 4, in main
+  |     raise me from None
+  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/p/eg.py", line 2, in a
+    |     async def a(): raise ValueError("bad")
+    | ValueError: bad
+    +------------------------------------"""
+
+INTERRUPTED = "Exit code 137\nTimeoutError: still waiting\n[Request interrupted by user for tool use]"
+
 TOOL_USE_ERROR = "<tool_use_error>InputValidationError: Edit failed: old_string is missing</tool_use_error>"
 
 OUTPUTS: tuple[Output, ...] = (
@@ -547,5 +563,7 @@ OUTPUTS: tuple[Output, ...] = (
     Output("gradle", "./gradlew build --stacktrace", GRADLE, True, _met("TaskExecutionException")),
     Output("browser's console", "node scripts/open_page.mjs", BROWSER, False, _met("ReferenceError")),
     Output("pytest breaks", "pytest -p gate", INTERNAL, True, _met("AttributeError")),
+    Output("exception group", "python eg.py", EXCEPTION_GROUP, True, _met("ValueError")),
+    Output("the user interrupts", "./serve.sh", INTERRUPTED, True, interrupted=True),
     Output("a tool used wrongly", "/p/a.py", TOOL_USE_ERROR, True, tool="Edit"),
 )

@@ -271,3 +271,18 @@ def test_the_transcript_and_git_are_kept_beside_each_other(place: Place, tmp_pat
         assert "Mend the gate." in told and "generated.txt" in told
 
     play(place, scenario)
+
+
+def test_what_git_sees_of_a_paused_project_is_not_kept(place: Place) -> None:
+    async def scenario(one: World) -> None:
+        repository = Repository(one.project, FILES)
+        agent = await begun(one)
+        agent.used("Bash", command="make")
+        await agent.hook("PreCompact", trigger="auto")
+        repository.write("generated.txt", "x\n")
+        await one.reasoning.pause(one.root)
+        await one.briefings.look_at_git(once=True)
+        await one.reasoning.unpause(one.root)
+        assert "generated.txt" not in await one.agent().starts()
+
+    play(place, scenario)

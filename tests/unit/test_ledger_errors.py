@@ -29,7 +29,11 @@ def played(output: Output) -> Ledger:
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=[one.name for one in OUTPUTS])
 def test_of_what_tools_print_the_errors_that_were_met_are_told_and_no_others(output: Output) -> None:
-    assert {error.name for error in played(output).errors} == output.met
+    ledger = played(output)
+    assert {error.name for error in ledger.errors} == output.met
+    assert [one.command for one in ledger.failed] == (
+        [output.command] if output.fails and output.tool == "Bash" else []
+    )
 
 
 def test_the_outputs_name_many_errors_that_were_not_met() -> None:

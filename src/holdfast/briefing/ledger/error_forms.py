@@ -62,6 +62,8 @@ def errors_in(text: str, *, failed: bool) -> list[str]:
     raised = "Traceback (most recent call last)" in text
     shows_source = "\nE  " in text  # pytest shows the function that failed, with its documentation
     lines = text.splitlines()
+    if "Exception Group Traceback" in text:
+        lines = [line.lstrip(" |+") for line in lines]
     found: dict[str, None] = {}
     for number, line in enumerate(lines):
         if "Error" in line or "Exception" in line:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast.briefing.ledger.entries import INTERRUPTED
 from holdfast.briefing.ledger.error_forms import errors_in, has_passed, scanned, shows_failure
 from holdfast.briefing.ledger.keeping import bound, kept_line
 from holdfast.briefing.ledger.model import MAX_ERRORS, MAX_FAILED, MAX_SOURCES, Call, ErrorClass, Failure, Ledger
@@ -23,7 +24,7 @@ _EXIT_CODE = re.compile(r"\AExit code (\d{1,3})\b")
 
 def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
     """Keep what a tool's result says has gone wrong, and forget what it says is mended."""
-    if failed and text.startswith(_MISUSED):
+    if failed and (text.startswith(_MISUSED) or INTERRUPTED in text):
         return
     if call.tool == "Bash":
         # The end of a pipe says nothing about what was piped into it.

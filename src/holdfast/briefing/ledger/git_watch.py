@@ -81,7 +81,7 @@ class GitWatch:
             ledger.modified = decided(ledger)[0][-MAX_FILES:]
             ledger.git_start, ledger.git_view = start, None
 
-        await self._store.write(lambda tx: queries.keep_git(tx, look.session_id, begin, place))
+        await self._store.write(lambda tx: queries.keep_git(tx, look.session_id, look.root, begin, place))
 
     async def _seen(self, look: _Look) -> None:
         from holdfast.briefing.ledger.git_view import view_of
@@ -107,7 +107,7 @@ class GitWatch:
             if stored.git_start == start:
                 stored.git_view = replace(view, alone=alone)
 
-        await self._store.write(lambda tx: queries.keep_git(tx, look.session_id, see))
+        await self._store.write(lambda tx: queries.keep_git(tx, look.session_id, look.root, see))
 
 
 def _is_in(root: str, top: str) -> bool:

@@ -51,12 +51,15 @@ def keep(tx: Tx, ledger: Ledger, position: Position, based_on: Position, place: 
     return True
 
 
-def keep_git(tx: Tx, session_id: str, change: Callable[[Ledger], None], place: Place | None = None) -> bool:
-    """Store what git saw in a session's ledger; one that was not begun yet is, where its place is given."""
+def keep_git(tx: Tx, session_id: str, root: Root, change: Callable[[Ledger], None], place: Place | None = None) -> bool:
+    """Store what git saw in a session's ledger, unless recording is paused; one that was not begun yet is begun where
+    its place is given."""
+    if projects.is_paused(tx, root, None):
+        return False
     tx.lock(f"ledger:{session_id}")
     stored = find(tx, session_id)
     if stored is None:
-        if place is None or projects.is_paused(tx, place.root, None):
+        if place is None:
             return False
         stored = Kept(Ledger(session_id), Position())
     change(stored.ledger)
