@@ -286,3 +286,20 @@ def test_what_git_sees_of_a_paused_project_is_not_kept(place: Place) -> None:
         assert "generated.txt" not in await one.agent().starts()
 
     play(place, scenario)
+
+
+def test_a_session_that_is_cut_off_is_seen_by_git_while_it_works(place: Place) -> None:
+    async def scenario(one: World) -> None:
+        repository = Repository(one.project, FILES)
+        agent = await begun(one)
+        agent.used("Bash", command="make")
+        repository.write("generated.txt", "x\n")
+        await one.briefings.catch_up()
+        await one.briefings.look_at_git(once=True)
+        repository.write("by_hand_after_the_crash.txt", "x\n")
+        await one.briefings.catch_up()  # nothing new was said
+        await one.briefings.look_at_git(once=True)
+        told = await one.agent().starts()
+        assert "was cut off" in told and "Files modified (1): generated.txt" in told
+
+    play(place, scenario)

@@ -77,6 +77,8 @@ def test_a_run_whose_failure_a_pipe_hides_is_told_as_failed() -> None:
     transcript = Transcript("/p")
     transcript.run("Bash", {"command": "pytest 2>&1 | tail -3"}, FAILS.removeprefix("Exit code 1\n"))
     transcript.run("Bash", {"command": "grep -rn FAILED . | head"}, "docs/a.md:1: 1 failed, 2 passed")
+    commit = "git commit -m \"$(cat <<'EOF'\nMend 2 failing tests\nEOF\n)\""
+    transcript.run("Bash", {"command": commit}, "[main 3f78685] Mend 2 failing tests\n 1 file changed")
     (failure,) = folded(Ledger("s"), transcript.entries).failed
     assert (failure.command, failure.error) == ("pytest 2>&1 | tail -3", "KeyError")
 

@@ -126,17 +126,17 @@ class Briefings:
         for one in unended:
             if one.transcript is not None:
                 root = Root(one.root, one.project_key, RootSource.DIRECTORY)
-                await self._bring_up_to_date(one.session_id, Path(one.transcript), root)
+                await self._bring_up_to_date(one.session_id, Path(one.transcript), root, urgent=False)
                 if self._shared is not None and not runs_here(one):
                     await self._shared.share(one.session_id, Path(one.transcript))
         running = [one.session_id for one in unended if runs_here(one)]
         if running and self._shared is not None:
             await self._store.write(lambda tx: incarnations.vouch(tx, running, tx.now() + VOUCHED_MS))
 
-    async def _bring_up_to_date(self, session_id: str, transcript: Path, root: Root) -> None:
+    async def _bring_up_to_date(self, session_id: str, transcript: Path, root: Root, *, urgent: bool = True) -> None:
         ledger = await self._ledgers.bring_up_to_date(session_id, transcript, root)
         if ledger is not None:
-            self._ledgers.git.goes_on(ledger, root)
+            self._ledgers.git.goes_on(ledger, root, urgent=urgent)
 
     async def look_at_git(self, *, once: bool = False) -> None:
         """Look at git for the sessions that begin and go on, for as long as the daemon runs."""

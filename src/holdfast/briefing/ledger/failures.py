@@ -28,7 +28,9 @@ def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
         return
     if call.tool == "Bash":
         # The end of a pipe says nothing about what was piped into it.
-        if (failed and not _found_nothing(call, text)) or (not failed and call.hides_exit and _has_failed(call, text)):
+        if (failed and not _found_nothing(call, text)) or (
+            not failed and call.hides_exit and call.checks and shows_failure(text)
+        ):
             _note_failure(ledger, call, text)
         elif not failed and (not call.hides_exit or not text.strip() or has_passed(text)):
             _mend(ledger, call.keys)
@@ -36,10 +38,6 @@ def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
         _mend(ledger, [_source(call)])
     if (failed or call.tool in RUNS) and not call.shows:
         _note_errors(ledger, errors_in(text, failed=failed), _source(call))
-
-
-def _has_failed(call: Call, text: str) -> bool:
-    return not call.shows and shows_failure(text)
 
 
 def _found_nothing(call: Call, text: str) -> bool:

@@ -190,7 +190,7 @@ def _read_command(call: Call, command: str, cwd: str) -> None:
     run = run_of(cleaned)
     call.keys = run.keys
     call.mentioned = [path for path in files_in(cleaned, cwd).mentioned if len(path) <= MAX_PATH]
-    call.shows, call.hides_exit, call.finds = run.shows, run.hides_exit, run.finds
+    call.shows, call.hides_exit, call.checks, call.finds = run.shows, run.hides_exit, run.checks, run.finds
 
 
 def _answered(ledger: Ledger, entry: Entry, block: Entry) -> None:

@@ -16,6 +16,10 @@ from holdfast.store import Store, Tx
 MOST_WAITING = 64
 ANSWERED_S = 0.2
 """A hook has its answer before git is started."""
+RESTS = 50
+"""For how many times as long as a look took a repository is then left alone."""
+UNANSWERED_S = 600.0
+"""For how long it is where git did not answer."""
 TOO_LATE_MS = 300_000
 """How long after a session's last word what git sees is still taken for its work."""
 
@@ -36,13 +40,18 @@ class GitWatch:
         self._store = store
         self._machine = machine
         self._looks: asyncio.Queue[_Look] = asyncio.Queue(MOST_WAITING)
+        self._rests: dict[str, float] = {}
+        """Until when a session's repository is left alone, by the monotonic clock."""
 
     def begins(self, session_id: str, root: Root, transcript: str) -> None:
         """A session begins, or goes on after a time in which others may have worked."""
         self._ask(_Look(session_id, root, _now(), transcript))
 
-    def goes_on(self, ledger: Ledger, root: Root) -> None:
-        """A session may have changed files since git was looked at."""
+    def goes_on(self, ledger: Ledger, root: Root, *, urgent: bool) -> None:
+        """A session may have changed files since git was looked at; one that is not urgent is looked at the more
+        rarely the longer that takes."""
+        if not urgent and time.monotonic() < self._rests.get(ledger.session_id, 0.0):
+            return
         seen = 0 if ledger.git_view is None else ledger.git_view.at
         # Its start may still be waiting in the queue.
         if seen <= ledger.last_at and _now() - ledger.last_at < TOO_LATE_MS:
@@ -98,7 +107,11 @@ class GitWatch:
         if found is None:
             return
         ledger, start, others = found
+        began = time.monotonic()
         view = await view_of(start, ledger)
+        ended = time.monotonic()
+        self._rests = {name: until for name, until in self._rests.items() if until > ended}
+        self._rests[look.session_id] = ended + (UNANSWERED_S if view is None else (ended - began) * RESTS)
         if view is None:
             return
         alone = not any(_is_in(root, start.top) for root in others)

@@ -164,6 +164,7 @@ class Call:
     """What a command runs (runs.py), and what its exit status says."""
     shows: bool = False
     hides_exit: bool = False
+    checks: bool = False
     finds: bool = False
     swap: str = ""
     """What an edit replaced and by what, as two hashes: an edit that swaps them takes it back."""

@@ -64,6 +64,8 @@ _RUNNERS = _WITH_SUBCOMMAND | {
 """Programs that check all they are not told to leave out: a run over more mends one over less."""
 _NARROWS = frozenset({"--lib", "--bins", "--doc", "--changed", "--onlyChanged", "--findRelatedTests", "-short"})
 """Options with which a runner leaves something out."""
+_CHECKS = _RUNNERS | {"gcc", "g++", "clang", "clang++", "rustc", "javac", "swiftc", "kotlinc"}
+"""Programs whose output says whether they passed."""
 _EVERYTHING = frozenset({".", "./...", "..."})
 _LAUNCHES = re.compile(r"python[\d.]* -m|(?:pnpm|yarn|bun) exec")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -83,6 +85,8 @@ class Run:
     """It shows text, and runs nothing."""
     hides_exit: bool = False
     """Its exit status is not, or may not be, that of what it runs."""
+    checks: bool = False
+    """Its output says whether it passed."""
     finds: bool = False
     """Its exit status says whether something was found."""
 
@@ -94,7 +98,8 @@ def run_of(command: str) -> Run:
     keys = [" ".join(words)[:LONGEST] for words in heads[-MOST_RUNS:]]
     last = _words(commands[-1]) if commands else []
     shows = bool(heads) and all(_shows(words) for words in heads)
-    return Run(keys, shows, bool(_HIDES_EXIT.search(command)), bool(last) and last[0] in _FINDS_NOTHING)
+    checks = any(words[0] in _CHECKS for words in heads)
+    return Run(keys, shows, bool(_HIDES_EXIT.search(command)), checks, bool(last) and last[0] in _FINDS_NOTHING)
 
 
 def mends(success: str, failure: str) -> bool:
