@@ -194,6 +194,7 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "bridge.receipt": (_in_file(lambda path: receipt.reached(str(path), {"a": "aab"})), (T("a"), T("aa\n"))),
     "bridge.session_files": (lambda text: state_in(text.encode()), JSON),
     "briefing.ledger.entries": (_in_list(_agent), tuple(map(T, ('{"type":"text","text":"a"},', '"a",', "{},", "[],")))),
+    "briefing.ledger.failures": (_result, tuple(map(T, ("\n", "Error: a\n", "Exit code 1\n", "a", "fatal: ")))),
     "briefing.ledger.folding: calls that all differ": (
         _numbered('{"type":"tool_use","id":"%d","name":"Read","input":{"file_path":"/%%d"}},', _in_list(_agent)),
         (T("a"),),

@@ -10,6 +10,7 @@ from posixpath import basename
 from holdfast.protocol.hooks.git_actions import without_keywords
 from holdfast.protocol.hooks.shell import Command, read
 
+MOST_WORDS = 500
 MOST_RUNS = 6
 LONGEST = 300
 SHOWS_TEXT = frozenset(
@@ -116,7 +117,7 @@ def mends(success: str, failure: str) -> bool:
 
 def _words(command: Command) -> list[str]:
     """A command's program and operands, without what is only put before it."""
-    words = [word.text for word in without_keywords(command.words)]
+    words = [word.text for word in without_keywords(command.words)[:MOST_WORDS]]
     while words:
         program = basename(words[0])
         if _ASSIGNMENT.match(words[0]):

@@ -30,7 +30,8 @@ SAID = 110
 PLAN = 350
 WORDS = 260
 LISTED = 4
-REMOVED = " (removed)"
+REMOVED = "\0"
+"""Follows the path of a file that is gone, until it is told: no path has one."""
 FRAME = 260
 """Bytes that are left to what stands around the items."""
 WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", "request", "todos", "requests", "read")
@@ -246,7 +247,7 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
 
 def _path(path: str) -> str:
     """A path, or a part of one, in a list: on one line, without markup and without what separates paths."""
-    return _name(path, 300).replace(", ", ",")
+    return _name(path.removesuffix(REMOVED), 300).replace(", ", ",") + (" (removed)" if path.endswith(REMOVED) else "")
 
 
 def _file(file: Touched, places: Iterable[str]) -> str:
