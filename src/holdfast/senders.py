@@ -157,12 +157,14 @@ def teams_around(teams: Mapping[str, Team], path: Path) -> tuple[str, ...]:
 
 def _around_any(teams: Mapping[str, Team], directories: Sequence[str]) -> tuple[str, ...]:
     """The teams in whose project the first of these directories is that is in one."""
-    first = directories[0] if directories else None
+    if not directories:
+        return ()
+    first = directories[0]
     # Most agents are started where their project begins: this is asked at every call, and each look at the disk costs.
     # Teams that share a project under other names of it are then not among them, which only narrows what it may.
     if found := tuple(name for name, team in teams.items() if str(team.project) == first):
         return found
-    homes = _homes(teams) if directories and teams else {}
+    homes = _homes(teams) if teams else {}
     return next(filter(None, (_around(homes, directory) for directory in directories)), ())
 
 
