@@ -218,7 +218,8 @@ class App:
         import holdfast.protocol.hooks.git_actions
         import holdfast.protocol.project.from_document
         import holdfast.reasoning.analysis
-        import holdfast.redaction  # noqa: F401
+        import holdfast.redaction.detector
+        import holdfast.redaction.names  # noqa: F401
 
         _ = self.letters, self.dispatcher, self.watch, self.chats, self.mirror, self.records
         return self.commands()

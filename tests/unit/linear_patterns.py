@@ -394,7 +394,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("-----BEGIN PRIVATE KEY-----\n"),
         T("-----BEGIN PRIVATE KEY-----\n" + "A" * 16 + "\n-----END "),
     ),
-    "redaction.contexts:_NAMED": (
+    "redaction.apart:_APART": (
         T("<"),
         T("<aa "),
         T("<aa>"),

@@ -32,8 +32,9 @@ from holdfast.protocol.project.table_rows import cells
 from holdfast.protocol.serena.found import _filled_in
 from holdfast.protocol.serena.state_file import read_state_json
 from holdfast.reasoning.search import snippet
-from holdfast.redaction import _STRINGS, masked, tokens
+from holdfast.redaction import masked, tokens
 from holdfast.redaction.contexts import context_spans
+from holdfast.redaction.detector import STRINGS
 from holdfast.redaction.tables import table_spans
 from holdfast.relay.ends import members
 from holdfast.teams.fields import MAX_PATH, matching
@@ -334,7 +335,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
             *map(Text, ("password=hunter22\n", "password=hunter22 [", "[redacted]a=", "password is ", "Set-Cookie: ")),
         ),
     ),
-    "redaction.contexts": (lambda text: list(context_spans(text, _STRINGS.held_by(text.lower()))), (*RUNS, *PLACES)),
+    "redaction.contexts": (lambda text: list(context_spans(text, STRINGS.held_by(text.lower()))), (*RUNS, *PLACES)),
     "redaction.tables": (
         lambda text: list(table_spans(text, text.lower())),
         (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -181,3 +184,24 @@ def test_no_text_takes_time_out_of_proportion(piece: str) -> None:
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:
     assert masked(text) == text
+
+
+PLAIN = (
+    "Something to be told of.",
+    "/home/dev/project",
+    "2026-11-17T15:06:50Z",
+    "src/app.py",
+    "Fix the login test 12",
+    "It doesn't start; see issue #12.",
+)
+
+
+def test_a_plain_text_is_told_without_compiling_any_rule() -> None:
+    """A daemon's first hook waits for whatever its briefing's titles and paths need."""
+    script = (
+        "import sys\nfrom holdfast.redaction import masked\n"
+        "assert [masked(text) for text in sys.argv[1:]] == sys.argv[1:]\n"
+        "print([name for name in sys.modules if name.startswith('holdfast.redaction.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *PLAIN], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['holdfast.redaction.mask']"

@@ -4,44 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 
-from holdfast.redaction.tokens import Span, is_random
+from holdfast.redaction.rule import REST, rule
+from holdfast.redaction.tokens import Span
 from holdfast.redaction.values import (
-    CERTAIN,
-    WEAK,
-    is_code,
-    is_dense,
     is_mixed,
-    is_path,
     is_placeholder,
     is_strong,
     is_word,
-    kind_of_name,
 )
-
-_V = r"""(?:"(?P<secret>(?:[^"\\\n]|\\.){1,400}+)"|'(?P<single>[^'\n]{1,400}+)'|(?P<bare>[^\s"'|;&<>]{1,400}+))"""
-_WORD_OR_QUOTED = _V.replace("<secret>", "<double>")
-_REST = r"[^\n|;&]{0,200}?\s"
-"""Other arguments of the same command."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A place in which a secret stands."""
-
-    needles: tuple[str, ...]
-    """A text without any of these, in lower case, is not searched."""
-    source: str
-    strong: bool = False
-    """Only what no word would look like is a secret there."""
-    mixed: bool = False
-    """Only what holds letters and digits, and either a sign or capital and small letters, is one."""
-
-
-def _rule(needles: str, pattern: str, *, strong: bool = False, mixed: bool = False) -> Rule:
-    return Rule(tuple(needles.split("|")), pattern.replace("VALUE", _WORD_OR_QUOTED), strong, mixed)
 
 
 @cache
@@ -52,485 +24,481 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 RULES = (
     # Headers.
-    _rule(
+    rule(
         "authorization",
         r"(?i:authorization)\\?[\"']?\s{0,4}[:=,]\s{0,4}\\?[\"']?(?i:(?:bearer|basic|token|digest|negotiate|ssws|apikey|key"
         r"|genie-?key|bot|oauth|hmac|aws4-hmac-sha256|api-?key)[ =]+(?:token=)?[\"']?)(?P<secret>(?![+(])[^\s\"',;\[\\]{3,2000}+)",
     ),
-    _rule(
+    rule(
         "authorization",
         r"(?i:authorization)\\?[\"']?\s{0,4}[:=]\s{0,4}\\?[\"']?(?:[A-Za-z][\w-]{1,30} (?=[\w.+/=-]{0,40}\d))?(?P<secret>[^\s\"',;\[\\()!+:${<][^\s\"',;\[\\()!]{5,2000}+)(?!\()",
         strong=True,
     ),
-    _rule("signature=", r"\bSignature=(?P<secret>[a-f0-9]{40,200}+|[A-Za-z0-9+/%_-]{27,400}+={0,2})"),
-    _rule("honeycomb", r"(?i:X-Honeycomb-Team)[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<secret>[A-Za-z0-9]{16,80}+)"),
-    _rule(
+    rule("signature=", r"\bSignature=(?P<secret>[a-f0-9]{40,200}+|[A-Za-z0-9+/%_-]{27,400}+={0,2})"),
+    rule("honeycomb", r"(?i:X-Honeycomb-Team)[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<secret>[A-Za-z0-9]{16,80}+)"),
+    rule(
         "cookie",
         r"(?i:(?<![\w-])(?:set-)?cookie)\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?(?P<secret>[A-Za-z0-9_.-]{1,80}=[^\r\n\"'\[\\]{1,4000}+)",
     ),
-    _rule(
+    rule(
         "bearer|basic",
         r"\b(?i:bearer|basic),?\s{1,4}(?P<secret>(?=[A-Za-z._~+/-]{0,400}[\d=])[A-Za-z0-9._~+/-]{12,4000}+={0,2})",
     ),
     # URLs: a password of user:password@host, a token in the user's place.
-    _rule("://", r"://[^\s/@:\"'<>]{0,200}+:(?P<secret>[^\s/\"'<>\[]{1,400})(?=@)"),
-    _rule("://", r"://(?P<secret>[A-Za-z0-9_-]{20,400})(?=@)"),
-    _rule(
+    rule("://", r"://[^\s/@:\"'<>]{0,200}+:(?P<secret>[^\s/\"'<>\[]{1,400})(?=@)"),
+    rule("://", r"://(?P<secret>[A-Za-z0-9_-]{20,400})(?=@)"),
+    rule(
         "?|&",
         r"[?&;](?i:[\w.-]{0,30}(?:token|secret|passw(?:or)?d|pwd|pass|signature|api_?key|credential))=(?P<secret>[^\s&\"'#\[<>\\]{3,2000}+)",
     ),
-    _rule(
+    rule(
         "?|&",
         r"[?&](?i:sig|key|code|auth|hash|s|t|k)=(?P<secret>(?=[^\s&]{0,30}\d)[^\s&\"'#\[<>\\]{16,2000}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "://",
         r"://[^\s/\"'<>]{1,200}/(?:[\w.-]{1,60}/){0,6}?(?:hooks?|webhooks?|reset(?:-password|_password)?|password-reset|invite|invitation|magic|activate|confirm|verify|recover|token|apikey|key|share)"
         r"/(?P<secret>(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{16,400}+)(?![.\w-])",
         strong=True,
     ),
-    _rule(
+    rule(
         "?|&",
         r"[?&](?i:app_?id|apikey|access_?key|licen[cs]e_?key|client_?secret|private_?key|session_?id|sid|ticket|jwt|otp|pin|pwd|assertion|refresh|id_token)=(?P<secret>(?=[^\s&]{0,60}\d)[^\s&\"'#\[<>\\]{6,2000}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "://", r"://[\d.]{7,15}(?::\d+)?/api/(?P<secret>(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{32,80}+)(?=/)", strong=True
     ),
-    _rule("oracle:thin:", r"(?i:oracle:thin:)\w{1,60}/(?P<secret>[^@\s\"']{1,200}+)@"),
+    rule("oracle:thin:", r"(?i:oracle:thin:)\w{1,60}/(?P<secret>[^@\s\"']{1,200}+)@"),
     # Commands.
-    _rule(
+    rule(
         "curl|wget|http",
         r"(?<![\w-])(?:-u|--user|--proxy-user)(?:=|\s*)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)",
     ),
-    _rule(
+    rule(
         " -u| --user| -l ",
         r"\s(?:-[uUl]|--user(?:name)?)(?:=|\s*)[^\s-][^\s|;&]{0,80}\s[^\n|;&]{0,120}?(?<!\S)-(?:p|P|w|W|pw|passwd)(?:=|\s+)VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         " -u| --user",
         r"(?<!\S)-(?:p|P|w|pw)\s+VALUE(?=\s[^\n|;&]{0,120}?(?<!\S)(?:-[uU]|--user(?:name)?)[\s=])",
         strong=True,
     ),
-    _rule(
+    rule(
         "curl|http|wget",
         r"(?<![\w-])(?:-u|--user)(?:=|\s+)[\"']?(?P<secret>(?=[A-Za-z_-]{0,40}\d)[A-Za-z0-9_-]{20,200}+):(?=[\"'\s]|$)",
     ),
-    _rule(
+    rule(
         "auth|cred|userpwd",
         r"(?<![\w-])--[\w-]{0,20}(?:creds?|credentials?|auth|userpwd)(?:=|\s+)[\"']?[\w.@-]{1,60}:(?P<secret>[^\s\"'\[/]{3,200}+)",
         strong=True,
     ),
-    _rule(":'", r"(?<![\w:])[\w.\\/-]{1,80}:'(?P<secret>[^'\n]{3,200}+)'@"),
-    _rule("/p:'|/p:\"", r"(?<!\S)/p:[\"'](?P<secret>[^\"'\n]{3,200}+)"),
-    _rule(
-        "signtool|schtasks|wbadmin|osql|certutil", r"(?i:\b(?:signtool|schtasks|wbadmin)\b)" + _REST + r"/r?p\s+VALUE"
-    ),
-    _rule(
+    rule(":'", r"(?<![\w:])[\w.\\/-]{1,80}:'(?P<secret>[^'\n]{3,200}+)'@"),
+    rule("/p:'|/p:\"", r"(?<!\S)/p:[\"'](?P<secret>[^\"'\n]{3,200}+)"),
+    rule("signtool|schtasks|wbadmin|osql|certutil", r"(?i:\b(?:signtool|schtasks|wbadmin)\b)" + REST + r"/r?p\s+VALUE"),
+    rule(
         "sp_add|sp_password",
         r"(?i:\bsp_(?:addlogin|password|addlinkedsrvlogin))\b[^\n]{0,80}?,\s{0,3}N?'(?P<secret>[^'\n]{3,200}+)'",
         strong=True,
     ),
-    _rule("openssl passwd", r"\bopenssl passwd\s+(?:-\S+\s+){0,4}(?!-)VALUE", strong=True),
-    _rule("obscure", r"\brclone obscure\s+VALUE"),
-    _rule("7z|rar", r"\b(?:7z[ar]?|rar|unrar)\b" + _REST + r"-h?p[\"'](?P<secret>[^\"'\n]{3,200}+)"),
-    _rule("psk", r"\bpsk\s{0,3}[=\s]\s{0,3}'?\"(?P<secret>[^\"'\n]{3,200}+)\""),
-    _rule("<<<", r"<<<\s{0,3}(?P<secret>[^\s\"'$]{6,100}+)(?=\s|$)", mixed=True),
-    _rule(
-        " login ", r"\b(?:bw|lpass|rbw|heroku|az|oc|cf|tsh|argocd)\s+login\s+[\w.+@-]{2,80}\s+(?!-)VALUE", mixed=True
-    ),
-    _rule("ldappasswd", r"\bldappasswd\b" + _REST + r"-[as]\s*VALUE"),
-    _rule(
+    rule("openssl passwd", r"\bopenssl passwd\s+(?:-\S+\s+){0,4}(?!-)VALUE", strong=True),
+    rule("obscure", r"\brclone obscure\s+VALUE"),
+    rule("7z|rar", r"\b(?:7z[ar]?|rar|unrar)\b" + REST + r"-h?p[\"'](?P<secret>[^\"'\n]{3,200}+)"),
+    rule("psk", r"\bpsk\s{0,3}[=\s]\s{0,3}'?\"(?P<secret>[^\"'\n]{3,200}+)\""),
+    rule("<<<", r"<<<\s{0,3}(?P<secret>[^\s\"'$]{6,100}+)(?=\s|$)", mixed=True),
+    rule(" login ", r"\b(?:bw|lpass|rbw|heroku|az|oc|cf|tsh|argocd)\s+login\s+[\w.+@-]{2,80}\s+(?!-)VALUE", mixed=True),
+    rule("ldappasswd", r"\bldappasswd\b" + REST + r"-[as]\s*VALUE"),
+    rule(
         "isakmp|chap|ospf|hsrp|ntp",
         r"(?i:\bisakmp key|authentication-key\s\d{1,5}\s\w{1,10}|message-digest-key\s\d{1,3}\s\w{1,10})\s+(?:\d\s+)?(?P<secret>[^\s]{4,100}+)",
         strong=True,
     ),
-    _rule("password", r"(?i:\bpassword)\s+[0-9]\s+(?P<secret>[^\s]{4,100}+)", strong=True),
-    _rule(
+    rule("password", r"(?i:\bpassword)\s+[0-9]\s+(?P<secret>[^\s]{4,100}+)", strong=True),
+    rule(
         "pass|pwd|pw |_pw|secret",
         r"(?i:(?:pass(?:word|wd|phrase|wort|code)?|pwd|secret)(?:-value|-text|_value)?|[_/]pw)[\"'\])]{0,3}(?:\.\w{1,20}\(|[,:=(]|\s){1,4}\s{0,3}[\"'`](?P<secret>[^\s\"'`]{6,100}+)[\"'`]",
         mixed=True,
     ),
-    _rule(
+    rule(
         "/pass|_pw|-pw|/secret|/token|_pass|-pass",
         r"(?i:[/_.-](?:password|passwd|pass|pw|pwd|passphrase|secret|token))[\"']?\s{1,3}(?P<secret>[^\s\"'`()<>|;,]{6,100}+)(?=\s|$)",
         mixed=True,
     ),
-    _rule(
+    rule(
         "hmac",
         r"(?i:hmac(?:\.new|_\w{1,10})?)\(\s{0,3}(?:[\"'][\w-]{3,12}[\"']\s{0,3},\s{0,3})?b?[\"'](?P<secret>[^\"'\s]{6,200}+)[\"']",
         strong=True,
     ),
-    _rule(
+    rule(
         "jwt|sign(|encode(|verify(",
         r"(?i:jwt\.\w{1,20}|\bsign|jsonwebtoken\.\w{1,20})\(\s{0,3}[\w.{}:\s\"']{1,60}?,\s{0,3}[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
         strong=True,
     ),
-    _rule(
+    rule(
         "crypt|argon|hashpw|hash(",
         r"(?i:(?:bcrypt|argon2|scrypt)\.\w{0,16}|hashpw|gen_?password_?hash|make_password|set_password|check_password(?:_hash)?)\(\s{0,3}b?[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
         strong=True,
     ),
-    _rule(
+    rule(
         "create_user|create_superuser|createuser|sequelize|ftp(|smtp(|imap(",
         r"(?i:create_(?:super)?user|createuser|sequelize|ftp\w{0,10}|smtp\w{0,10}|imap\w{0,10})\(\s{0,4}[\"'][^\"'\n]{0,80}[\"']\s{0,3},\s{0,4}[\"'][^\"'\n]{0,80}[\"']\s{0,3},\s{0,4}[\"'](?P<secret>[^\"'\n]{3,200}+)[\"']",
     ),
-    _rule(
+    rule(
         "<string>",
         r"<key>[^<>\n]{0,60}(?i:secret|password|token|api_?key)</key>\s{0,20}<string>(?P<secret>[^<>\s]{4,400}+)</",
     ),
-    _rule("sasl|relay", r"\]:\d{2,5}\s+\S{1,80}:(?P<secret>[^\s:]{3,200}+)"),
-    _rule(
+    rule("sasl|relay", r"\]:\d{2,5}\s+\S{1,80}:(?P<secret>[^\s:]{3,200}+)"),
+    rule(
         "infura|alchemy|quiknode|ankr|moralis",
         r"(?:infura\.io|alchemy\.com|alchemyapi\.io|quiknode\.pro|ankr\.com)/(?:[\w-]{1,20}/){0,3}(?P<secret>[A-Za-z0-9_-]{24,80}+)",
     ),
-    _rule("office.com/webhook", r"office\.com/webhook/(?P<secret>[A-Za-z0-9@/_-]{20,300}+)"),
-    _rule("://", r"://(?P<secret>[a-f0-9]{32}):[^\s/@]{1,80}@"),
-    _rule("sid=", r"(?<![\w])(?:connect\.)?sid=(?P<secret>s(?:%3A|:)[A-Za-z0-9_.%+/-]{16,400}+)"),
-    _rule(
+    rule("office.com/webhook", r"office\.com/webhook/(?P<secret>[A-Za-z0-9@/_-]{20,300}+)"),
+    rule("://", r"://(?P<secret>[a-f0-9]{32}):[^\s/@]{1,80}@"),
+    rule("sid=", r"(?<![\w])(?:connect\.)?sid=(?P<secret>s(?:%3A|:)[A-Za-z0-9_.%+/-]{16,400}+)"),
+    rule(
         "totp|2fa|mfa|otp|authenticator",
         r"(?i:\b(?:totp|2fa|mfa|otp|authenticator)(?:[ _-](?:seed|secret|key|setup key))?)\s{0,2}(?:is|:|=)?\s{0,3}[\"'`]?(?P<secret>[A-Z2-7]{16,128}+=*|(?:[a-zA-Z2-7]{4} ){3,15}[a-zA-Z2-7]{4})(?![\w-])",
     ),
-    _rule("pass", r"(?i:pass(?:word|wd)?)\s{0,2}[:=]\s{0,2}[\"']?(?P<secret>[a-z]{4}(?: [a-z]{4}){3})(?![\w ])"),
-    _rule("knife|sshpass|mosquitto|impacket", r"\bknife\b" + _REST + r"-P\s*VALUE"),
-    _rule("snmp", r"\bsnmp\w{0,12}\b" + _REST + r"-A\s*VALUE"),
-    _rule("snmp", r"\bsnmp\w{0,12}\b" + _REST + r"-X\s*VALUE"),
-    _rule(
+    rule("pass", r"(?i:pass(?:word|wd)?)\s{0,2}[:=]\s{0,2}[\"']?(?P<secret>[a-z]{4}(?: [a-z]{4}){3})(?![\w ])"),
+    rule("knife|sshpass|mosquitto|impacket", r"\bknife\b" + REST + r"-P\s*VALUE"),
+    rule("snmp", r"\bsnmp\w{0,12}\b" + REST + r"-A\s*VALUE"),
+    rule("snmp", r"\bsnmp\w{0,12}\b" + REST + r"-X\s*VALUE"),
+    rule(
         "radtest|isql",
         r"\b(?:radtest|isql)\s+(?:[\w.]{1,30}\s+)?[\w.@-]{1,60}\s+(?P<secret>[^\s-]\S{3,100}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "net user",
         r"(?i:\bnet user)\s+(?:\"[^\"\n]{1,60}\"|[^\s/\"]{1,60})\s+(?P<secret>[^\s/*][^\s]{2,200}+)",
         strong=True,
     ),
-    _rule(" using ", r"\buser\s+\S{1,60}\s+using\s+VALUE", strong=True),
-    _rule(".logon", r"\.logon\s+\S{1,80}?,(?P<secret>[^\s;,]{3,100}+)"),
-    _rule("alias set|host add", r"\bmc\s+(?:alias set|config host add)\s+\S{1,60}\s+\S{1,200}\s+\S{1,100}\s+VALUE"),
-    _rule("oathtool", r"\boathtool\b" + _REST + r"(?P<secret>[A-Z2-7a-f0-9]{10,128}+=*)(?=[\s|;&]|$)"),
-    _rule(" login ", r"(?m)^(?:[CS]?[:>]\s{0,2})?[A-Za-z]{0,3}\d{1,4}\s+LOGIN\s+\S{1,100}\s+VALUE"),
-    _rule("rclone", r"\brclone\b" + _REST + r"(?:pass|password|token|secret_access_key|key)(?:=|\s+)VALUE"),
-    _rule("setuser", r"(?i:\bacl\s+setuser)\s[^\n]{0,200}?>(?P<secret>[^\s\"']{1,200}+)"),
-    _rule("bundle", r"\bbundle\s+config\b[^\n]{0,120}?\s[\w.@-]{1,60}:(?P<secret>[^\s\"'/:]{3,200}+)(?=\s|$)"),
-    _rule(
+    rule(" using ", r"\buser\s+\S{1,60}\s+using\s+VALUE", strong=True),
+    rule(".logon", r"\.logon\s+\S{1,80}?,(?P<secret>[^\s;,]{3,100}+)"),
+    rule("alias set|host add", r"\bmc\s+(?:alias set|config host add)\s+\S{1,60}\s+\S{1,200}\s+\S{1,100}\s+VALUE"),
+    rule("oathtool", r"\boathtool\b" + REST + r"(?P<secret>[A-Z2-7a-f0-9]{10,128}+=*)(?=[\s|;&]|$)"),
+    rule(" login ", r"(?m)^(?:[CS]?[:>]\s{0,2})?[A-Za-z]{0,3}\d{1,4}\s+LOGIN\s+\S{1,100}\s+VALUE"),
+    rule("rclone", r"\brclone\b" + REST + r"(?:pass|password|token|secret_access_key|key)(?:=|\s+)VALUE"),
+    rule("setuser", r"(?i:\bacl\s+setuser)\s[^\n]{0,200}?>(?P<secret>[^\s\"']{1,200}+)"),
+    rule("bundle", r"\bbundle\s+config\b[^\n]{0,120}?\s[\w.@-]{1,60}:(?P<secret>[^\s\"'/:]{3,200}+)(?=\s|$)"),
+    rule(
         "codecov|percy|chromatic|expo|sentry-cli",
-        r"\b(?:codecov|chromatic|sentry-cli)\b" + _REST + r"(?:-t|--auth-token|--project-token)(?:=|\s+)VALUE",
+        r"\b(?:codecov|chromatic|sentry-cli)\b" + REST + r"(?:-t|--auth-token|--project-token)(?:=|\s+)VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         " login | auth | init | unlock | activate | authtoken | set-key | set-token | apikey | token ",
         r"(?m)^[$>#%\s]{0,6}(?:sudo\s)?(?!git\b)[\w./-]{2,30} (?:[a-z-]{2,20} ){0,2}?(?:login|auth|init|unlock|activate|authtoken|add-authtoken|set-key|set-token|apikey|token)"
         r" (?:--?[\w-]{1,20}[ =])?[\"']?(?P<secret>(?=[A-Za-z_.-]{0,40}\d)[A-Za-z0-9_.~+/=-]{20,400}+)[\"']?(?=\s|$)",
         strong=True,
     ),
-    _rule(
+    rule(
         "secret",
-        r"(?i:\bsecrets?\s+(?:set|put|create|add))\b" + _REST + r"(?:-b|--body|--value|--text|-v)(?:=|\s+)VALUE",
+        r"(?i:\bsecrets?\s+(?:set|put|create|add))\b" + REST + r"(?:-b|--body|--value|--text|-v)(?:=|\s+)VALUE",
     ),
-    _rule("securestring", r"(?i:securestring)\b" + _REST + r"--value(?:=|\s+)VALUE"),
-    _rule(
+    rule("securestring", r"(?i:securestring)\b" + REST + r"--value(?:=|\s+)VALUE"),
+    rule(
         "--value|--secret",
         r"(?i:(?:password|secret|token|api[-_/]?key|passwd)[\w/\"'-]{0,40})\s"
-        + _REST
+        + REST
         + r"--(?:value|secret-string|secret-data|data)(?:=|\s+)VALUE",
         strong=True,
     ),
-    _rule("<<<", r"<<<\s{0,3}[\"'](?P<secret>[^\s\"'$]{4,100}+)[\"']", strong=True),
-    _rule("psk", r"\bPSK\s{1,4}\"(?P<secret>[^\"\n]{3,200}+)\""),
-    _rule(
+    rule("<<<", r"<<<\s{0,3}[\"'](?P<secret>[^\s\"'$]{4,100}+)[\"']", strong=True),
+    rule("psk", r"\bPSK\s{1,4}\"(?P<secret>[^\"\n]{3,200}+)\""),
+    rule(
         "auth-user-pass|bindpw|rootpw|auth_pass",
         r"(?i:\b(?:auth-user-pass|bindpw|rootpw|auth_pass))[ \t:=]{1,4}(?:[\w.@-]{1,40}\s{0,2}[/:]\s{0,2})?VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         "server key|key 7|key 0|key-string",
         r"(?i:\b(?:server|host\s\S{1,60})\s+key|\bkey-string)\s+(?:\d\s+)?(?P<secret>[^\s]{4,200}+)",
         strong=True,
     ),
-    _rule("crypt(", r"(?i:\bcrypt)\(\s{0,3}'(?P<secret>[^'\n]{3,200}+)'"),
-    _rule("fernet(", r"\bFernet\(\s{0,3}b?[\"'](?P<secret>[A-Za-z0-9_=-]{30,60}+)"),
-    _rule("wordpress", r"\bwordpress_(?:logged_in|sec)_\w{1,60}=(?P<secret>[^\s;\"']{10,600}+)"),
-    _rule(
+    rule("crypt(", r"(?i:\bcrypt)\(\s{0,3}'(?P<secret>[^'\n]{3,200}+)'"),
+    rule("fernet(", r"\bFernet\(\s{0,3}b?[\"'](?P<secret>[A-Za-z0-9_=-]{30,60}+)"),
+    rule("wordpress", r"\bwordpress_(?:logged_in|sec)_\w{1,60}=(?P<secret>[^\s;\"']{10,600}+)"),
+    rule(
         "new value",
         r"(?i:password)[^\n]{0,100}\n{1,2}\s{0,4}(?i:new value|value)\s{0,2}:\s{1,3}(?P<secret>\S{6,200}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "username",
         r"\"username\"\s{0,3}:\s{0,3}\"[^\"\n]{1,80}\"\s{0,3},\s{0,20}\"key\"\s{0,3}:\s{0,3}\"(?P<secret>[^\"\n]{16,200}+)\"",
         strong=True,
     ),
-    _rule("md5", r"\"(?P<secret>md5[a-f0-9]{32})\""),
-    _rule("_auth=", r"\b\w{1,40}_AUTH=[\"']?(?:\w{1,30}[/:])?(?P<secret>[^\s\"'$<{/:]{4,200}+)", strong=True),
-    _rule("pin", r"\b(?:\w{1,40}_)?PIN=(?P<secret>\d{4,10})(?!\w)"),
-    _rule("key=", r"(?<![\w.-])key=(?P<secret>[a-f0-9]{32}|[A-Za-z0-9_-]{32,80})&(?i:token|secret|sig)"),
-    _rule(
+    rule("md5", r"\"(?P<secret>md5[a-f0-9]{32})\""),
+    rule("_auth=", r"\b\w{1,40}_AUTH=[\"']?(?:\w{1,30}[/:])?(?P<secret>[^\s\"'$<{/:]{4,200}+)", strong=True),
+    rule("pin", r"\b(?:\w{1,40}_)?PIN=(?P<secret>\d{4,10})(?!\w)"),
+    rule("key=", r"(?<![\w.-])key=(?P<secret>[a-f0-9]{32}|[A-Za-z0-9_-]{32,80})&(?i:token|secret|sig)"),
+    rule(
         "-f |--form|--data|-d ",
         r"\bcurl\b"
-        + _REST
+        + REST
         + r"(?:-F|-d|--form|--data(?:-\w{1,12})?)(?:\s+|=)[\"']?user=(?P<secret>[A-Za-z0-9]{30})(?!\w)",
         strong=True,
     ),
-    _rule("etcdctl|--user", r"(?<![\w-])--user(?:=|\s+)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)"),
-    _rule(
+    rule("etcdctl|--user", r"(?<![\w-])--user(?:=|\s+)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)"),
+    rule(
         "http",
-        r"\bhttps?\b" + _REST + r"(?:-a|--auth)(?:=|\s+)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)",
+        r"\bhttps?\b" + REST + r"(?:-a|--auth)(?:=|\s+)[\"']?[^\s:\"'/]{1,200}+:(?P<secret>[^\s\"'\[/]{1,400}+)",
     ),
-    _rule(
+    rule(
         "curl",
         r"\bcurl\b"
-        + _REST
+        + REST
         + r"(?:-b|--cookie)(?:=|\s*)[\"']?(?P<secret>[\w.-]{1,80}=[^\"'\n]{1,2000}?)(?=[\"'\n]|\s{1,40}+(?:-|http)|$)",
     ),
-    _rule(
+    rule(
         "mysql|mariadb",
         r"\b(?:mysql|mysqldump|mysqladmin|mysqlsh|mysqlimport|mariadb|mariadb-dump)\b"
-        + _REST
+        + REST
         + r"-p(?!\d+:\d)(?=[^\s\[-])VALUE",
     ),
-    _rule("mysqladmin", r"\bmysqladmin\b" + _REST + r"password\s+VALUE"),
-    _rule("mongo", r"\bmongo(?:sh|dump|restore|export|import)?\b" + _REST + r"-p(?:=|\s*)VALUE"),
-    _rule("redis-cli|valkey-cli|keydb-cli", r"(?:redis|valkey|keydb)-cli\b" + _REST + r"-a(?:=|\s*)VALUE"),
-    _rule("sshpass", r"\bsshpass\s+(?:-v\s+)?-p\s*VALUE"),
-    _rule("login", r"\blogin\b" + _REST + r"-p(?:=|\s*)VALUE"),
-    _rule("ldap", r"\bldap(?:search|modify|add|delete|whoami|passwd|compare)\b" + _REST + r"-w\s*VALUE"),
-    _rule(
+    rule("mysqladmin", r"\bmysqladmin\b" + REST + r"password\s+VALUE"),
+    rule("mongo", r"\bmongo(?:sh|dump|restore|export|import)?\b" + REST + r"-p(?:=|\s*)VALUE"),
+    rule("redis-cli|valkey-cli|keydb-cli", r"(?:redis|valkey|keydb)-cli\b" + REST + r"-a(?:=|\s*)VALUE"),
+    rule("sshpass", r"\bsshpass\s+(?:-v\s+)?-p\s*VALUE"),
+    rule("login", r"\blogin\b" + REST + r"-p(?:=|\s*)VALUE"),
+    rule("ldap", r"\bldap(?:search|modify|add|delete|whoami|passwd|compare)\b" + REST + r"-w\s*VALUE"),
+    rule(
         "smbclient|rpcclient|smbmap|mount|winexe|-u ",
         r"(?<![\w-])(?:-U|--user)(?:=|\s*)[\"']?[\w\\/.-]{1,80}%(?P<secret>[^\s\"']{1,200}+)",
     ),
-    _rule(
+    rule(
         "sqlcmd|bcp|mosquitto|ipmitool|zip|tsql|isql|mssql|osql|osmosis|pdftk|pg_",
         r"\b(?:sqlcmd|bcp|mosquitto_pub|mosquitto_sub|ipmitool|zip|unzip|zipcloak|tsql|isql|osql)\b"
-        + _REST
+        + REST
         + r"-P\s*VALUE",
     ),
-    _rule(
+    rule(
         "7z|rar|cqlsh|nomad|impacket|clickhouse",
-        r"\b(?:7z[ar]?|rar|unrar)\b" + _REST + r"-h?p(?P<secret>[^\s\"'-][^\s\"']{2,200}+)",
+        r"\b(?:7z[ar]?|rar|unrar)\b" + REST + r"-h?p(?P<secret>[^\s\"'-][^\s\"']{2,200}+)",
     ),
-    _rule(
+    rule(
         "cqlsh|influx|az |cypher-shell|snowsql|kcadm|oc ",
-        r"\b(?:cqlsh|influx|az|cypher-shell|oc)\b" + _REST + r"-p(?:=|\s+)VALUE",
+        r"\b(?:cqlsh|influx|az|cypher-shell|oc)\b" + REST + r"-p(?:=|\s+)VALUE",
         strong=True,
     ),
-    _rule("pass:", r"(?<!\w)pass:(?P<secret>[^\s\"',;&|]{3,200}+)", strong=False),
-    _rule("openssl", r"\bopenssl\b" + _REST + r"-[kK]\s+VALUE", strong=True),
-    _rule(
+    rule("pass:", r"(?<!\w)pass:(?P<secret>[^\s\"',;&|]{3,200}+)", strong=False),
+    rule("openssl", r"\bopenssl\b" + REST + r"-[kK]\s+VALUE", strong=True),
+    rule(
         "htpasswd",
         r"\bhtpasswd\b[^\n|;&]{0,100}?\s-\w{0,6}b\w{0,6}\s+(?:-\w+\s+){0,4}[^\s-]\S{0,200}\s+(?:\S{1,80}\s+)?VALUE(?=\s*(?:$|[\n|;&\"']))",
     ),
-    _rule("ssh-keygen", r"\bssh-keygen\b" + _REST + r"-[NP]\s*VALUE"),
-    _rule("security", r"\bsecurity\b[^\n|;&]{0,40}(?:password|keychain)\b" + _REST + r"-[wp]\s+VALUE", strong=True),
-    _rule("lftp", r"\blftp\b" + _REST + r"-u\s+[\"']?[^\s,\"']{1,80},(?P<secret>[^\s\"']{1,200}+)"),
-    _rule(
+    rule("ssh-keygen", r"\bssh-keygen\b" + REST + r"-[NP]\s*VALUE"),
+    rule("security", r"\bsecurity\b[^\n|;&]{0,40}(?:password|keychain)\b" + REST + r"-[wp]\s+VALUE", strong=True),
+    rule("lftp", r"\blftp\b" + REST + r"-u\s+[\"']?[^\s,\"']{1,80},(?P<secret>[^\s\"']{1,200}+)"),
+    rule(
         "sqlplus|impdp|expdp|sqlldr|rman",
         r"\b(?:sqlplus|impdp|expdp|sqlldr|exp|imp|rman)\b[^\n|;&]{0,60}?\s[\"']?\w{1,40}/(?P<secret>[^\s@\"'/]{3,200}+)@",
     ),
-    _rule("net use", r"(?i:\bnet use\b)[^\n]{0,160}?\s(?P<secret>[^\s/*\\][^\s]{2,200}+)\s+(?i:/user:)"),
-    _rule("/user:", r"(?i:/user:)[^\s]{1,80}\s+(?P<secret>[^\s/][^\s]{2,200}+)", strong=True),
-    _rule("/p:|/pass", r"(?<!\S)(?i:/p(?:ass(?:word)?)?):(?P<secret>[^\s\"']{3,200}+)", strong=True),
-    _rule(
+    rule("net use", r"(?i:\bnet use\b)[^\n]{0,160}?\s(?P<secret>[^\s/*\\][^\s]{2,200}+)\s+(?i:/user:)"),
+    rule("/user:", r"(?i:/user:)[^\s]{1,80}\s+(?P<secret>[^\s/][^\s]{2,200}+)", strong=True),
+    rule("/p:|/pass", r"(?<!\S)(?i:/p(?:ass(?:word)?)?):(?P<secret>[^\s\"']{3,200}+)", strong=True),
+    rule(
         "chpasswd",
         r"(?i:echo|printf)\s+(?:-\w+\s+)?[\"']?[\w.-]{1,60}:(?P<secret>[^\s\"'|]{1,200}+)[\"']?\s*\|[^\n|]{0,60}\bchpasswd",
     ),
-    _rule(
+    rule(
         "sudo|stdin|login|token|passwd|gpg|kinit|cryptsetup|secret",
         r"(?i:echo|printf|<<<)\s+(?:-\w+\s+)?VALUE\s*\|[^\n|]{0,120}?(?:\bsudo\b[^\n|]{0,30}\s-\w{0,6}S|-stdin\b|--with-token|\bpasswd\b|\bkinit\b|\blogin\b|\bunlock\b"
         r"|passphrase-fd|cryptsetup|secret(?:s)? (?:set|put|create)|secret create)",
     ),
-    _rule("vault", r"\bvault\s+(?:login|unwrap|operator unseal)\s+(?:-\S+\s+){0,4}(?!-)VALUE", strong=True),
-    _rule("unseal", r"(?i:unseal key)(?:\s*\d)?\s*[:=]\s*(?P<secret>[A-Za-z0-9+/=]{20,200}+)"),
-    _rule(
+    rule("vault", r"\bvault\s+(?:login|unwrap|operator unseal)\s+(?:-\S+\s+){0,4}(?!-)VALUE", strong=True),
+    rule("unseal", r"(?i:unseal key)(?:\s*\d)?\s*[:=]\s*(?P<secret>[A-Za-z0-9+/=]{20,200}+)"),
+    rule(
         "authtoken|auth",
         r"(?i:authtoken|auth-token|auth_token|auth (?:init -t|login --token|token))\s+VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         "cargo|gem|npm|fly|heroku|doctl|gh |ngrok|netlify|wandb|hf |huggingface",
         r"\b(?:cargo|gem|npm|flyctl|fly|doctl|ngrok|netlify|wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|signin|init)\s+(?:--?\w+[ =])?VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         "add_user|change_password|authenticate_user",
         r"\b(?:add_user|change_password|authenticate_user)\s+\S{1,80}\s+VALUE",
     ),
-    _rule("nmcli|wpa_passphrase|iwconfig|netsh", r"\bwpa_passphrase\s+\S{1,60}\s+VALUE"),
-    _rule("useradd|usermod", r"\buser(?:add|mod)\b" + _REST + r"-p\s+VALUE"),
-    _rule("securestring", r"(?i:ConvertTo-SecureString)\s+(?:-String\s+)?VALUE"),
-    _rule(
+    rule("nmcli|wpa_passphrase|iwconfig|netsh", r"\bwpa_passphrase\s+\S{1,60}\s+VALUE"),
+    rule("useradd|usermod", r"\buser(?:add|mod)\b" + REST + r"-p\s+VALUE"),
+    rule("securestring", r"(?i:ConvertTo-SecureString)\s+(?:-String\s+)?VALUE"),
+    rule(
         "config",
         r"\bconfig(?:ure)?\s+set\s+(?:--\S+\s+){0,3}\S{0,80}(?i:key|token|secret|password|auth)\s+VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         "snowsql|psql|impacket|evil-winrm|crackmapexec|netexec",
-        r"\b(?:evil-winrm|crackmapexec|netexec|nxc)\b" + _REST + r"-p\s+VALUE",
+        r"\b(?:evil-winrm|crackmapexec|netexec|nxc)\b" + REST + r"-p\s+VALUE",
     ),
     # Files of known formats and protocols.
-    _rule("login|machine", r"\b(?:login|machine|default)\s+\S{1,100}\s+password\s+(?P<secret>[^\s\"']{1,200}+)"),
-    _rule(
+    rule("login|machine", r"\b(?:login|machine|default)\s+\S{1,100}\s+password\s+(?P<secret>[^\s\"']{1,200}+)"),
+    rule(
         ":",
         r"(?m)^(?:[\w.*-]{1,100}|\[[\da-f:]{2,40}\]):(?:\d{2,5}|\*):[\w*-]{1,60}:[\w*.-]{1,60}:(?P<secret>[^\s:]{3,200}+)$",
         strong=True,
     ),
-    _rule("requirepass|masterauth|auth_pass", r"(?i:\b(?:requirepass|masterauth|auth_pass))\s+VALUE"),
-    _rule(
+    rule("requirepass|masterauth|auth_pass", r"(?i:\b(?:requirepass|masterauth|auth_pass))\s+VALUE"),
+    rule(
         "auth",
         r"(?m)^(?:\S{1,40}>\s*)?AUTH[ \t]+(?!(?:PLAIN|LOGIN|TLS|SSL)\b)(?:\w{1,40}[ \t]+)?(?P<secret>\S{4,200}+)$",
         strong=True,
     ),
-    _rule("auth", r"\bAUTH\s+(?:PLAIN|LOGIN|XOAUTH2)\s+(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})"),
-    _rule("pass ", r"(?m)^(?:[>C:\s-]{0,6})PASS\s+:?(?P<secret>\S{3,200}+)\s*$", strong=True),
-    _rule(
+    rule("auth", r"\bAUTH\s+(?:PLAIN|LOGIN|XOAUTH2)\s+(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})"),
+    rule("pass ", r"(?m)^(?:[>C:\s-]{0,6})PASS\s+:?(?P<secret>\S{3,200}+)\s*$", strong=True),
+    rule(
         "identify|nickserv",
         r"(?i:\b(?:identify|nickserv\s+register))[ \t]+(?:\w{1,30}[ \t]+)?(?P<secret>[^\s]{4,200}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "enable |username ",
         r"(?i:\b(?:enable|username\s+\S{1,40}(?:\s+privilege\s+\d+)?)\s+(?:secret|password))\s+(?:\d{1,2}\s+)?(?P<secret>[^\s]{4,200}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "community",
         r"(?i:snmp-server\s+community|rocommunity6?|rwcommunity6?|com2sec\s+\S+\s+\S+)\s+(?P<secret>[^\s]{4,200}+)",
     ),
-    _rule("snmp", r"\bsnmp(?:get|walk|set|bulkwalk|next|table)\b" + _REST + r"-c\s*VALUE", strong=True),
-    _rule(
+    rule("snmp", r"\bsnmp(?:get|walk|set|bulkwalk|next|table)\b" + REST + r"-c\s*VALUE", strong=True),
+    rule(
         "identified",
         r"(?:IDENTIFIED|(?i:\b(?:user|to)\s+\S{1,80}\s+identified))\s+(?i:(?:with\s+['\"]?\w{1,40}['\"]?\s+)?(?:by|as)(?:\s+password)?)\s+(?!:)VALUE",
     ),
-    _rule(
+    rule(
         "identified",
         r"(?i:\bidentified\s+(?:with\s+['\"]?\w{1,40}['\"]?\s+)?by(?:\s+password)?)\s+'(?P<secret>[^'\n]{3,200}+)'",
     ),
-    _rule("password", r"(?i:\bpassword)\s*+\(?\s*+'(?P<secret>[^'\n\])},:;][^'\n]{2,200}+)'", strong=True),
-    _rule(
+    rule("password", r"(?i:\bpassword)\s*+\(?\s*+'(?P<secret>[^'\n\])},:;][^'\n]{2,200}+)'", strong=True),
+    rule(
         "password",
         r"(?i:\b(?:user|role|login|with|encrypted)\s[^\n;]{0,60}?\bpassword)\s{0,3}=?\s{0,3}'(?P<secret>[^'\n]{1,200}+)'",
     ),
-    _rule(
+    rule(
         "assword",
         r"assword[^\n]{0,40}\n?[^\n]{0,20}\bsend(?:line)?\s*+\(?\s*+(?:--\s*+)?[\"'](?P<secret>[^\"'\\\n]{3,200}+)",
     ),
-    _rule("auth", r"\"_?auth\"\s{0,4}:\s{0,4}\"(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})\""),
-    _rule("_auth", r"\b_auth\s{0,2}=\s{0,2}\"?(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})"),
-    _rule(
+    rule("auth", r"\"_?auth\"\s{0,4}:\s{0,4}\"(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})\""),
+    rule("_auth", r"\b_auth\s{0,2}=\s{0,2}\"?(?P<secret>[A-Za-z0-9+/]{8,2000}+={0,2})"),
+    rule(
         "phrase|mnemonic|seed",
         r"(?i:seed(?: phrase| words)?|mnemonic|recovery phrase)\\?[\"']?\s{0,3}(?:is|are|:|=)\s{0,3}\\?[\"']?(?P<secret>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})",
     ),
-    _rule('"', r"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,3}:\s{0,3}\"(?P<secret>[A-Za-z0-9_-]{22,800}+)\"", strong=True),
-    _rule("value>", r"(?i:password>)\s{0,20}<Value>(?P<secret>[^<>\s]{1,400}+)</"),
-    _rule(
+    rule('"', r"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,3}:\s{0,3}\"(?P<secret>[A-Za-z0-9_-]{22,800}+)\"", strong=True),
+    rule("value>", r"(?i:password>)\s{0,20}<Value>(?P<secret>[^<>\s]{1,400}+)</"),
+    rule(
         "sess|sid=|xsrf|csrf|remember",
         r"(?<![\w.-])(?i:connect\.sid|phpsessid|jsessionid|asp\.net_sessionid|aspsessionid\w{0,20}|(?-i:sessionid)|[a-z]{2,20}_session|csrftoken|xsrf-token|remember_token)"
         r"=(?P<secret>[A-Za-z0-9_.%+/:-]{12,2000}+)",
         strong=True,
     ),
-    _rule("private-lines", r"Private-Lines:\s*\d{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{4,200}+\s{0,3}+){1,60}+)"),
+    rule("private-lines", r"Private-Lines:\s*\d{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{4,200}+\s{0,3}+){1,60}+)"),
     # Arguments in sources: the second of user and password, the first of a client.
-    _rule(
+    rule(
         "credential|auth(|auth=(|auth = (|login(|authenticate(|basicauth|usernamepassword|connect(",
         r"(?i:\w{0,30}(?:credentials?|auth|usernamepassword\w{0,20}|login|authenticate|connect))(?:\s?=\s?)?[({]\s{0,4}(?:[\"'][\"'],\s{0,4})?(?:[\"'][^\"'\n]{0,80}[\"']|[\w.]{1,40})\s{0,3},\s{0,4}"
         r"[\"'](?P<secret>[^\"'\n\s]{4,200}+)[\"'](?!\s{0,3},\s{0,3}[\"'][^\"'\n]{1,80}[\"']\s{0,3}[,)])",
         strong=True,
     ),
-    _rule(
+    rule(
         "connect(|connection(|pdo(|mysqli",
         r"(?i:(?:connect|connection|\bpdo|mysqli\w{0,20}))\(\s{0,4}(?:[\"'][^\"'\n]{0,200}[\"']|\$?[\w.]{1,40})\s{0,3},\s{0,4}[\"'][^\"'\n]{0,80}[\"']\s{0,3},\s{0,4}[\"'](?P<secret>[^\"'\n]{1,200}+)[\"']",
     ),
-    _rule(
+    rule(
         "client(|session(",
         r"(?i:client|session)\(\s{0,4}[\"'][^\"'\n]{4,80}[\"']\s{0,3},\s{0,4}[\"'](?P<secret>(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_+/=-]{20,200}+)[\"']",
     ),
-    _rule(
+    rule(
         "client(|api(|sdk(|init(|configure(|ai(|key(|token(",
         r"(?i:(?:client\w{0,10}|api|sdk|init|configure|ai|api_?key|token))\(\s{0,4}[\"'](?P<secret>(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{20,200}+)[\"']",
     ),
-    _rule(
+    rule(
         "code|key",
         r"(?i:\b(?:recovery|backup|rescue|scratch|wiederherstellungs|emergency)[ -]?(?:codes?|keys?))[^\n\d:]{0,30}[:\n]\s{0,4}"
         r"(?P<secret>(?:[\s,;|•*-]{0,6}(?:\d{1,2}[.)]\s{1,2})?(?=[A-Za-z-]{0,30}\d)[A-Za-z0-9]{4,12}(?:-[A-Za-z0-9]{3,12}){0,5}(?![\w-])){1,40}+)",
     ),
-    _rule(
+    rule(
         "password|_pass|_pwd|token|secret|_key",
         r"\b[A-Z][A-Z0-9_]{0,40}_(?:PASSWORD|PASS|PWD|TOKEN|SECRET|KEY)[`\"']?\s+(?:is|was|to|ist|lautet|→|->)\s+VALUE",
         strong=True,
     ),
-    _rule(
+    rule(
         "auth",
         r"(?i:\bbasic[ -]auth(?:entication)?)\s{0,2}[:=]?\s{1,2}[\"'`]?[\w.@+-]{2,60}[:/](?P<secret>[^\s\"'`,]{4,100}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "bind",
         r"(?i:\b\w{0,12}bind\w{0,8})\(\s{0,3}(?:\w{1,10}=)?[\"'][^\"'\n]{1,120}[\"']\s{0,3},\s{0,3}(?:\w{1,10}=)?[\"'](?P<secret>[^\"'\s]{4,100}+)[\"']",
         strong=True,
     ),
-    _rule(
+    rule(
         "passwords|secrets|tokens|keys|passphrases",
         r"(?i:passwords|secrets|tokens|keys|passphrases)[\"']?\s{0,3}[:=]\s{0,3}[\[({]\s{0,4}(?:[\"']\[redacted\][\"']\s{0,3},\s{0,4}){0,20}[\"'](?P<secret>[^\"'\s]{6,200}+)[\"']",
         mixed=True,
     ),
-    _rule(
+    rule(
         " or |??|env",
         r"(?i:(?:pass(?:word|wd|phrase)?|secret|token|key|pwd|pw)(?:[_A-Z]\w{0,20})?)[\"'\])]{0,4}\s{0,3}(?:\|\||\?\?|or)\s{0,3}[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
         strong=True,
     ),
-    _rule(
+    rule(
         "password|passwort",
         r"[\"'](?P<secret>[^\"'\s]{6,100}?)(?:\\n)?[\"'][\]\s)},;]{0,6}(?:#|//|--)\s{0,3}(?:\w{1,15}\s){0,2}(?i:password|passwort)\b",
         mixed=True,
     ),
     # People's words.
-    _rule(
+    rule(
         "cred|login|zugang",
         r"(?i:\b(?:credentials?|creds?|logins?|zugangsdaten)\b[^\n:]{0,30}):\s{1,2}[\w.@-]{2,40}\s{1,3}(?P<secret>[^\s,;]{6,80}+)",
         mixed=True,
     ),
-    _rule(
+    rule(
         "are the cred|are the login|as login|for login",
         r"(?<!\S)[\w.@-]{2,40}[:/](?P<secret>[^\s,;:/]{4,80}+)\s+(?:are|is|as|for)\s+(?:the\s+|my\s+)?(?:cred|login)",
         strong=True,
     ),
-    _rule(
+    rule(
         "from|von|de ",
         r"(?i:\b(?:password|passwort|kennwort|passphrase|pw|token|secret|mot de passe|contraseña)\b[^\n]{0,40}?\s(?:from|von|de))\s+VALUE(?=\s+(?i:to|auf|zu|in|a|à)\s)",
         strong=True,
     ),
-    _rule(
+    rule(
         " as | for | als | como | comme | nach ",
         r"(?i:\b(?:use|uses|used|with|try|using|enter|type|set|nimm|nutze|mit|usa|utilise))\s+[\"'`]?(?P<secret>[^\s\"'`()<>=]{5,60}+)[\"'`]?\s+(?i:(?:as|for|als|como|comme|(?:when|if) \w{1,12} for|wenn nach)"
         r"\s+(?:\w{1,10}\s+){0,3}?(?:password|passwort|kennwort|pw|passphrase|pin|contraseña|mot de passe|senha))\b",
         strong=True,
     ),
-    _rule(
+    rule(
         "log|sign|anmeld|connect",
         r"(?i:\b(?:log(?:ged|ging)?|sign(?:ed)?)[ -]?(?:in|on)(?:to)?\b[^\n]{0,40}?\b(?:as|with)\s+[\w.@-]{2,60}\s+(?:with|using|and|/))\s+(?:password\s+)?[\"'`]?(?P<secret>(?=[^\s\d]{0,60}\d)[^\s\"'`,;()]{6,60}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "pass",
         r"(?i:\buser(?:name)?)\s{0,2}[:=]?\s{0,2}[\"'`]?[\w.@-]{1,60}[\"'`]?[\s,;/]{1,3}(?i:and )?(?i:pass)\s+[\"'`]?(?P<secret>[^\s\"'`,;]{4,100}+)",
         strong=True,
     ),
-    _rule(
+    rule(
         "passphrase",
         r"(?i:passphrase)(?:\s+(?i:is|was|lautet|ist))?\s{0,2}[:=]?\s{0,3}[\"“„](?P<secret>[^\"”“\n]{6,200}+)[\"”“]",
     ),
-    _rule(
+    rule(
         "passphrase",
         r"(?im:passphrase)(?: is| was|\s{0,2}[:=])\s{1,3}(?!(?:the|a|an|this|that|to|is|use|enter|your|must|if|when|for|should|we|it|in|of|and|was|not|or|with|on|as)\b)(?P<secret>(?:[a-z]{3,12}[ -]){3,11}[a-z]{3,12})(?=[.\s]{0,2}(?:\n|\Z))",
     ),
-    _rule(
+    rule(
         "pin|code|otp|passcode",
         r"(?i:\b(?:pin|otp|passcode|(?:one-time|verification|security|2fa|mfa|access|login|backup|recovery|bestätigungs|unlock|door|entry|gate|alarm|sim|zugangs|zutritts|confirmation|authentication|sms)[ -]?(?:code|password|pin)s?))\b"
         r"(?:\s+(?:\w{1,15}\s+){0,3}?(?:is|was|ist|lautet|es|est)|\s{0,2}[:=]|(?<=asscode)\s|(?<=ackup code)\s|(?<=covery code)\s)\s{0,2}[\"'`]?(?P<secret>(?:[A-Z]-)?\d{4,10}(?![\w.])|\d{3}[ -]\d{3}(?!\w)|\d{4,5}-\d{4,5}(?![\w-])|[a-z0-9]{4,8}-[a-z0-9]{4,8}(?![\w-]))",
     ),
-    _rule(
+    rule(
         "cred|login|log in|logged in|zugang|sign in|user|access|acceso|accès|identifiants",
         r"(?i:\b(?:credentials?|creds?|logins?|log(?:ged)? in(?: with| as| using)?|zugangsdaten|sign in(?: with| as)?|user(?:name)?\s?/\s?pass(?:word|wort)?|identifiants|credenciales|zugang|accesso|acceso|accès))"
         r"(?:\s+(?:are|is|for \S{1,40}))?\s{0,2}[:=]?\s{1,2}[\"'`]?[\w.@+-]{2,60}+[\"'`]?\s{0,2}[/:|,]\s{0,2}[\"'`]?(?!\w{1,30}=)(?P<secret>[^\s\"'`,]{4,100}+)",
@@ -538,7 +506,7 @@ RULES = (
     ),
 )
 
-_COOKIES = next(rule for rule in RULES if rule.needles == ("cookie",))
+_COOKIES = next(one for one in RULES if one.needles == ("cookie",))
 _ATTRIBUTES = frozenset({"path", "expires", "max-age", "domain", "samesite", "version", "priority"})
 
 
@@ -554,8 +522,8 @@ def _is_session(cookies: str) -> bool:
 
 
 NEEDLES = {
-    needle: [number for number, rule in enumerate(RULES) if needle in rule.needles]
-    for needle in sorted({needle for rule in RULES for needle in rule.needles})
+    needle: [number for number, one in enumerate(RULES) if needle in one.needles]
+    for needle in sorted({needle for one in RULES for needle in one.needles})
 }
 
 _KEY_BLOCK = re.compile(
@@ -571,72 +539,14 @@ def context_spans(text: str, held: Iterable[str]) -> Iterator[Span]:
         for found in _KEY_BLOCK.finditer(text):
             yield found.span("secret")
     chosen = {number for needle in held if needle in NEEDLES for number in NEEDLES[needle]}
-    for rule in [RULES[number] for number in chosen]:
-        for found in _compiled(rule.source).finditer(text):
+    for one in [RULES[number] for number in chosen]:
+        for found in _compiled(one.source).finditer(text):
             group = found.lastgroup or "secret"
-            value = found[group].rstrip(".,;:)") if rule.strong else found[group]
-            if rule is _COOKIES and not _is_session(value):
+            value = found[group].rstrip(".,;:)") if one.strong else found[group]
+            if one is _COOKIES and not _is_session(value):
                 continue
-            if rule.mixed and not is_mixed(value):
+            if one.mixed and not is_mixed(value):
                 continue
-            if value and not is_placeholder(value) and not is_word(value) and (not rule.strong or is_strong(value, 4)):
+            if value and not is_placeholder(value) and not is_word(value) and (not one.strong or is_strong(value, 4)):
                 start = found.start(group)
                 yield start, start + len(value)
-
-
-_NAMED = (
-    # What names the secret and what holds it are written apart.
-    re.compile(
-        r"<(?P<name>[\w.:-]{2,60}+)(?:\s[^<>\n]{0,200}+)?>\s{0,3}(?:<!\[CDATA\[)?(?P<secret>[^<>\s\]]{1,400}+)(?:\]\]>)?\s{0,3}</"
-    ),
-    re.compile(
-        r"<\w{1,40}\s(?:[^<>\n]{0,100}\s)?(?:name|key|id)=[\"'](?P<name>[\w.:-]{2,80}+)[\"'][^<>\n]{0,60}>\s{0,3}(?P<secret>[^<>\s]{1,400}+)\s{0,3}</"
-    ),
-    re.compile(
-        r"(?:name|key|id)=[\"'](?P<name>[\w.:-]{2,80}+)[\"']\s{1,4}(?:type=[\"']\w+[\"']\s{1,4})?value=[\"'](?P<secret>[^\"'\n]{1,400}+)[\"']"
-    ),
-    re.compile(
-        r"(?:name|key)\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?(?P<name>[\w.-]{2,80}+)\\?[\"']?,?\s{1,40}\\?[\"']?value\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?(?P<secret>[^\s\"'\\]{1,400}+)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"[\"'](?P<name>[\w.-]{2,60}+)[\"']\s{0,3},\s{0,30}(?P<mark>[\"'])(?P<secret>(?:\\.|(?!(?P=mark))[^\n]){1,400}+)(?P=mark)"
-    ),
-    re.compile(r"(?<!\w)(?P<name>\w{3,60}+)\(\s{0,3}[\"'](?P<secret>[^\"'\n]{4,400}+)[\"']"),
-    re.compile(
-        r"(?<!\S)(?:ENV|ARG|setx|set -\w{1,4}|SetEnv|#define|config:set|setenv|secret (?:put|set)|variables? set|env add|env:set|fastcgi_param|param)\s+(?P<name>\w{2,60}+)\s+[\"']?(?P<secret>[^\s\"']{1,400}+)"
-    ),
-)
-
-
-_NAMED_NEEDLES = (
-    ("</",),
-    ("</",),
-    ("value=",),
-    ("value",),
-    ("',", '",'),
-    ('("', "('"),
-    ("env", "arg", "set", "param", "secret ", "define", "variable", "env add"),
-)
-
-
-def named_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Where a secret's name and its value stand apart: XML, lists of variables, arguments."""
-    for number, pattern in enumerate(_NAMED):
-        if not any(needle in lowered for needle in _NAMED_NEEDLES[number]):
-            continue
-        for found in pattern.finditer(text):
-            kind = kind_of_name(found["name"])
-            if kind is None:
-                continue
-            value = found["secret"]
-            if is_placeholder(value) or is_word(value) or is_path(value):
-                continue
-            if kind == WEAK and not (is_dense(value) and is_random(value)):
-                continue
-            apart = number in (4, 5) and not (number == 4 and found["name"].isupper())
-            if is_strong(value, 5) if kind == CERTAIN else is_strong(value, 8):
-                if not (apart and (" " in value or is_code(value))):
-                    yield found.span("secret")
-            elif kind == CERTAIN and not apart and len(value) >= 4 and " " not in value:
-                yield found.span("secret")

@@ -18,40 +18,15 @@ from holdfast.redaction.values import (
     is_uuid,
     is_word,
 )
+from holdfast.redaction.words import KEYS, LINKS, PASSWORDS, PASSWORDS_WITHOUT_SPACES, PROSE_BEGINNINGS
 
-_PASSWORDS = (
-    r"passwords?|passwd|passphrase|passcode|passwort|kennwort|pwd|pw|mdp|wpa[23]? key|mot de passe|contraseña|contrasena|palabra clave|clave(?! api| secreta| p[úu]blica)"
-    r"|senha|palavra-passe|hasło|haslo|wachtwoord|parola(?: d'ordine|sı|nız)?|parolă|lösenord(?:et)?|şifre(?:si|niz)?|sifre|salasana|heslo|adgangskode[nr]?|passord(?:et)?"
-    r"|jelsz[óo]|парол[ьяю]|parole|kata sandi|geslo|lozinka|slaptažodis|wi-?fi (?:key|code)|wlan[ -](?:key|schlüssel)|network key|zugangscode"
-)
-_PASSWORDS_WITHOUT_SPACES = (
-    r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호는|mật khẩu|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน"
-)
-"""In these languages no space need stand before the word."""
-_KEYS = (
-    r"(?:api|access|secret|private|auth|signing|encryption|license|deploy|shared|master|service)[ -](?:key|token)|token|secret|api-?key|credentials?"
-    r"|(?:api|zugangs|geheim)?-?schlüssel|clé(?: api| d'api| secrète| privée)?|clave(?: api| secreta)|chave(?: api| secreta)?|chiave(?: api| segreta)?|jeton|токен|密钥|令牌|ключ"
-    r"|klucz(?: api)?|sleutel|nyckel|anahtar[ıi]?|api키|apiキー"
-)
-PROSE_BEGINNINGS = (
-    "pass", "kennwort", "pwd", "pw", "mdp", "wpa", "mot de passe", "contrase", "palabra clave", "clave", "senha", "palavra-passe", "has", "wachtwoord", "parol", "lösenord",
-    "şifre", "sifre", "salasana", "heslo", "adgangskode", "jelsz", "парол", "密", "口令", "パスワード", "暗証番号", "비밀번호", "암호는", "mật khẩu", "κωδικός", "סיסמה",
-    "كلمة المرور", "كلمة السر", "पासवर्ड", "รหัสผ่าน", "kata sandi", "geslo", "lozinka", "slapta", "wifi ", "wi-fi ", "wlan", "network key", "zugangs", "geheim",
-    "api", "access", "secret", "private", "auth", "signing", "encryption", "license", "deploy", "shared", "master", "service", "token", "credential", "schlüssel",
-    "-schlüssel", "clé", "chave", "chiave", "jeton", "токен", "令牌", "ключ", "klucz", "sleutel", "nyckel", "anahtar",
-)  # fmt: skip
-"""With one of these, in lower case, every match begins."""
-_LINKS = (
-    r"is|was|are|be|to|as|ist|lautet|war|ist jetzt|heißt|es|est|sera|era|è|é|jest|är|er|on|to jest|будет|это|for now is|equals|became|becomes|stays"
-    r"|je|là|είναι|היא|הוא|este|to je|fue|foi|était|olarak|adalah|ialah|है|คือ|هي|هو|became|now|nun|bleibt|wurde|sind|zijn|são|sono|son|set to|auf"
-)
 _WORD = re.compile(
-    r"(?:(?<![\w.$/])(?<!--)(?<!\s-)(?:(?P<password>" + _PASSWORDS + r")|(?P<token>" + _KEYS + r"))(?![^\W\d_])|(?P<joined>" + _PASSWORDS_WITHOUT_SPACES
+    r"(?:(?<![\w.$/])(?<!--)(?<!\s-)(?:(?P<password>" + PASSWORDS + r")|(?P<token>" + KEYS + r"))(?![^\W\d_])|(?P<joined>" + PASSWORDS_WITHOUT_SPACES
     + r"))(?P<closed>[\"'*_`)]{0,4}+)",
     re.IGNORECASE,
 )  # fmt: skip
 _LINKED = re.compile(
-    r"(?:[ \t\n]{1,3}(?:(?:[^\s:=|\"'`.,;]|[.](?=\w)){1,40}[ \t]{1,3}){0,5}?(?:" + _LINKS + r")[ \t]{0,2}[:：=]?\s{1,3}"
+    r"(?:[ \t\n]{1,3}(?:(?:[^\s:=|\"'`.,;]|[.](?=\w)){1,40}[ \t]{1,3}){0,5}?(?:" + LINKS + r")[ \t]{0,2}[:：=]?\s{1,3}"
     r"|[ \t]{0,3}[(\[][^()\[\]\n]{1,40}[)\]][ \t]{0,2}[:：=][ \t]{0,3}"
     r"|(?:[ \t]{1,2}(?:[^\s:=|\"'`.,;]|[.](?=\w)){1,40}){0,4}?[ \t]{0,3}(?:[:：=]|->|→|=>|\||[ \t][—–-](?=[ \t]))[*_]{0,2}\s{0,3}|\s?(?:は|を|是|为|為|는|은|가)[ \t]{0,3})",
     re.IGNORECASE,

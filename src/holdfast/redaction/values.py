@@ -6,7 +6,7 @@ import itertools
 import re
 from functools import lru_cache
 
-MASK = "[redacted]"
+from holdfast.redaction.mask import MASK
 
 _PLACEHOLDER = re.compile(
     r"\$(?!\d?[A-Za-z0-9]*[!@#%^&*])[\w({]|\$\$|%[\w.-]{1,80}+%?\Z|%\(|\{\{|\{[\w.:!\[\]'\"-]{0,80}\}|<[^<>]{0,200}>?|\[redacted\]"

@@ -1,0 +1,3 @@
+"""What stands in a secret's place."""
+
+MASK = "[redacted]"

@@ -1,0 +1,20 @@
+"""Secrets in texts that name them: all ways in which a name and its value are written. Pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.redaction.apart import apart_spans
+from holdfast.redaction.assignments import assigned_spans, option_spans
+from holdfast.redaction.prose import prose_spans
+from holdfast.redaction.tables import table_spans
+from holdfast.redaction.tokens import Span
+
+
+def name_spans(text: str, lowered: str) -> Iterator[Span]:
+    """Where a text holds secrets that it names."""
+    yield from apart_spans(text, lowered)
+    yield from assigned_spans(text)
+    yield from option_spans(text)
+    yield from prose_spans(text, lowered)
+    yield from table_spans(text, lowered)
