@@ -22,9 +22,9 @@ ROUNDS = 20
 
 _LETTER = re.compile(r"\w")
 _HINT = re.compile(
-    r"[=：@$%^|\"`]|[!&*](?=\w)|#(?!\d{1,6}(?!\w))(?=\w)|(?<![a-z])'|'(?![a-z])|:(?!\s)(?!(?<=\d:)\d\d)|(?:^|\s)-[A-Za-z]|(?<![^\W\d])[up]\s?:"
-    r"|(?:[^\W\d]\d|\d[^\W\d])(?<!-\d\dT)(?<!-\d\dT\d)(?<!\d\dZ)|\d{4}[ -]\d{4}(?!-)|\d{6}"
-    r"|(?i:pass|pwd|psk|senha|word|wort|secret|community|identified|seed|mnemonic|phrase|words|\bpin|code|cred|heslo|sandi|salasana|khẩu|kod|şifre|geslo|lozink)"
+    r"[=：@$%^|\"`]|[!&*](?=\w)|#(?!\d{1,6}(?!\w))(?=\w)|(?<=\w)#|[^\W\d]-\d|(?<![a-z])'|'(?![a-z])|:(?!\s)(?!(?<=\d:)\d\d)|(?:^|\s)-[A-Za-z]|(?<![^\W\d])[up]\s?:"
+    r"|(?:[^\W\d]\d|\d[^\W\d])(?<!-\d\dT)(?<!-\d\dT\d)(?<!\d\dZ)|\d{4}[ -]\d{4}(?!-)|\d{6}|\[\d|11[.):]"
+    r"|(?i:pass|pwd|psk|senha|word|wort|secret|community|identified|seed|mnemonic|phrase|words|\bpin|code|cred|heslo|sandi|salasana|khẩu|kod|şifre|geslo|lozink|combination)"
     r"|[\u0370-\u1fff\u2e80-\ud7af\uf900-\uffef]"
 )
 """What every text holds that could hold a secret; plain sentences, paths and times hold none of it, and are passed on."""

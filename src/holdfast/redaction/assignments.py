@@ -40,6 +40,7 @@ _USER = re.compile(
 )
 """What stands before a password in a pair."""
 SHORTEST_RANDOM = 16
+SHORTEST_KEY = 24
 MOST_BEFORE = 200
 """So much of a line is read before a name: a line without an end would be read again for each name in it."""
 
@@ -139,7 +140,7 @@ def _is_quoted_secret(name: str, kind: str, value: str) -> bool:
             len(value) >= 6
             and not is_path(value)
             and (is_strong(value, 6) or "secret" in name.lower() or name.isupper())
-            and not is_technical(value)
+            and (not is_technical(value) or is_dense(value))
         )
     return is_dense(value) and (is_random(value) or _HEADER.match(name) is not None) and not is_path(value)
 
@@ -164,6 +165,8 @@ def _is_bare_secret(
         return (is_header or (len(value) >= SHORTEST_RANDOM and is_random(value))) and not is_path(value)
     if kind == WEAK and alone and not is_variable and name.lower().endswith(("auth", "session")):
         return is_strong(value, 8) and not is_path(value) and (is_random(value) or (tight and "." in name))
+    if kind == WEAK and alone and len(value) >= SHORTEST_KEY and is_random(value):
+        return not is_path(value)
     if kind == WEAK:
         return is_variable and tight and is_dense(value) and not is_path(value)
     if kind == LIKELY and is_path(value):
@@ -173,6 +176,8 @@ def _is_bare_secret(
     if value.isdigit():
         return kind == CERTAIN and len(value) >= 4 and name.lower() not in ("pass", "passes") and (alone or tight)
     if is_code(value):
+        if kind == CERTAIN and alone and tight and is_strong(value, 5) and value.count("(") != value.count(")"):
+            return True
         if kind != CERTAIN or "." in value or "(" in value or "[" in value or (name.lower() == "pass" and not tight):
             dense = is_strong(value, 8) and is_dense(value) and "." not in value
             return (dense or ("-" in name and is_strong(value, 5))) and "(" not in value and "[" not in value

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from holdfast.redaction import calls, programs, told
+from holdfast.redaction.fitting import is_card, is_key, is_printed
 from holdfast.redaction.rule import REST, rule
 from holdfast.redaction.tokens import Span
 from holdfast.redaction.values import (
@@ -22,7 +24,7 @@ def _compiled(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
-RULES = (
+_OWN = (
     # Headers.
     rule(
         "authorization",
@@ -128,7 +130,7 @@ RULES = (
     ),
     rule(
         "hmac",
-        r"(?i:hmac(?:\.new|_\w{1,10})?)\(\s{0,3}(?:[\"'][\w-]{3,12}[\"']\s{0,3},\s{0,3})?b?[\"'](?P<secret>[^\"'\s]{6,200}+)[\"']",
+        r"(?i:hmac(?:\.new|_\w{1,10})?)\(\s{0,3}(?:[\"'][\w-]{3,12}[\"']\s{0,3},\s{0,3})?b?[\"'](?!(?:sha|md|blake|ripemd|SHA|MD)[\w/-]{0,10}[\"'])(?P<secret>[^\"'\s]{6,200}+)[\"']",
         strong=True,
     ),
     rule(
@@ -506,6 +508,7 @@ RULES = (
     ),
 )
 
+RULES = (*_OWN, *programs.RULES, *calls.RULES, *told.RULES)
 _COOKIES = next(one for one in RULES if one.needles == ("cookie",))
 _ATTRIBUTES = frozenset({"path", "expires", "max-age", "domain", "samesite", "version", "priority"})
 
@@ -546,6 +549,12 @@ def context_spans(text: str, held: Iterable[str]) -> Iterator[Span]:
             if one is _COOKIES and not _is_session(value):
                 continue
             if one.mixed and not is_mixed(value):
+                continue
+            if (
+                (one.keyed and not is_key(value))
+                or (one.printed and not is_printed(value))
+                or (one.card and not is_card(value))
+            ):
                 continue
             if value and not is_placeholder(value) and not is_word(value) and (not one.strong or is_strong(value, 4)):
                 start = found.start(group)

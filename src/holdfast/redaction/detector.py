@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.redaction.chosen import chosen_spans
 from holdfast.redaction.contexts import NEEDLES, context_spans
 from holdfast.redaction.literals import Strings, shortest
 from holdfast.redaction.tokens import Span, token_spans
@@ -21,6 +22,7 @@ def spans(text: str) -> Iterator[Span]:
     if len(lowered) != len(text):  # one letter becomes two in lower case
         lowered = text.replace("İ", "I").lower()
     yield from token_spans(text)
+    yield from chosen_spans(text)
     held = STRINGS.held_by(lowered)
     yield from context_spans(text, held)
     if not NAMES.isdisjoint(held):

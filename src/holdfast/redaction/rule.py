@@ -21,7 +21,24 @@ class Rule:
     """Only what no word would look like is a secret there."""
     mixed: bool = False
     """Only what holds letters and digits, and either a sign or capital and small letters, is one."""
+    keyed: bool = False
+    """Only what could be a key is one: no name of a method, no path."""
+    printed: bool = False
+    """Only what stands alone in its line and is random, dense or mixed is one."""
+    card: bool = False
+    """Only a number is one whose check digit is right."""
 
 
-def rule(needles: str, pattern: str, *, strong: bool = False, mixed: bool = False) -> Rule:
-    return Rule(tuple(needles.split("|")), pattern.replace("VALUE", _WORD_OR_QUOTED), strong, mixed)
+def rule(
+    needles: str,
+    pattern: str,
+    *,
+    strong: bool = False,
+    mixed: bool = False,
+    keyed: bool = False,
+    printed: bool = False,
+    card: bool = False,
+) -> Rule:
+    """A rule in which VALUE stands for a word or a quoted text."""
+    pattern = pattern.replace("VALUE", _WORD_OR_QUOTED)
+    return Rule(tuple(needles.split("|")), pattern, strong, mixed, keyed, printed, card)

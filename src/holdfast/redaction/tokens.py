@@ -199,6 +199,7 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("Salesforce", "00D", r"[A-Za-z0-9]{9,15}![A-Za-z0-9_.]{40,}"),
     ("Okta", "00", r"(?=[A-Za-z_-]{0,38}\d)(?=[a-z0-9_-]{0,38}[A-Z])[A-Za-z0-9_-]{40}(?![A-Za-z0-9_-])"),
     ("Fly.io, version 1", "FlyV1 ", r"[A-Za-z0-9+/=,_]{20,}"),
+    ("Nix signing key", "-1:|-2:", r"(?P<secret>[A-Za-z0-9+/]{80,88}={0,2})(?![A-Za-z0-9+/=])"),
     ("Rancher", "token-", r"[a-z0-9]{5}:[a-z0-9]{40,}"),
     # Hooks: whoever knows the address may post there.
     ("Slack hook", "hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{8,})"),

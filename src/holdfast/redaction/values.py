@@ -67,7 +67,7 @@ _SECRET = _words(
 _KEY_BEFORE = _words(
     "api access secret private signing encryption encrypt account master shared auth app license service deploy "
     "session cookie jwt hmac aes webhook subscription storage consumer client root admin recovery write ingest "
-    "decryption crypto app application base preshared pre instrumentation routing integration project bot user "
+    "decryption validation spend crypto app application base preshared pre instrumentation routing integration project bot user "
     "server functions function read org organization fernet ssh gpg pgp tls ssl wallet seed provisioning join "
     "registration enrollment activation agent cluster node tunnel vpn wifi wireguard device backup sealed unseal "
     "kms hsm sdk publish publishing upload security product token hook edge legacy personal team"

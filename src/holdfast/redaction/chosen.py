@@ -1,0 +1,148 @@
+"""Passwords that people choose: words with a digit in a letter's place or at an end, capitals, signs between. Pure, no I/O.
+
+Nothing else is written like "Br1dge-Over": the first form is taken wherever it stands, the others near a word that
+speaks of logging in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from holdfast.redaction.technical import is_technical
+from holdfast.redaction.tokens import Span
+from holdfast.redaction.values import is_blanked
+from holdfast.redaction.words import FOREIGN, PASSWORDS, PASSWORDS_WITHOUT_SPACES
+
+SHORTEST, LONGEST, LONGEST_DISGUISED = 6, 36, 32
+MOST_DIGITS = 5
+NEAR = 160
+"""Characters before a word within which something may speak of logging in; so many lines, and so many behind."""
+LINES, BEHIND, CLOSE = 3, 80, 70
+
+_CANDIDATE = re.compile(
+    r"(?<![^\s\"'`«»„“”‘’:=,;|<>()\[\]{}%/@：，。（「『は를을为為是成了])(?<!://)(?=[^\W_]|!)[^\s\"'`«»„“”‘’:=,;|<>()\[\]{}/\\@.，。、；：（）]{6,40}+(?![/\\=+]|\.\w|\()"
+)
+_BETWEEN = re.compile(r"[-_!#$%&*+~?]+")
+_INSIDE = re.compile(r"[^\W\d_]\d{1,2}[^\W\d_]")
+_SIGN = re.compile(r"[!#$%&*+~?]")
+_WORDLIKE = re.compile(r"[^\W\d_A-Z]*(?:[A-Z][^\W\d_A-Z]+){0,2}\Z|[A-Z]\Z")
+_LOWER_DISGUISED = re.compile(r"[^\W\d_]{2,20}[013457][^\W\d_]{2,20}\Z")
+_PLAIN = re.compile(r"(?=\D{0,30}\d)[^\W_]{2,30}\Z")
+_FOREIGN = re.compile("|".join(map(re.escape, FOREIGN)), re.IGNORECASE)
+_BY_NAME = re.compile(
+    r"(?<![\w/.:-])(?:root|admin|administrator|guest|demo|postgres|sa|pi|ubuntu|sysadmin|superuser|ec2-user)(?::|[ \t]?/[ \t]?)[\"'`]?\Z|(?i:denied|login|creds?|works)\b[^\n]{0,20}[\s(\"'][a-z]{2,20}[:/]\Z"
+)
+"""A user's name directly before: nobody writes "root:abc12" about anything else."""
+_SAID = re.compile(
+    r"(?i)\b(?:password|passwd|passphrase|passcode|pw|pass|pwd|creds?|wifi|wi-fi|login)\b(?:'s)?(?: (?:for|of|on|to|from|at|in) (?:[\w'-]{1,20} ){1,3}\w{1,20})?"
+    r"(?:\s(?:is|was|are|=)|[:,]|\s?->|\s(?:[\w']{1,12}\s){0,3}?(?:to|tried|using|with|now))\s{1,2}(?:(?:just|now|still|simply|called|currently|again|probably|either)\s)?[\"'`(]?\Z"
+    r"|password's\s[\"'`]?\Z|\bit's\s[\"'`]?\Z|\btried\s[\"'`(]{1,2}\Z"
+)
+_NAMED_SO = re.compile(
+    r"(?i)(?:.*(?:base|utf|sha|md5|http|log\d|web\d|ipv|int|float|win|python|py\d|ec2|ed2|oauth|vec|ascii|iso|\bs3|x86|x64|k8|v\d|i18|l10|a11|e2e|p2p|b2b|h26|mp3|mp4"
+    r"|d3|r2|to|for|socks|pkcs|route|asn|unicode|html|css|es\d|ieee|bzip|gzip|zip|lib|neo4|n8n|tier|stage|phase|step|level|line|page|test|part|rev|type|arm|amd|gpt|llama|uuid|crc)\d.*"
+    r"|[a-z]2[a-z].*|[a-z]+2[a-z]+|(?:log|neo|ctrl|mp|h|p)4[a-z]+|[a-z]\d{1,4}|\d+[a-z]{1,3})\Z"
+)
+"""Words that hold a digit by name."""
+_SPEAKS_OF_LOGIN = re.compile(
+    r"(?i)pass|pwd|(?<![^\W_])pw(?![^\W_])|secret|cred|log(?:ged|ging)?[ -]?[io]n\b|\buser|auth|sign(?:ed)?[ -]?in|\bpin\b|psk|wpa|wi-?fi|wlan|vault|unlock|sudo|rcon|\broot\b|\badmin|\bchap\b|zugang|anmeld|\baccess code"
+    rf"|(?<![^\W_])(?:{PASSWORDS})|{PASSWORDS_WITHOUT_SPACES}"
+)
+_SPEAKS_OF_PASSWORDS = re.compile(
+    rf"(?i)\bpassword\b|\bpw\b|\bpwd\b|\bcreds\b|(?<![^\W_])(?:{PASSWORDS})(?![^\W_])|{PASSWORDS_WITHOUT_SPACES}"
+)
+_BEFORE = re.compile(
+    r"(?:(?:^|\s)(?:-[pPwWkKaAsUu]|--?[\w-]{0,20}(?:pw|pass|passwd|password|auth|user|cred|creds|secret|token))(?:=|\s+)[\"']?(?:[\w.@\\/-]{1,40}[:%])?"
+    r"|(?:^|[\s\"'=])(?:[a-z][\w.-]{1,30}@)?[a-z][\w.-]{1,30}:\s?|(?:^|[\s\"'=(])[a-z][\w.-]{1,30}\s?/\s?|[^\W\d_]\s\*\s\"?|\b(?:echo|printf)\s[^\n]{0,30})\Z"
+)
+"""Directly before: an option, a user's name and a colon or a slash, what is piped into a command."""
+
+
+def chosen_spans(text: str) -> Iterator[Span]:
+    """Where a text holds passwords that somebody chose."""
+    for found in _CANDIDATE.finditer(text):
+        value = found[0].rstrip("?")
+        if not any(map(str.isdigit, value)) or is_blanked(value):
+            continue
+        start, end = found.start(), found.start() + len(value)
+        if is_disguised(value) or _is_told(text, value, start, end):
+            yield start, end
+
+
+def _is_told(text: str, value: str, start: int, end: int) -> bool:
+    """Whether something near a value says that it is a password."""
+    if is_coined(value):
+        has_capital = any(map(str.isupper, value))
+        return _is_near_login(text, start, end) if has_capital else _is_near_password(text, start, end)
+    if not _PLAIN.match(value) or _NAMED_SO.match(value) or is_technical(value):
+        return False
+    before, behind = _around(text, start, end, lines=1)
+    if _FOREIGN.search(text, before, start) or _FOREIGN.search(text, end, min(behind, end + CLOSE)):
+        return True
+    if _BY_NAME.search(text, before, start):
+        return True
+    said = _SAID.search(text, max(before, start - CLOSE), start)
+    return said is not None or (
+        _LOWER_DISGUISED.match(value) is not None
+        and bool(_SPEAKS_OF_PASSWORDS.search(text, before, start) or _SPEAKS_OF_PASSWORDS.search(text, end, behind))
+    )
+
+
+def is_disguised(value: str) -> bool:
+    """Whether a value is several words with a capital, in one of which a digit stands for a letter."""
+    parts = [part for part in _BETWEEN.split(value) if part]
+    if len(parts) < 2 or not 8 <= len(value) <= LONGEST_DISGUISED or not all(map(str.isalnum, parts)):
+        return False
+    words = ["".join(filter(str.isalpha, part)) for part in parts]
+    if not all(word[1:].islower() or len(word) < 2 for word in words):
+        return False
+    inside = [part for part, word in zip(parts, words, strict=True) if len(word) > 2 and _INSIDE.search(part)]
+    digits = sum(map(str.isdigit, value))
+    return (
+        bool(inside)
+        and not any(map(_NAMED_SO.match, inside))
+        and digits < MOST_DIGITS
+        and any(word[:1].isupper() for word in words)
+    )
+
+
+def is_coined(value: str) -> bool:
+    """Whether a value is made of words, capitals, digits and signs as passwords are that somebody chose."""
+    parts = [part for part in _BETWEEN.split(value) if part]
+    digits = sum(map(str.isdigit, value))
+    if not SHORTEST <= len(value) <= LONGEST or not 0 < digits <= MOST_DIGITS or not all(map(str.isalnum, parts)):
+        return False
+    words = [word for part in parts if (word := "".join(filter(str.isalpha, part)))]
+    if not all(map(_WORDLIKE.match, words)) or max(map(len, words), default=0) < 3:
+        return False
+    mixed = [part for part in parts if not part.isalpha() and not part.isdigit()]
+    if any(map(_NAMED_SO.match, mixed)):
+        return False
+    has_capital, has_inside = any(map(str.isupper, value)), any(map(_INSIDE.search, parts))
+    if len(parts) > 1 or _SIGN.search(value):
+        return has_capital or has_inside
+    return has_capital and has_inside
+
+
+def _is_near_login(text: str, start: int, end: int) -> bool:
+    before, behind = _around(text, start, end)
+    return bool(
+        _BEFORE.search(text, before, start)
+        or _SPEAKS_OF_LOGIN.search(text, before, start)
+        or _SPEAKS_OF_LOGIN.search(text, end, behind)
+    )
+
+
+def _is_near_password(text: str, start: int, end: int) -> bool:
+    before, behind = _around(text, start, end)
+    return bool(_SPEAKS_OF_PASSWORDS.search(text, before, start) or _SPEAKS_OF_PASSWORDS.search(text, end, behind))
+
+
+def _around(text: str, start: int, end: int, lines: int = LINES) -> Span:
+    """Return from where to where something may tell what a word is."""
+    before = start
+    for _ in range(lines):
+        before = max(start - NEAR, 0, text.rfind("\n", max(0, start - NEAR), max(before - 1, 0)) + 1)
+    behind = text.find("\n", end, end + BEHIND)
+    return before, behind if behind >= 0 else min(len(text), end + BEHIND)

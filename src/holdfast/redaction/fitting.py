@@ -1,0 +1,40 @@
+"""Whether a value fits the place in which some rules found it: a key, what a program printed, a card's number. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.redaction.chosen import is_coined
+from holdfast.redaction.technical import is_technical
+from holdfast.redaction.values import is_code, is_dense, is_mixed, is_path, is_strong, is_uuid
+
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{32,128}\Z")
+_METHOD = re.compile(
+    r"(?i)(?:sha|md|blake|hs|rs|es|ps|ripemd|aes|des|chacha|utf|base|hmac|rsa|gcm|cbc|ecb|ctr)[\w/-]{0,24}\Z"
+)
+SHORTEST_CARD = 13
+
+
+def is_key(value: str) -> bool:
+    """Whether a value in a call could be its key, and not the name of a method."""
+    if _HEX.match(value):
+        return True
+    return is_strong(value, 6) and not _METHOD.match(value) and not is_path(value) and not is_technical(value)
+
+
+def is_printed(value: str) -> bool:
+    """Whether a word that stands alone in a line is a secret that a program printed."""
+    if is_path(value) or is_uuid(value) or "://" in value or value.endswith((":", "(", "{", ",", ";")):
+        return False
+    if _HEX.match(value):
+        return len(value) not in (40, 64)
+    return (is_mixed(value) and not is_code(value)) or is_coined(value) or is_dense(value)
+
+
+def is_card(value: str) -> bool:
+    """Whether a number's check digit is that of a card."""
+    digits = [int(char) for char in value if char.isdigit()]
+    if len(digits) < SHORTEST_CARD or len(set(digits)) < 2:
+        return False
+    doubled = [digit * 2 - 9 * (digit > 4) for digit in digits[-2::-2]]
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
