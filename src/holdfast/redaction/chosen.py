@@ -15,7 +15,7 @@ from holdfast.redaction.values import is_blanked
 from holdfast.redaction.words import FOREIGN, PASSWORDS, PASSWORDS_WITHOUT_SPACES
 
 SHORTEST, LONGEST, LONGEST_DISGUISED = 6, 36, 32
-MOST_DIGITS = 5
+MOST_DIGITS, MOST_DIGITS_LOWER = 5, 2
 NEAR = 160
 """Characters before a word within which something may speak of logging in; so many lines, and so many behind."""
 LINES, BEHIND, CLOSE = 3, 80, 70
@@ -40,9 +40,9 @@ _SAID = re.compile(
     r"|password's\s[\"'`]?\Z|\bit's\s[\"'`]?\Z|\btried\s[\"'`(]{1,2}\Z"
 )
 _NAMED_SO = re.compile(
-    r"(?i)(?:.*(?:base|utf|sha|md5|http|log\d|web\d|ipv|int|float|win|python|py\d|ec2|ed2|oauth|vec|ascii|iso|\bs3|x86|x64|k8|v\d|i18|l10|a11|e2e|p2p|b2b|h26|mp3|mp4"
-    r"|d3|r2|to|for|socks|pkcs|route|asn|unicode|html|css|es\d|ieee|bzip|gzip|zip|lib|neo4|n8n|tier|stage|phase|step|level|line|page|test|part|rev|type|arm|amd|gpt|llama|uuid|crc)\d.*"
-    r"|[a-z]2[a-z].*|[a-z]+2[a-z]+|(?:log|neo|ctrl|mp|h|p)4[a-z]+|[a-z]\d{1,4}|\d+[a-z]{1,3})\Z"
+    r"(?i)(?:.{0,40}(?:base|utf|sha|md5|http|log\d|web\d|ipv|int|float|win|python|py\d|ec2|ed2|oauth|vec|ascii|iso|\bs3|x86|x64|v\d|i18|l10|a11|e2e|p2p|b2b"
+    r"|socks|pkcs|route|asn|unicode|html|css|es\d|ieee|bzip|gzip|zip|lib|neo4|n8n|tier|stage|phase|step|level|line|page|test|part|rev|type|arm|amd|gpt|llama|uuid|crc)\d.{0,40}"
+    r"|[a-z]2[a-z].{0,40}|[a-z]{1,40}2[a-z]{1,40}|(?:log|neo|ctrl|mp|h|p)4[a-z]{1,40}|[a-z]\d{1,4}|\d+[a-z]{1,3})\Z"
 )
 """Words that hold a digit by name."""
 _SPEAKS_OF_LOGIN = re.compile(
@@ -52,6 +52,11 @@ _SPEAKS_OF_LOGIN = re.compile(
 _SPEAKS_OF_PASSWORDS = re.compile(
     rf"(?i)\bpassword\b|\bpw\b|\bpwd\b|\bcreds\b|(?<![^\W_])(?:{PASSWORDS})(?![^\W_])|{PASSWORDS_WITHOUT_SPACES}"
 )
+_COMMAND = re.compile(r"(?:^|\s)(?:--?[a-zA-Z][\w-]{0,30}(?:[=\s]|\Z)|/[a-z]{2,12}\s|[$#]\s)", re.MULTILINE)
+_NAMING = re.compile(
+    r"\b(?:git|mkdir|cd|mv|ls|rm|touch|kubectl|docker|gh|pytest|npm)\s|(?:-[bnofmtcirlhdegHTNLIDSR]|--[\w-]{0,20}(?:name|title|tag|branch|output|file|id|ids|label|group|role|host|region|bucket|description|message|subject|env|type|format|stack|template|instance|target|project|profile|config|path|dir|image|version|filter|query|resource))[=\s]+[\"']?\Z"
+)
+"""Commands and options that take the name of something."""
 _BEFORE = re.compile(
     r"(?:(?:^|\s)(?:-[pPwWkKaAsUu]|--?[\w-]{0,20}(?:pw|pass|passwd|password|auth|user|cred|creds|secret|token))(?:=|\s+)[\"']?(?:[\w.@\\/-]{1,40}[:%])?"
     r"|(?:^|[\s\"'=])(?:[a-z][\w.-]{1,30}@)?[a-z][\w.-]{1,30}:\s?|(?:^|[\s\"'=(])[a-z][\w.-]{1,30}\s?/\s?|[^\W\d_]\s\*\s\"?|\b(?:echo|printf)\s[^\n]{0,30})\Z"
@@ -74,6 +79,10 @@ def _is_told(text: str, value: str, start: int, end: int) -> bool:
     """Whether something near a value says that it is a password."""
     if is_coined(value):
         has_capital = any(map(str.isupper, value))
+        if has_capital and _is_typed(text, value, start):
+            return True
+        if not has_capital and sum(map(str.isdigit, value)) > MOST_DIGITS_LOWER:
+            return False
         return _is_near_login(text, start, end) if has_capital else _is_near_password(text, start, end)
     if not _PLAIN.match(value) or _NAMED_SO.match(value) or is_technical(value):
         return False
@@ -132,6 +141,14 @@ def _is_near_login(text: str, start: int, end: int) -> bool:
         or _SPEAKS_OF_LOGIN.search(text, before, start)
         or _SPEAKS_OF_LOGIN.search(text, end, behind)
     )
+
+
+def _is_typed(text: str, value: str, start: int) -> bool:
+    """Whether two words and a digit stand in a command with options, and not as the name of something."""
+    if sum(len(part) > 2 and not part.isdigit() for part in _BETWEEN.split(value)) < 2:
+        return False
+    before = max(text.rfind("\n", max(0, start - NEAR), start) + 1, start - NEAR, 0)
+    return _COMMAND.search(text, before, start) is not None and not _NAMING.search(text, before, start)
 
 
 def _is_near_password(text: str, start: int, end: int) -> bool:

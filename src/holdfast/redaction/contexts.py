@@ -140,7 +140,7 @@ _OWN = (
     ),
     rule(
         "crypt|argon|hashpw|hash(",
-        r"(?i:(?:bcrypt|argon2|scrypt)\.\w{0,16}|hashpw|gen_?password_?hash|make_password|set_password|check_password(?:_hash)?)\(\s{0,3}b?[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
+        r"(?i:(?:bcrypt|argon2|scrypt)(?:\.\w{0,16})?|\bcrypt|hashpw|gen_?password_?hash|make_password|set_password|check_password(?:_hash)?)\(\s{0,3}b?[\"'](?P<secret>[^\"'\s]{5,200}+)[\"']",
         strong=True,
     ),
     rule(

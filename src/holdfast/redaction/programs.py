@@ -70,6 +70,45 @@ RULES = (
         "steamcmd|+login|+rcon|+sv_",
         r"\+(?:login\s+[\w.@-]{2,60}|rcon_password|sv_password|rcon\.password)\s+(?!\+)VALUE",
     ),
+    rule(
+        "register|/oper|--setpw|secret-set-value|login serveradmin|addauth|admins add|authenticate|-supw|user:password|usermod|-passwd|admin create",
+        r"(?i:\b(?:ejabberdctl register|prosodyctl register|synouser --\w{3,8}|virsh secret-set-value|emqx ctl admins add|multipass authenticate|murmurd -supw|drush \S{0,20}user[:-]password|dscl \. -passwd|login serveradmin)|(?<!\S)/oper|\baddauth digest)"
+        r"(?:\s+(?=\S{1,60}\s+\S)[^\s:]{1,60}(?:\s+(?=\S{1,60}\s*$)[\w-]{1,40}\.[\w.-]{1,40})?)?[\s:]{1,4}(?:[\w.-]{1,40}:)?[\"']?(?P<secret>[^\s\"':]{4,200}+)",
+        strong=True,
+    ),
+    rule("-p:|-pw:", r"(?<!\S)-(?:p|pw|pass|password):VALUE", strong=True),
+    rule("typeorm", r"\btypeorm\b" + REST + r"-x\s+VALUE", strong=True),
+    rule(".login=|user=", r"(?:\bsonar\.login=|^user=[\w.-]{1,40}:)(?P<secret>[^\s\"']{5,200}+)", strong=True),
+    rule("password '|password \"", r"\b[a-z]{2,20}Password\s{1,3}[\"'](?P<secret>[^\"'\n]{4,100}+)[\"']", strong=True),
+    rule(
+        "begin(|.connect(",
+        r"(?i:\b(?:wifi\w{0,8}|wlan|sta_if|station|nic)\.(?:begin|connect|softap))\(\s{0,3}[\"'][^\"'\n]{1,60}[\"']\s{0,3},\s{0,3}[\"'](?P<secret>[^\"'\n]{4,100}+)[\"']",
+    ),
+    rule(
+        "passwd|runas",
+        r"(?i:echo|printf)\s+(?:-\w+\s+)?[\"'](?P<secret>[^\"'\n$]{4,100}+)[\"'][^\n|]{0,20}\|[^\n|]{0,40}\b(?:passwd|runas)",
+    ),
+    rule("runas", r"(?i:echo)\s+(?P<secret>[^\s\"'|]{4,100}+)\s{0,3}\|[^\n|]{0,40}\brunas"),
+    rule(
+        " pass | pw ",
+        r"(?i:\b(?:ssh|sftp|ftp|scp|telnet|rdp|vnc)\b[^\n]{0,60}?\b(?:pass|pw))\s+(?P<secret>(?=[^\s\d]{0,40}\d)[^\s\"'`,;()]{5,60}+)",
+        strong=True,
+    ),
+    rule(
+        "auth:",
+        r"(?i:\bauth)\s?[:=]\s?[\w.@-]{2,40}/(?P<secret>(?=[^\s\d]{0,40}\d)[^\s/\"',;]{5,60}+)(?=[\s,;]|$)",
+        strong=True,
+    ),
+    rule(
+        "/",
+        r"(?<![\w/.-])[\w.-]{2,40}/[\w.-]{1,40}:(?P<secret>(?=[^\s\d]{0,40}\d)[^\s/\"',;:@]{5,60}+)(?=@[\w.-]{2,60})",
+        strong=True,
+    ),
+    rule(
+        ".py ",
+        r"\b\w{3,30}\.py\s[^\n]{0,60}?[\w.-]{2,40}/[\w.-]{1,40}:(?P<secret>[^\s/\"',;:@]{4,60}+)(?=[@\s\"']|$)",
+        strong=True,
+    ),
     rule("rcon|sv_pass", r"\b(?:rcon_password|sv_password|g_password|rconpassword)\s+VALUE"),
     rule(
         "user ",

@@ -245,6 +245,10 @@ _DISCORD_BOT = re.compile(
 )
 _NGROK = re.compile(r"(?<![A-Za-z0-9_-])[12][A-Za-z0-9]{25,26}_[A-Za-z0-9]{20,23}(?![A-Za-z0-9_-])")
 _PRODUCT_KEY = re.compile(r"(?<![A-Za-z0-9-])(?=[A-Z-]{0,28}\d)[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4}(?![A-Za-z0-9-])")
+_RECOVERY_KEY = re.compile(
+    r"(?<![\w-])(?:\d{6}(?:-\d{6}){7}|(?=[A-Z-]{0,20}\d)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5})(?![\w-])"
+)
+"""How BitLocker and FileVault write theirs."""
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=_.:-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_.-])")
 _OWNER_KEY = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_:/+=.-]|\()")
 """The owner's key of Holdfast and other values of 32 random bytes: 43 characters without a beginning of their own."""
@@ -311,6 +315,7 @@ _SHAPES = (
     (".", _DISCORD_BOT),
     ("_", _NGROK),
     ("-", _PRODUCT_KEY),
+    ("-", _RECOVERY_KEY),
     (" ", _APP_PASSWORD),
 )
 

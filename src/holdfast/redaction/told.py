@@ -7,7 +7,7 @@ from holdfast.redaction.rule import rule
 _CODE_WORDS = (
     r"(?:one[- ]?time|verification|security|confirmation|authentication|authenticator|auth|login|log-?in|sign-?in|access|sms|mfa|2fa|two-factor|otp|totp|entry|door|gate|alarm|unlock|pairing|activation|recovery|backup|reset|pin|safe|lock|garage|building)"
     r"[ -]?(?:code|pin|password|passcode|number|combination)s?"
-    r"|(?:bestätigungs|sicherheits|verifizierungs|einmal|anmelde|zugangs|zutritts|freischalt|aktivierungs|tür|haustür|alarm|pin-|sms-|entsperr)-?(?:code|pin|nummer|passwort|kennwort)|(?:sms-?|mobile|push|chip)?tan|puk|pin|otp|passcode|mfa|2fa"
+    r"|(?:bestätigungs|sicherheits|verifizierungs|einmal|anmelde|zugangs|zutritts|freischalt|aktivierungs|tür|haustür|alarm|pin-|sms-|entsperr)-?(?:code|pin|nummer|passwort|kennwort)|(?:sms-?|mobile|push|chip)?tan|puk|pin|otp|passcode|passkey|mfa|2fa"
     r"|code (?:de |d')?(?:vérification|sécurité|confirmation|accès|pin|secret|d'accès|verificación|seguridad)|código (?:de )?(?:verificación|seguridad|confirmación|acceso|pin|verificação|segurança|confirmação|acesso)"
     r"|codice (?:di )?(?:verifica|sicurezza|conferma|accesso|pin)|kod (?:weryfikacyjny|pin|dostępu|sms)|verificatiecode|beveiligingscode|toegangscode|pincode|verifieringskod|säkerhetskod|bekræftelseskode|bekreftelseskode|vahvistuskoodi"
     r"|ověřovací kód|overovací kód|doğrulama kodu|onay kodu|mã (?:xác nhận|xác minh|otp)|kode (?:verifikasi|otp)|megerősítő kód|cod de verificare|код (?:подтверждения|доступа|из смс|безопасности|авторизации)|пин-?код|κωδικός επαλήθευσης"
@@ -23,7 +23,7 @@ _PHRASE = (
 
 RULES = (
     rule(
-        "code|pin|tan|puk|otp|mfa|2fa|cod|kod|cód|kód|verif|passwor|код|combination|pass|κωδ|mã|nummer|number",
+        "code|passkey|pin|tan|puk|otp|mfa|2fa|cod|kod|cód|kód|verif|passwor|код|combination|pass|κωδ|mã|nummer|number",
         r"(?i:(?<![\w-])(?:"
         + _CODE_WORDS
         + r"))(?![^\W\d_])(?:[ \t]{1,2}(?:[^\s:=\d]{1,16}[ \t]{1,2}){0,5}?(?i:"
@@ -93,6 +93,63 @@ RULES = (
     rule(
         "u:|user:|u=|l:",
         r"(?i:(?<!\w)(?:u|l|user|usr|login|id|acc)\s?[:=]\s{0,2}\S{1,60}[\s,;/|]{1,4}(?:p|pw|pass|pwd|psw)\s?[:=]\s{0,2})[\"'`]?(?P<secret>[^\s\"'`,;]{3,100}+)",
+    ),
+    rule(
+        "key|token|schlüssel|clé|clave|chave|chiave",
+        r"(?i:\b(?:key|token|secret|schlüssel|clé|clave|chave|chiave))\b\s(?:\w{1,12}\s){1,5}?(?:is|ist|est|es|è|é)\s[\"'`]?(?P<secret>(?=[A-Za-z_-]{0,30}\d)[A-Za-z0-9_-]{16,200}+)(?![\w/])",
+        strong=True,
+    ),
+    rule(
+        "type |give it|enter |prompts|asks",
+        r"(?i:\b(?:prompts?|asks?|asked|wants?)\b[^\n]{0,40}?\b(?:type|enter|give it|use|say|answer|put|tell it))\s(?:in\s)?[\"'`]?(?P<secret>[^\s\"'`,;()]{5,60}+)",
+        mixed=True,
+    ),
+    rule(
+        "prompt|asks|password",
+        r"(?i:\b(?:prompts?|asks|password)\b[^\n]{0,40}?\b(?:type|enter|give it|real one|correct one|right one)(?: is)?)\s[\"'`]?(?P<secret>(?=[a-z]{2,30}\d)[^\s\"'`,;()]{5,60}+)",
+        strong=True,
+    ),
+    rule(
+        "@",
+        r"(?m)(?<![\w.])[\w.+-]{1,40}@[\w-]{1,40}(?:\.[\w-]{1,20}){1,4}:(?P<secret>(?=[^\s:/]{0,40}\d)[^\s:/,;\"'<>()]{6,60}+)(?=[\s,;\"'<>)]|$)(?!\s*->)",
+        strong=True,
+    ),
+    rule("wifi:", r"\bWIFI:[^\s]{0,120}?;P:(?P<secret>(?:[^;\s\\]|\\.){3,100}+)"),
+    rule(
+        "setup key|secret key|authenticator|manual entry",
+        r"(?i:setup key|secret key|manual entry(?: key)?|authenticator(?: key)?)\s{0,2}(?:is|[:=])\s{0,3}(?P<secret>(?:[a-zA-Z2-7]{4}[ -]){3,15}[a-zA-Z2-7]{4})(?![\w-])",
+    ),
+    rule(
+        "security question|sicherheitsfrage|question secrète|pregunta de seguridad|secret answer",
+        r"(?i:security question|sicherheitsfrage|question secrète|pregunta de seguridad|secret answer)[^\n]{0,60}?(?:\b(?:is|ist|est|es)|[:=])\s{0,3}[\"'“„«](?P<secret>[^\"'”“»\n]{2,80}+)",
+    ),
+    rule(
+        "<td",
+        r"(?i:<t[dh][^<>]{0,60}>\s{0,4}(?:password|passwort|secret|token|pin|pwd|kennwort|passwd|api key)\s{0,2}:?\s{0,4}</t[dh]>\s{0,20}<td[^<>]{0,60}>\s{0,4}(?:<code>)?)(?P<secret>[^<>\s]{3,200}+)",
+    ),
+    rule(
+        " from ",
+        r"(?i:\b(?:changed?|rotated?|switch(?:ed)?|updated?)\b[^\n]{0,40}?\bfrom)\s[\"'`]?(?P<secret>[^\s\"'`,]{5,60}+)[\"'`]?(?=\sto\s[^\n]{1,60}\b(?i:password|passwort|pw|secret|token|passphrase)\b)",
+        strong=True,
+    ),
+    rule(
+        "from [redacted] to ",
+        r"from \[redacted\] to [\"'`]?(?P<secret>[^\s\"'`,]{5,60}+)",
+        strong=True,
+    ),
+    rule(
+        '" +|\' +|\' .|" .|" &',
+        r"(?i:pass(?:word|wd|phrase)?|secret|token|key|pwd|pw|\[redacted\][\"']?)\w{0,10}[\"']?\s{0,3}(?:[:=]{1,2}\s{0,3}\(?[\"'][^\"'\n]{1,80}[\"']\s{0,3})?[+.&]\s{0,3}[\"'](?P<secret>[^\"'\s]{2,200}+)[\"']",
+        strong=True,
+    ),
+    rule(
+        "(\"|('",
+        r"(?i:pass(?:word|wd|phrase)?|secret|token|key|pwd|pw)\w{0,10}\s{0,3}=\s{0,3}\(\s{0,20}[\"'][^\"'\n]{4,200}[\"']\s{1,40}[\"'](?P<secret>[^\"'\s]{4,200}+)[\"']",
+        strong=True,
+    ),
+    rule(
+        "sk-|ghp_|xox|akia|aiza|glpat",
+        r"[\"'](?P<secret>(?:sk-|ghp_|xox[bp]-|AKIA|AIza|glpat-)[\w-]{0,60}[\"']\s{0,3}[+.]\s{0,3}[\"'][\w-]{6,200}+)[\"']",
     ),
     rule(
         "fingerprint|alternate|p/w|p\\w",

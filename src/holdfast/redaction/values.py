@@ -145,7 +145,21 @@ def kind_of_name(name: str) -> str | None:
     if joined in ("pwd", "oldpwd"):
         return LIKELY
     if any(word in _PASSWORD for word in words[-2:]) or joined.endswith(
-        ("password", "passwd", "passwort", "passphrase")
+        (
+            "password",
+            "passwd",
+            "passwort",
+            "passphrase",
+            "storepass",
+            "keypass",
+            "smbpass",
+            "userpass",
+            "dbpass",
+            "authpass",
+            "setpw",
+            "rootpw",
+            "supw",
+        )
     ):
         return CERTAIN
     if any(word in _SECRET for word in words[-3:]) or joined in _SECRET:
