@@ -35,6 +35,11 @@ def families() -> tuple[list[Planted], list[str]]:
     return _corpus("families.json")
 
 
+def looked_at() -> tuple[list[Planted], list[str]]:
+    """Return the exams that somebody else wrote blind, with which the rules were mended since."""
+    return _corpus("looked_at.json")
+
+
 def _corpus(name: str) -> tuple[list[Planted], list[str]]:
     content = json.loads((Path(__file__).parent / name).read_text())
     found = [

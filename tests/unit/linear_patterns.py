@@ -284,6 +284,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "reasoning.limits:number_cursor:'[0-9]{1,10}'": (T("1"),),
     "reasoning.resources:_NUMBER": (T("1"),),
     "redaction:_HINT": (T("pas"), T("a "), T("identifie"), T("mnemoni ")),
+    "redaction:_SIGNS": (T("a"), T(" ")),
     "redaction:_LETTER": (T(" "), T("-")),
     "redaction.assignments:_NAME": (
         T("a"),

@@ -19,13 +19,13 @@ RULES = (
         r"(?i:accounts)[\"']?\s{0,3}[:=]\s{0,3}\[\s{0,4}(?:[\"']\[redacted\][\"']\s{0,3},\s{0,4}){0,20}[\"'`]" + _HEX,
     ),
     rule(
-        "key",
+        "ate key|ate_key|atekey|ret key|ret_key|retkey|nd key|nd_key|ew key|ing key|ing_key|tion key|tion_key|ter key|ter_key|priv|unseal|seed|ot key",
         r"(?i:(?:private|secret|spend|view|signing|encryption|decryption|master|priv|unseal|root|seed)[ _-]?keys?)\b[^\n]{0,30}(?:\n[=\s-]{0,60}\n?)?(?:\(\d{1,2}\)\s)?(?<![\w])"
         + _HEX,
     ),
     rule("(0) 0x|(1) 0x|(2) 0x|) 0x", r"(?m)^\(\d{1,2}\)\s{1,3}(?P<secret>0x[0-9a-f]{64})(?!\w)"),
     rule(
-        "cipher|aes|box|chacha|fernet|blowfish|des|secretkey|signingkey",
+        "aes.|aes_|aes(|newcipher|createcipher|createdecipher|secretbox|chacha|fernet|blowfish|secretkey|signingkey|cipher(|des3|des.new",
         r"(?i:cipher\w{0,10}|\baes\w{0,12}|secretbox|chacha\w{0,16}|fernet|blowfish|\bdes3?|secretkey\w{0,8}|signingkey|symmetrickey)[.(][^\n\"']{0,60}?(?:[\"'](?:aes|des|chacha)[\w-]{2,24}[\"']\s{0,3},\s{0,4}[^\n\"']{0,40}?)?b?[\"'](?P<secret>[^\s\"']{8,200}+)[\"']",
         keyed=True,
     ),
@@ -95,7 +95,7 @@ RULES = (
         strong=True,
     ),
     rule(
-        "password|passwort|token|secret|key|pass",
+        ":\n|: \n",
         r"(?im)(?:\bpass(?:word|wort|phrase|code)?|kennwort|secret|token|api key|secret key|access key|mot de passe|contraseña)\b[^\n]{0,60}:[ \t]{0,4}\n[ \t\n]{0,8}(?P<secret>(?![-#<{\[])[^\s\"'`]{8,200}+)[ \t]{0,4}$",
         printed=True,
     ),
@@ -124,7 +124,7 @@ RULES = (
         r"(?i:(?:secret|private)\w{0,12})[^\n\[]{0,40}\[\s{0,3}(?P<secret>(?:\d{1,3},\s{0,3}){31}\d{1,3})\s{0,3}\]",
     ),
     rule(
-        "privkey|wif|private|key",
+        "privkey|wif|private key|privatekey|private_key|import",
         r"(?i:privkey|\bwif\b|private|\bkey\b)[^\n]{0,40}?[\s\"'(:=](?P<secret>[KLc5][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
     ),
 )

@@ -21,7 +21,7 @@ NEAR = 160
 LINES, BEHIND, CLOSE = 3, 80, 70
 
 _CANDIDATE = re.compile(
-    r"(?<![^\s\"'`«»„“”‘’:=,;|<>()\[\]{}%/@：，。（「『は를을为為是成了])(?<!://)(?=[^\W_]|!)[^\s\"'`«»„“”‘’:=,;|<>()\[\]{}/\\@.，。、；：（）]{6,40}+(?![/\\=+]|\.\w|\()"
+    r"(?<![^\s\"'`«»„“”‘’:=,;|<>()\[\]{}%/@：，。（「『は를을为為是成了])(?<!://)(?=[^\W_]|!)(?=[^\s\d\"'`:=,;|<>()\[\]{}/\\@.]{0,39}\d)[^\s\"'`«»„“”‘’:=,;|<>()\[\]{}/\\@.，。、；：（）]{6,40}+(?![/\\=+]|\.\w|\()"
 )
 _BETWEEN = re.compile(r"[-_!#$%&*+~?]+")
 _INSIDE = re.compile(r"[^\W\d_]\d{1,2}[^\W\d_]")
@@ -35,7 +35,7 @@ _BY_NAME = re.compile(
 )
 """A user's name directly before: nobody writes "root:abc12" about anything else."""
 _SAID = re.compile(
-    r"(?i)\b(?:password|passwd|passphrase|passcode|pw|pass|pwd|creds?|wifi|wi-fi|login)\b(?:'s)?(?: (?:for|of|on|to|from|at|in) (?:[\w'-]{1,20} ){1,3}\w{1,20})?"
+    r"(?i)\b(?:password|passwd|passphrase|passcode|pw|(?-i:pass)|pwd|creds?|wifi|wi-fi|login)\b(?:'s)?(?: (?:for|of|on|to|from|at|in) (?:[\w'-]{1,20} ){1,3}\w{1,20})?"
     r"(?:\s(?:is|was|are|=)|[:,]|\s?->|\s(?:[\w']{1,12}\s){0,3}?(?:to|tried|using|with|now))\s{1,2}(?:(?:just|now|still|simply|called|currently|again|probably|either)\s)?[\"'`(]?\Z"
     r"|password's\s[\"'`]?\Z|\bit's\s[\"'`]?\Z|\btried\s[\"'`(]{1,2}\Z"
 )

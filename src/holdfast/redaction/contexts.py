@@ -8,7 +8,8 @@ from functools import cache
 
 from holdfast.redaction import calls, programs, told
 from holdfast.redaction.fitting import is_card, is_key, is_printed
-from holdfast.redaction.rule import REST, rule
+from holdfast.redaction.literals import places
+from holdfast.redaction.rule import REST, Rule, rule
 from holdfast.redaction.tokens import Span
 from holdfast.redaction.values import (
     is_mixed,
@@ -536,14 +537,40 @@ _KEY_BLOCK = re.compile(
 )
 
 
+def _windows(text: str, lowered: str, one: Rule) -> Iterator[Span]:
+    """Return where a rule is looked for: in a long text the lines around its fixed strings, in a short one everywhere."""
+    if len(text) < LONG or min(map(len, one.needles)) < SHORTEST_NEEDLE:
+        yield 0, len(text)
+        return
+    reach = FAR if "{1,60}" in one.source or "{1,40}" in one.source else LINES
+    at = 0
+    for place in sorted({place for needle in one.needles for place in places(lowered, needle)}):
+        if place >= at:
+            start = place
+            for _ in range(LINES):
+                start = max(text.rfind("\n", 0, start), 0)
+            at = place
+            for _ in range(reach):
+                following = text.find("\n", at)
+                at = following + 1 if following >= 0 else len(text)
+            yield start, at
+
+
+LONG, SHORTEST_NEEDLE = 1_000, 3
+LINES, FAR = 4, 80
+"""Lines before and behind a fixed string that a rule's match may reach over."""
+
+
 def context_spans(text: str, held: Iterable[str]) -> Iterator[Span]:
     """Where a text holds secrets by what stands around them."""
     if "BEGIN " in text:
         for found in _KEY_BLOCK.finditer(text):
             yield found.span("secret")
+    lowered = text.lower() if "İ" not in text else text.replace("İ", "I").lower()
     chosen = {number for needle in held if needle in NEEDLES for number in NEEDLES[needle]}
     for one in [RULES[number] for number in chosen]:
-        for found in _compiled(one.source).finditer(text):
+        pattern = _compiled(one.source)
+        for found in (hit for window in _windows(text, lowered, one) for hit in pattern.finditer(text, *window)):
             group = found.lastgroup or "secret"
             value = found[group].rstrip(".,;:)") if one.strong else found[group]
             if one is _COOKIES and not _is_session(value):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-SHORT = 160
-"""Characters of a text in which looking at each place once is quicker than searching it for each string."""
 KEYED = 3
 """Characters by which the strings are sorted."""
 
@@ -16,24 +14,18 @@ class Strings:
 
     def __init__(self, strings: Iterable[str]) -> None:
         """Sort the strings by their first characters."""
-        self._all = tuple(sorted(set(strings)))
-        self._shorter = tuple(one for one in self._all if len(one) < KEYED)
+        every = sorted(set(strings))
+        self._shorter = tuple(one for one in every if len(one) < KEYED)
         self._beginning: dict[str, list[str]] = {}
-        for one in self._all:
+        for one in every:
             if len(one) >= KEYED:
                 self._beginning.setdefault(one[:KEYED], []).append(one)
 
     def held_by(self, text: str) -> list[str]:
-        """Return those that a text holds; one may be named twice."""
-        if len(text) > SHORT:
-            return [one for one in self._all if one in text]
-        held = [one for one in self._shorter if one in text]
-        beginning = self._beginning
-        for place in range(len(text) - KEYED + 1):
-            key = text[place : place + KEYED]
-            if key in beginning:
-                held += [one for one in beginning[key] if text.startswith(one, place)]
-        return held
+        """Return those that a text holds."""
+        grams = {text[place : place + KEYED] for place in range(len(text) - KEYED + 1)}
+        possible = [one for key in self._beginning.keys() & grams for one in self._beginning[key]]
+        return [one for one in (*self._shorter, *possible) if one in text]
 
 
 def one_of(literals: Iterable[str]) -> str:

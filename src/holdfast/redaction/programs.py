@@ -28,14 +28,22 @@ _OPTIONS = {
 
 
 def _of(option: str, programs: str) -> Rule:
-    names = programs.split()
-    joined = "|".join(name.replace(".", r"\.") for name in names)
+    joined = "|".join(name.replace(".", r"\.") for name in programs.split())
     gap = r"\s*" if option.endswith("]") else r"(?:=|\s+)"
     return rule(
-        "|".join(f"{name.lower()} " for name in names), rf"\b(?:{joined})\b{REST}{option}{gap}(?!-)VALUE", strong=True
+        _NEEDLES.get(option, f" {option.lower()}"), rf"\b(?:{joined})\b{REST}{option}{gap}(?!-)VALUE", strong=True
     )
 
 
+_NEEDLES = {
+    r"-(?:ap|au-pass|xp|smtp-pass)": " -ap | -xp | -smtp-pass| -au-pass",
+    r"-(?:gp|vp)": " -gp | -vp ",
+    r"-(?:po|pi)": " -po | -pi ",
+    r"-[ou]pw": " -opw| -upw",
+    r"-(?:pass|password|passwd|passphrase|PWD)": " -pass| -pwd",
+    r"/(?:rp|p|pass|password)[ :]": " /rp| /p| /pass",
+}
+"""What a text holds that holds one of these options."""
 _PRINTING = (
     r"(?:(?:cat|head|tail|less|more|type|bat|tee|nano|vi|vim|sops|gpg|age|xxd|Get-Content)\b[^\n]{0,160}?(?:key|pass|secret|token|credential|auth|login|pw|pin)[^\n]{0,80}"
     r"|(?:pass|gopass|lpass|passage)\s(?:show\s|-c\s)?[^\n]{1,100}|op\s(?:read|item get)[^\n]{0,140}|bw\sget[^\n]{0,100}|aws\s(?:ssm get-param|secretsmanager get|ecr get-login|sts|codeartifact get|eks get-token)[^\n]{0,240}"

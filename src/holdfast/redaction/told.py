@@ -23,7 +23,7 @@ _PHRASE = (
 
 RULES = (
     rule(
-        "code|passkey|pin|tan|puk|otp|mfa|2fa|cod|kod|cód|kód|verif|passwor|код|combination|pass|κωδ|mã|nummer|number",
+        "code is|code:|code |code lautet|code est|-code|pin |pin:|pin-|pin=|tan:|tan |puk|otp|mfa|2fa|passkey|passcode|código|codice|kod |kode|kód|koodi|kodu|код|combination|κωδ|mã |nummer|einmal|password: |password is",
         r"(?i:(?<![\w-])(?:"
         + _CODE_WORDS
         + r"))(?![^\W\d_])(?:[ \t]{1,2}(?:[^\s:=\d]{1,16}[ \t]{1,2}){0,5}?(?i:"
@@ -32,12 +32,12 @@ RULES = (
         + _DIGITS,
     ),
     rule(
-        "pin|code|puk|tan|otp|mfa|2fa",
+        "pin |code |puk |tan |otp ",
         r"(?i:(?<![\w-])(?:(?:sim|door|card|karte|karten|ec-karte|gate|alarm|phone|handy|safe)[ -])?(?:pin|puk|otp|tan|(?:mfa|2fa|otp|sms|door|gate|alarm|verification|security|backup|recovery|login) code))[ \t]{1,2}[\"'`]?"
         + _DIGITS,
     ),
     rule(
-        "verif|code|otp|pin|验证|認証|인증",
+        " is your| is the| ist dein| ist ihr| est votre| es tu| es su",
         r"(?<![\w.-])(?P<secret>(?:[A-Z]-)?\d{4,8})(?=\s(?i:is|ist|est|es|è) (?i:your|the|dein|ihr|votre|tu|su|il tuo)\s[^\n]{0,40}(?i:code|pin|otp|tan|passcode|código|codice))",
     ),
     rule(
@@ -86,7 +86,7 @@ RULES = (
         card=True,
     ),
     rule(
-        "cred|login|user|zugang|root|admin|account|konto|ssh|box|server|access|compte|cuenta",
+        "creds|credential|login|zugang|account|konto|access|identifiants|credenciales|ssh|user:|username:|anmeldung|доступ|dostęp|přístup|acces",
         r"(?i:\b(?:creds?|credentials?|logins?|zugang(?:sdaten)?|account|konto|access|identifiants|credenciales|acceso|accesso|ssh|user(?:name)?|anmeldung|dostęp|přístup|доступ))\b[^\n:]{0,60}[:=][ \t]{0,3}[\"'`]?[\w.@+-]{1,60}[\"'`]?[ \t]{0,2}(?:/|\||,|;|:|[ \t]-[ \t]|[ \t]{1,3}(?:and|und|et|y|e|with|mit)[ \t])[ \t]{0,2}[\"'`]?(?P<secret>[^\s\"'`,;:]{5,100}+)",
         mixed=True,
     ),
@@ -143,7 +143,7 @@ RULES = (
         strong=True,
     ),
     rule(
-        "(\"|('",
+        "= (",
         r"(?i:pass(?:word|wd|phrase)?|secret|token|key|pwd|pw)\w{0,10}\s{0,3}=\s{0,3}\(\s{0,20}[\"'][^\"'\n]{4,200}[\"']\s{1,40}[\"'](?P<secret>[^\"'\s]{4,200}+)[\"']",
         strong=True,
     ),
