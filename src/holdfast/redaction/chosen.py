@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from holdfast.redaction.literals import shortest
 from holdfast.redaction.technical import is_technical
 from holdfast.redaction.tokens import Span
 from holdfast.redaction.values import is_blanked
@@ -30,6 +31,32 @@ _WORDLIKE = re.compile(r"[^\W\d_A-Z]*(?:[A-Z][^\W\d_A-Z]+){0,2}\Z|[A-Z]\Z")
 _LOWER_DISGUISED = re.compile(r"[^\W\d_]{2,20}[013457][^\W\d_]{2,20}\Z")
 _PLAIN = re.compile(r"(?=\D{0,30}\d)[^\W_]{2,30}\Z")
 _FOREIGN = re.compile("|".join(map(re.escape, FOREIGN)), re.IGNORECASE)
+_TOLD_WITH = shortest(
+    [
+        *map(str.lower, FOREIGN),
+        "pass",
+        "pw",
+        "cred",
+        "wifi",
+        "wi-fi",
+        "login",
+        "it's",
+        "tried",
+        "works",
+        "denied",
+        "root",
+        "admin",
+        "guest",
+        "demo",
+        "postgres",
+        "sa:",
+        "pi:",
+        "ubuntu",
+        "superuser",
+        "ec2-user",
+    ]
+)
+"""A text without any of these, in lower case, says of no plain word that it is a password."""
 _BY_NAME = re.compile(
     r"(?<![\w/.:-])(?:root|admin|administrator|guest|demo|postgres|sa|pi|ubuntu|sysadmin|superuser|ec2-user)(?::|[ \t]?/[ \t]?)[\"'`]?\Z|(?i:denied|login|creds?|works)\b[^\n]{0,20}[\s(\"'][a-z]{2,20}[:/]\Z"
 )
@@ -64,28 +91,35 @@ _BEFORE = re.compile(
 """Directly before: an option, a user's name and a colon or a slash, what is piped into a command."""
 
 
-def chosen_spans(text: str) -> Iterator[Span]:
+def chosen_spans(text: str, lowered: str) -> Iterator[Span]:
     """Where a text holds passwords that somebody chose."""
+    speaks: bool | None = None
     for found in _CANDIDATE.finditer(text):
         value = found[0].rstrip("?")
         if not any(map(str.isdigit, value)) or is_blanked(value):
             continue
         start, end = found.start(), found.start() + len(value)
-        if is_disguised(value) or _is_told(text, value, start, end):
+        if is_disguised(value) or (is_coined(value) and _is_coined_secret(text, value, start, end)):
             yield start, end
+        elif _PLAIN.match(value) and not _NAMED_SO.match(value) and not is_technical(value):
+            if speaks is None:
+                speaks = any(word in lowered for word in _TOLD_WITH)
+            if speaks and _is_told(text, value, start, end):
+                yield start, end
+
+
+def _is_coined_secret(text: str, value: str, start: int, end: int) -> bool:
+    """Whether something near a coined value speaks of logging in."""
+    has_capital = any(map(str.isupper, value))
+    if has_capital and _is_typed(text, value, start):
+        return True
+    if not has_capital and sum(map(str.isdigit, value)) > MOST_DIGITS_LOWER:
+        return False
+    return _is_near_login(text, start, end) if has_capital else _is_near_password(text, start, end)
 
 
 def _is_told(text: str, value: str, start: int, end: int) -> bool:
-    """Whether something near a value says that it is a password."""
-    if is_coined(value):
-        has_capital = any(map(str.isupper, value))
-        if has_capital and _is_typed(text, value, start):
-            return True
-        if not has_capital and sum(map(str.isdigit, value)) > MOST_DIGITS_LOWER:
-            return False
-        return _is_near_login(text, start, end) if has_capital else _is_near_password(text, start, end)
-    if not _PLAIN.match(value) or _NAMED_SO.match(value) or is_technical(value):
-        return False
+    """Whether somebody says of a plain value that it is a password."""
     before, behind = _around(text, start, end, lines=1)
     if _FOREIGN.search(text, before, start) or _FOREIGN.search(text, end, min(behind, end + CLOSE)):
         return True

@@ -22,7 +22,7 @@ def spans(text: str) -> Iterator[Span]:
     if len(lowered) != len(text):  # one letter becomes two in lower case
         lowered = text.replace("İ", "I").lower()
     yield from token_spans(text)
-    yield from chosen_spans(text)
+    yield from chosen_spans(text, lowered)
     held = STRINGS.held_by(lowered)
     yield from context_spans(text, held)
     if not NAMES.isdisjoint(held):
