@@ -285,7 +285,6 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "reasoning.resources:_NUMBER": (T("1"),),
     "redaction:_WITH_DIGITS": (T("1"), T("a-"), T("1111 "), T("-11T1"), T("[")),
     "redaction:_WITH_SIGNS": (T("!"), T("#1"), T("'a"), T(" -"), T(":"), T("p "), T("1:11")),
-    "redaction:_OTHER_SCRIPTS": (T("a"), T("ä")),
     "redaction:_LETTER": (T(" "), T("-")),
     "redaction.assignments:_NAME": (
         T("a"),

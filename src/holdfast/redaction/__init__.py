@@ -32,7 +32,6 @@ _OF_SECRETS = (
     "pass", "pwd", "psk", "senha", "word", "wort", "secret", "community", "identified", "seed", "mnemonic", "phrase", " pin", "pin ", "pin:", "pin=", "code", "cred", "heslo", "sandi", "salasana",
     "khẩu", "kod", "şifre", "geslo", "lozink", "combination",
 )  # fmt: skip
-_OTHER_SCRIPTS = re.compile(r"[\u0370-\u1fff\u2e80-\ud7af\uf900-\uffef]")
 
 
 def _could_hold_one(text: str) -> bool:
@@ -44,9 +43,10 @@ def _could_hold_one(text: str) -> bool:
     if not _OTHER_SIGNS.isdisjoint(text) and _WITH_SIGNS.search(text):
         return True
     lowered = text.lower()
-    return any(word in lowered for word in _OF_SECRETS) or (
-        not text.isascii() and _OTHER_SCRIPTS.search(text) is not None
-    )
+    if any(word in lowered for word in _OF_SECRETS):
+        return True
+    # Other scripts than Latin, without punctuation, arrows and the like.
+    return not text.isascii() and any("\u0370" <= char < "\u2000" or char >= "\u2e80" for char in text)
 
 
 def found(text: str) -> list[Span]:
