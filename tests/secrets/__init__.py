@@ -40,6 +40,11 @@ def looked_at() -> tuple[list[Planted], list[str]]:
     return _corpus("looked_at.json")
 
 
+def unseen() -> tuple[list[Planted], list[str]]:
+    """Return the exam that somebody else wrote blind, and that nobody who writes rules has looked at: keep it so."""
+    return _corpus("unseen.json")
+
+
 def _corpus(name: str) -> tuple[list[Planted], list[str]]:
     content = json.loads((Path(__file__).parent / name).read_text())
     found = [
