@@ -13,6 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import psutil
 from tests.chaos.plan import ROLES, TARGETS, TEAMS
 from tests.installation import PATIENCE, Clocked, wait_until
 from tests.repository import Repository
@@ -126,10 +127,11 @@ class World(Clocked):
         self.command("stop")
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.processes(), "every process has ended", 15)
-        left = self.processes()
-        names = [f"{process.pid} {' '.join(process.cmdline())[:120]}" for process in left]
-        for process in left:
-            process.kill()
+        names = []
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):  # it ends just now
+                names.append(f"{process.pid} {' '.join(process.cmdline())[:120]}")
+                process.kill()
         self._reap_commands()
         return names
 
@@ -140,7 +142,8 @@ class World(Clocked):
     def close(self) -> None:
         """End everything, without judging it."""
         for process in self.processes():
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.processes(), "every process has ended", 10)
         self._reap_commands()
