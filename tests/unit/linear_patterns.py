@@ -286,6 +286,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "redaction:_WITH_DIGITS": (T("1"), T("a-"), T("1111 "), T("-11T1"), T("[")),
     "redaction:_WITH_SIGNS": (T("!"), T("#1"), T("'a"), T(" -"), T(":"), T("p "), T("1:11")),
     "redaction:_LETTER": (T(" "), T("-")),
+    "redaction:_NOTABLE": (T("a"), T("1"), T(":")),
     "redaction.assignments:_NAME": (
         T("a"),
         T("a."),
