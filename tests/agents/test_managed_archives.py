@@ -48,8 +48,8 @@ def test_no_agent_starts_for_a_message_from_elsewhere_before_the_owner_releases_
         assert teams.holdfast.run("send", teams.backend, "--id", "mine", "heron-1").returncode == 0
         wait_until(lambda: _answered(teams, "mine"), "the owner's own message is answered")
         assert not [request for request in teams.model.requests if "tern-9" in request.text]
-        released = teams.holdfast.run("release", teams.backend, "evil", "--yes")
-        assert released.returncode == 0, released.stderr
+        released = teams.holdfast.at_terminal("release", teams.backend, "evil")
+        assert released.returncode == 0, released.stdout
         wait_until(lambda: _answered(teams, "evil"), "the released message is answered")
         assert [request for request in teams.model.requests if "tern-9" in request.text]
 

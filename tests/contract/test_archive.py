@@ -267,12 +267,27 @@ def test_a_transcript_that_cannot_be_read_is_left_out_and_named(sqlite_place: Pl
         await busy_project(ours)
         ours.say(line("x"), session_id=OTHER_TALK)
         odd = ours.transcript(OTHER_TALK).with_suffix("") / "subagents" / "agent-1.jsonl"
-        odd.parent.mkdir(parents=True)
-        odd.write_text(line("y"))
-        odd.with_suffix(".meta.json").write_text("{")
+        odd.mkdir(parents=True)
         report = await ours.handoff(tmp_path / "a.handoff")
         assert any(OTHER_TALK in warning and "cannot be read" in warning for warning in report["warnings"])
         assert (await theirs.adopt(tmp_path / "a.handoff"))["transcripts"] == {"new": 1}
+
+    play(sqlite_place, beside(tmp_path), scenario)
+
+
+def test_a_transcript_whose_note_beside_it_is_damaged_goes_along_all_the_same(
+    sqlite_place: Place, tmp_path: Path
+) -> None:
+    async def scenario(ours: Machine, theirs: Machine) -> None:
+        ours.say(line("x"))
+        odd = ours.transcript(TALK).with_suffix("") / "subagents" / "agent-1.jsonl"
+        odd.parent.mkdir(parents=True)
+        odd.write_text(line("y"))
+        odd.with_suffix(".meta.json").write_text("{")
+        assert (await ours.handoff(tmp_path / "a.handoff"))["warnings"] == []
+        assert (await theirs.adopt(tmp_path / "a.handoff"))["transcripts"] == {"new": 1}
+        moved = theirs.transcript(TALK).with_suffix("") / "subagents" / "agent-1.jsonl"
+        assert '"y"' in moved.read_text()
 
     play(sqlite_place, beside(tmp_path), scenario)
 

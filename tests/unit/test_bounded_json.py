@@ -20,6 +20,7 @@ OWN_TEXT = {
     "archive.tables": "catches it, and takes no value that is nested",
     "bounded_json": "what the others use",
     "bridge.agent_queries": "a column",
+    "bridge.project_tasks": "a column",
     "bridge.update_queries": "a column",
     "briefing.incarnations": "a column",
     "briefing.ledger.model": "a column",
