@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 ANYBODY = "*"
 """In the place of a writer: the text is meant for whoever gets it, or was masked before."""
 AT_ONCE = 8_192
 """Characters of a reply that are searched without letting others go on meanwhile: about 5 ms."""
+REMEMBERED = 2_000
+"""Characters of a text up to which it is kept in memory as others are told it."""
 _PLAIN = re.compile(
     r"[\w.-]{0,19}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|\+00:00)"
 )
@@ -39,9 +42,21 @@ class Words(str):
         """Return it as a connection is told it."""
         if self.by is not None and self.by in (reader, ANYBODY):
             return str(self)
-        from holdfast.redaction import masked  # its patterns take 50 ms to compile, and a daemon's start does without
+        return self._shape(without_secrets(self._whole))
 
-        return self._shape(masked(self._whole))
+
+def without_secrets(text: str) -> str:
+    """A text without its secrets. Titles, tasks and messages are told again and again, so short ones are remembered."""
+    return _remembered(text) if len(text) <= REMEMBERED else _masked(text)
+
+
+def _masked(text: str) -> str:
+    from holdfast.redaction import masked  # a daemon's start does without it
+
+    return masked(text)
+
+
+_remembered = lru_cache(maxsize=512)(_masked)
 
 
 def told(value: Any, reader: str | None) -> Any:

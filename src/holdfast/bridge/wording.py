@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.bridge.model import Message, Priority, Task
 from holdfast.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
 from holdfast.senders import OWNER
-from holdfast.telling import Words
+from holdfast.telling import without_secrets
 
 BEGINNING = 80
 MAX_ID = 128
@@ -68,7 +68,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
 def told_text(message: Message) -> str:
     """The words of a message as its target gets them: what the owner sends as it was written, else without secrets."""
     by_owner = message.sender == OWNER.label or message.sender.startswith(f"{OWNER.label} (")
-    return message.text if by_owner else Words(message.text, None).told(None)
+    return message.text if by_owner else without_secrets(message.text)
 
 
 def _word(message: Message) -> str:
