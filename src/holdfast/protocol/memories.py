@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from holdfast.own_lines import has_own_form
 from holdfast.protocol import bounded_lines
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
 from holdfast.protocol.runs import GateResult, RunStatus, RunView
@@ -208,6 +207,8 @@ def _cell(text: str) -> str:
 
 def _item(text: str) -> str:
     """A text as a bullet's own: what would open a block is escaped, and quoted what looks like a line of Holdfast's."""
+    from holdfast.own_lines import has_own_form  # a daemon's start does without its expressions
+
     line = _line(text, MAX_CELL) or NONE_RECORDED
     return in_quotes(line, MAX_CELL) if has_own_form(line) else _OPENS_BLOCK.sub(r"\1\\\2", line, count=1)
 
