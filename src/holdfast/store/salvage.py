@@ -115,7 +115,8 @@ def salvage(
             kept,
             lost,
             sessions,
-            readable=source is not None,
+            # A page of noise may look like one of ours, and the counter of events is made anew.
+            readable=source is not None and any(count for name, count in kept.items() if name != "event_head"),
             aside=aside if path.exists() or beside(path, "-wal").exists() else None,
             newest_backup=newest_backup(path.parent),
             saved_as=path.parent / f"salvage-{stamp}.txt",
