@@ -20,7 +20,7 @@ from bench.report import Effort, Progress, Row
 from bench.workshop import scratch
 from holdfast.bridge.model import Outcome
 from holdfast.bridge.service import Bridge
-from holdfast.caller import Caller, Era, Transport
+from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.store import sqlite
 from holdfast.store.sqlite import SqliteStore
 from holdfast.teams.team import Team
@@ -130,7 +130,8 @@ async def _send(bridge: Bridge, target: str, ids: list[str]) -> None:
 async def _take_and_finish(bridge: Bridge, target: str, times: int) -> None:
     for _ in range(times):
         taken = await bridge.take(CALLER, target)
-        await bridge.finish(CALLER, taken["id"], Outcome.DONE, "done")
+        assert taken.message is not None
+        await bridge.finish(CALLER, taken.message.id, Outcome.DONE, "done")
 
 
 async def _each(ids: list[str], step: Callable[[str], None]) -> None:

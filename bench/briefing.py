@@ -17,17 +17,17 @@ from bench.report import Effort, Progress, Row, compare, milliseconds
 from bench.served import Served
 from bench.workshop import scratch
 from holdfast import app as application
-from holdfast.bridge import queries as bridge_queries
 from holdfast.bridge.model import MAX_PENDING, TTL_MS, Priority
+from holdfast.bridge.queries import queue as bridge_queries
 from holdfast.config import Settings
-from holdfast.hooks import Told
+from holdfast.hooks.dispatch import Told
 from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
-from holdfast.protocol.builtin import PROTOCOLS
+from holdfast.protocol.protocols import PROTOCOLS
 from holdfast.store import Store, Tx
 from holdfast.store.sqlite import SqliteStore, system_clock
+from holdfast.teams.service import Teams
 from holdfast.times import iso
-from holdfast.wire.links import Links
 
 START_TARGET = 1.5
 ROUNDS_PER_START = 5
@@ -80,7 +80,7 @@ async def _grown(prefilled: Path, effort: Effort, progress: Progress) -> Row:
         try:
             await _fill(store, names)
             app = application.build(store, Settings(home=home), "bench")
-            await app.teams.refresh()
+            await app.service(Teams).refresh()
             left = _left_behind(place / "transcripts", PROJECT, ENTRIES)
             taken = [await _told(app, left)]  # the first one reads the transcript, and is what a crash costs
             for done in range(effort.loads):
@@ -107,7 +107,7 @@ async def _told(app: application.App, transcript: Path) -> float:
         "source": "startup",
     }
     began = time.perf_counter()
-    reply = await app.hooks(Links()).handle("SessionStart", Told(), json.dumps(payload).encode())
+    reply = await app.hooks.handle("SessionStart", Told(), json.dumps(payload).encode())
     seconds = time.perf_counter() - began
     if b"Messages waiting" not in reply.stdout:
         raise Unexpected(reply.stdout.decode(errors="replace"))

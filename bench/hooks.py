@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.report import Effort, Progress, Row, compare
 from bench.served import Served
 from bench.workshop import scratch
-from holdfast import claude_settings
+from holdfast.agents.claude import settings as claude_settings
 
 TARGET = 1.5
 ROUNDS_PER_START = 5

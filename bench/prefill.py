@@ -15,9 +15,10 @@ from pathlib import Path
 from bench.report import Progress
 from bench.thoughts import wording
 from bench.workshop import WORKSHOP, scratch
-from holdfast.project import Root, RootSource, locate
-from holdfast.reasoning import queries, recording
+from holdfast.identity.project import Root, RootSource, locate
+from holdfast.reasoning import recording
 from holdfast.reasoning.model import Draft, Session
+from holdfast.reasoning.queries import sessions as queries
 from holdfast.store import Tx, migrations
 from holdfast.store.sqlite import SqliteStore
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.transcripts import folded
+
 from bench.peers import PeerMissing
 from bench.recall_corpus import Session, make
 from bench.recall_judged import PROJECT, judged
@@ -25,12 +27,12 @@ from bench.recall_truth import KINDS as TOLD
 from bench.recall_truth import Judgement, Truth
 from bench.report import Effort, Progress, Row
 from bench.workshop import WORKSHOP, scratch
-from holdfast.briefing.ledger.folding import folded
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import items
-from holdfast.briefing.model import TOKENS, Item, Occasion, fitting, joined, tokens
-from holdfast.project import RootSource, locate
+from holdfast.briefing.model import TOKENS, Occasion, fitting, joined, tokens
+from holdfast.capability.briefing import Item
+from holdfast.identity.project import RootSource, locate
 from holdfast.store.sqlite import SqliteStore
 
 PEER = "claude-code-context-profiler"

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.briefing.model import Item
+from holdfast.capability.briefing import Item
 
 KINDS = {
     "request": "requests",

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.cli import main
 from holdfast.connections.usage import Usage
-from holdfast.wire.recognition import Recognition
+from holdfast.wire.mcp.recognition import Recognition
 
 
 async def _meet(self: Recognition, ctx: Any, tool: Any, found: Any) -> Any:

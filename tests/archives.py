@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.archive import signing
-from holdfast.archive.container import MANIFEST, SIGNATURE
+from holdfast.handoff import signing
+from holdfast.handoff.container import MANIFEST, SIGNATURE
 
 Members = dict[str, bytes]
 

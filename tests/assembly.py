@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.connections.attempts import AttemptLimits
+from holdfast.connections.rate_limits import AttemptLimits
 from holdfast.connections.reconnects import Reconnects
 from holdfast.connections.service import Connections
-from holdfast.connections.signing import SigningKey, SigningRing
+from holdfast.connections.signing_keys import SigningKey, SigningRing
 from holdfast.store import Clock, Store
 from holdfast.store.sqlite import system_clock
 

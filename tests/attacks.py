@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from holdfast.own_lines import has_own_form
-from holdfast.quoting import MARK
+from holdfast.text.own_lines import has_own_form
+from holdfast.text.quoting import MARK
 
 CANARY = "c4n4ry"
 """Stands in every attack, so that it is found wherever it got to."""

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.connections.keys import Key
 from holdfast.connections.keys import Scope as KeyScope
-from holdfast.wire.rest import RestRoute, starlette_routes
+from holdfast.wire.http.rest import RestRoute, starlette_routes
 
 
 def client_of(routes: Sequence[RestRoute], scope: KeyScope | None = KeyScope.ADMIN) -> httpx2.AsyncClient:

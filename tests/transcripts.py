@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents.claude.transcripts.neutral import entry_of
+from holdfast.briefing.ledger.folding import fold
+from holdfast.briefing.ledger.model import Ledger
 from holdfast.times import iso
 
 Entry = dict[str, Any]
@@ -106,3 +110,10 @@ class Transcript:
         path = folder / f"{self.session_id}.jsonl"
         path.write_bytes(b"".join(self.lines))
         return path
+
+
+def folded(ledger: Ledger, lines: Iterable[Entry]) -> Ledger:
+    """A ledger with what all of these lines tell."""
+    for line in lines:
+        fold(ledger, entry_of(line))
+    return ledger

@@ -15,11 +15,11 @@ def main() -> int:
 
         return hook(sys.argv[2:])
     if command == "statusline" and len(sys.argv) == 2:
-        from holdfast.history.statusline_client import main as status_line
+        from holdfast.relay.statusline import main as status_line
 
         return status_line()
     if sys.argv[1:3] == ["serve", "--detach"]:
-        from holdfast.serving import run_detached
+        from holdfast.daemon.serve import run_detached
 
         status = run_detached(sys.argv[3:])
         if status is not None:

@@ -3,6 +3,11 @@
 client = Client("http://127.0.0.1:8181", key)
 for session in client.active_sessions().sessions:
     print(session.session_id, session.state)
+
+Stable within a major version (within a minor version while the major version is 0): every name in `__all__`, the
+public attributes and methods of these classes, the parameters of the methods and what they return. Additions are
+compatible: new methods, new optional keyword parameters, and new fields at the end of a result. Everything else may
+change in any version: names that begin with an underscore, the wording of messages and how a request is sent.
 """
 
 from __future__ import annotations
@@ -17,9 +22,27 @@ from urllib.parse import quote, urlencode, urlsplit
 from holdfast.errors import BadInput, HoldfastError, NoDaemon
 from holdfast.version import __version__
 
-TIMEOUT = 30.0
+__all__ = [
+    "Audit",
+    "AuditEntry",
+    "BadInput",
+    "Client",
+    "Health",
+    "NoDaemon",
+    "Reconnected",
+    "Request",
+    "Requests",
+    "RestError",
+    "Session",
+    "Sessions",
+    "Token",
+    "ToolUsage",
+    "Usage",
+]
 
-T = TypeVar("T")
+_TIMEOUT_S = 30.0
+
+_T = TypeVar("_T")
 
 
 class RestError(HoldfastError):
@@ -155,7 +178,7 @@ class Health:
 class Client:
     """Speaks to one Holdfast; every method is one request, and raises RestError when it is refused."""
 
-    def __init__(self, address: str, key: str, *, timeout: float = TIMEOUT) -> None:
+    def __init__(self, address: str, key: str, *, timeout: float = _TIMEOUT_S) -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise BadInput("address", "must be an address such as http://127.0.0.1:8181")
@@ -321,13 +344,13 @@ def _object(text: bytes) -> dict[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _made(kind: Callable[..., T], answer: Mapping[str, Any]) -> T:
+def _made(kind: Callable[..., _T], answer: Mapping[str, Any]) -> _T:
     """An answer as its dataclass; what a newer Holdfast says beyond it is left out."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in answer.items() if name in known})
 
 
-def _each(kind: Callable[..., T], answers: list[dict[str, Any]]) -> tuple[T, ...]:
+def _each(kind: Callable[..., _T], answers: list[dict[str, Any]]) -> tuple[_T, ...]:
     return tuple(_made(kind, answer) for answer in answers)
 
 

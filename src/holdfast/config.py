@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.child_environment import passed_names
 from holdfast.errors import BadInput
+from holdfast.process.child_environment import passed_names
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8181

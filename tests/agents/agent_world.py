@@ -1,7 +1,7 @@
 """Agents for tests: each kind with a place of its own, and a process that can be killed with an agent in its hands.
 
-Both kinds understand the same directives in a text ("sleep 30", "fail", …): the echo agent by itself, Claude Code as
-the model it talks to is scripted.
+All kinds understand the same directives in a text ("sleep 30", "fail", …): the echo agent and the one of the Agent
+Client Protocol by themselves, Claude Code as the model it talks to is scripted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from typing import Any
 from unittest.mock import patch
 
 import psutil
+from tests.agents.acp_agent import AcpAgent
 from tests.agents.scripted_model import Reply, Request, ScriptedModel, api_error, later, seen_so_far, text, tool_use
 
+from holdfast.agents import AgentEvent, AgentSession, AgentSpec, RunPart, Turn
+from holdfast.agents.claude.run import ClaudeAgent
+from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.echo import EchoAgent
 from holdfast.store.sqlite import SqliteStore
-from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, Turn
-from holdfast.teams.agents.claude import ClaudeAgent
-from holdfast.teams.agents.echo import EchoAgent
-from holdfast.teams.agents.transcripts import TranscriptStore
 
 WAIT = 30.0
 """A limit for what must happen at all; no test measures time."""
@@ -78,7 +79,9 @@ class World:
             self._store = SqliteStore.open(self.place / "holdfast.db")
         return TranscriptStore(self._store)
 
-    def agent(self) -> Agent:
+    def agent(self) -> RunPart:
+        if self.kind == "acp":
+            return AcpAgent(self.place / "data", self.place / "acp", PATIENCE)
         if self.kind == "echo":
             return EchoAgent(self.place / "data", self.place / "echo", patience=PATIENCE)
         return ClaudeAgent(self.place / "data", self.transcripts, prefer_bundled=True, patience=PATIENCE)
@@ -121,7 +124,7 @@ def play(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
 @contextmanager
 def world(kind: str, place: Path, script: Callable[[Request], Reply] = obedient) -> Iterator[World]:
     """A world for one test; its model ends with it."""
-    if kind == "echo":
+    if kind != "claude":
         yield World(kind, place)
         return
     with ScriptedModel(script) as model, patch.dict(os.environ):  # the agent sets a variable of its own for the SDK
@@ -174,7 +177,14 @@ def family(pid: int) -> list[psutil.Process]:
 
 def gone(processes: list[psutil.Process]) -> bool:
     """Whether none of them runs; what init has not buried yet runs no more."""
-    return not [process for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    return not [process for process in processes if _runs(process)]
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:  # between the two questions
+        return False
 
 
 def eventually(holds: Callable[[], bool], seconds: float = WAIT) -> bool:
@@ -193,6 +203,7 @@ class Parent:
 
     process: subprocess.Popen[str]
     agent_pid: int
+    session_id: str
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
@@ -203,7 +214,8 @@ def parent_of(made: World, session_id: str, words: list[str]) -> Parent:
     """A parent that says these words to an agent; it has had answers to all but the last one."""
     process = starting_parent(made, session_id, words)
     assert process.stdout is not None
-    return Parent(process, int(process.stdout.readline()))
+    pid, name = process.stdout.readline().split()
+    return Parent(process, int(pid), name)
 
 
 def starting_parent(made: World, session_id: str, words: list[str]) -> subprocess.Popen[str]:
@@ -228,7 +240,7 @@ async def _hold(task: dict[str, Any]) -> None:
     life = Life()
     turn = asyncio.create_task(session.send(last, life))
     await life.seen()
-    print(session.pid, flush=True)
+    print(session.pid, session.session_id, flush=True)
     await turn
 
 

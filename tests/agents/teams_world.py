@@ -15,8 +15,8 @@ from tests.agents.scripted_model import Script, ScriptedModel, seen_so_far
 from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 
+from holdfast.teams.config import read_roster
 from holdfast.teams.confirmation import read_confirmations, write_confirmations
-from holdfast.teams.roster import read_roster
 
 HOOKS_ALONE = {"delivery": "hook"}
 STOCK: tuple[dict[str, Any], ...] = (

@@ -13,9 +13,9 @@ import pytest
 from tests.agents.agent_world import LINGERING, WAIT, Life, World, eventually, family, gone, new_id, play, say, world
 from tests.agents.scripted_model import Reply, Request, text, tool_use
 
+from holdfast.agents.claude.run import ClaudeAgent, config_directory
+from holdfast.agents.errors import AgentUnavailable, CompactionFailed, SessionInUse
 from holdfast.errors import BadInput
-from holdfast.teams.agents.claude import ClaudeAgent, config_directory
-from holdfast.teams.agents.errors import AgentUnavailable, CompactionFailed, SessionInUse
 
 
 def test_it_works_as_claude_code_with_the_projects_own_settings(made: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
@@ -28,11 +29,12 @@ from tests.agents.agent_world import (
     world,
 )
 
+from holdfast.agents import Lack
+from holdfast.agents.errors import AgentBusy, AgentDied, PartMissing, SessionInUse, SessionMissing
 from holdfast.errors import BadInput
-from holdfast.teams.agents.errors import AgentBusy, AgentDied, SessionInUse, SessionMissing
 
 
-@pytest.fixture(params=["echo", "claude"])
+@pytest.fixture(params=["echo", "acp", "claude"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     with world(request.param, tmp_path) as made:
         yield made
@@ -48,8 +50,10 @@ def run(made: World, scenario: Callable[[], Awaitable[None]]) -> None:
 
 def test_a_conversation_goes_on_within_a_process_and_after_it(made: World) -> None:
     async def scenario() -> None:
-        agent, name = made.agent(), new_id()
-        session = await agent.open(made.spec(), name, resume=False)
+        agent, wanted = made.agent(), new_id()
+        session = await agent.open(made.spec(), wanted, resume=False)
+        name = session.session_id
+        assert (name == wanted) is (Lack.GIVEN_IDS not in agent.lacks)
         first, second = await say(session, "one"), await say(session, "two")
         assert (turns_seen(first), turns_seen(second)) == (1, 2)
         assert "two" in second.text
@@ -62,7 +66,11 @@ def test_a_conversation_goes_on_within_a_process_and_after_it(made: World) -> No
         third = await say(resumed, "three")
         assert (turns_seen(third), third.session_id) == (3, name)
         await resumed.close()
-        assert name in [found.session_id for found in await agent.list_sessions(made.spec())]
+        if Lack.LIST in agent.lacks:
+            with pytest.raises(PartMissing):
+                await agent.list_sessions(made.spec())
+        else:
+            assert name in [found.session_id for found in await agent.list_sessions(made.spec())]
 
     run(made, scenario)
 
@@ -82,18 +90,21 @@ def test_two_sessions_of_one_project_never_leak(made: World) -> None:
 
 def test_an_unknown_session_cannot_be_resumed_and_a_known_one_not_created(made: World) -> None:
     async def scenario() -> None:
-        agent, name = made.agent(), new_id()
+        agent, wanted = made.agent(), new_id()
+        unknown = "ses_0" if Lack.GIVEN_IDS in agent.lacks else wanted
         with pytest.raises(SessionMissing):
-            await agent.open(made.spec(), name, resume=True)
-        with pytest.raises(SessionMissing):
-            await agent.open(made.spec(), name, resume=False, fork_of=new_id())
-        session = await agent.open(made.spec(), name, resume=False)
+            await agent.open(made.spec(), unknown, resume=True)
+        with pytest.raises(PartMissing if Lack.FORK in agent.lacks else SessionMissing):
+            await agent.open(made.spec(), wanted, resume=False, fork_of=new_id())
+        session = await agent.open(made.spec(), wanted, resume=False)
+        name = session.session_id
         await say(session, "one")
         with pytest.raises(SessionInUse):
             await agent.open(made.spec(), name, resume=True)
         await session.close()
-        with pytest.raises(SessionInUse):
-            await agent.open(made.spec(), name, resume=False)
+        if Lack.GIVEN_IDS not in agent.lacks:
+            with pytest.raises(SessionInUse):
+                await agent.open(made.spec(), name, resume=False)
         await agent.delete_transcript(made.spec(), name)
         with pytest.raises(SessionMissing):
             await agent.open(made.spec(), name, resume=True)
@@ -104,7 +115,8 @@ def test_an_unknown_session_cannot_be_resumed_and_a_known_one_not_created(made: 
 def test_an_id_that_is_no_uuid_and_a_project_that_is_no_directory_are_refused(made: World) -> None:
     async def scenario() -> None:
         with pytest.raises(BadInput, match="session_id"):
-            await made.agent().open(made.spec(), "../../etc/passwd", resume=False)
+            agent = made.agent()
+            await agent.open(made.spec(), "../../etc/passwd", resume=Lack.GIVEN_IDS in agent.lacks)
         spec = made.spec()
         made.project.rmdir()
         with pytest.raises(BadInput, match="project"):
@@ -157,8 +169,9 @@ def test_a_caller_that_gives_up_does_not_spoil_the_session(made: World) -> None:
 
 def test_a_killed_agent_fails_its_turn_at_once(made: World) -> None:
     async def scenario() -> None:
-        agent, name = made.agent(), new_id()
-        session = await agent.open(made.spec(), name, resume=False)
+        agent = made.agent()
+        session = await agent.open(made.spec(), new_id(), resume=False)
+        name = session.session_id
         await say(session, "one")
         life = Life()
         turn = asyncio.create_task(session.send("sleep 600", life))
@@ -218,9 +231,16 @@ def test_a_text_that_looks_like_a_command_arrives_as_text(made: World) -> None:
 
 def test_a_fork_goes_its_own_way_and_leaves_the_original_untouched(made: World) -> None:
     async def scenario() -> None:
-        agent, name, copy = made.agent(), new_id(), new_id()
-        original = await agent.open(made.spec(), name, resume=False)
+        agent, copy = made.agent(), new_id()
+        original = await agent.open(made.spec(), new_id(), resume=False)
+        name = original.session_id
         await say(original, "one")
+        if Lack.FORK in agent.lacks:
+            with pytest.raises(PartMissing):
+                await agent.open(made.spec(), copy, resume=False, fork_of=name)
+            assert turns_seen(await say(original, "two")) == 2
+            await original.close()
+            return
         fork = await agent.open(made.spec(), copy, resume=False, fork_of=name)
         turn = await say(fork, "on the fork")
         assert (turns_seen(turn), turn.session_id) == (2, copy)
@@ -265,8 +285,7 @@ def test_closing_in_mid_turn_leaves_no_process(made: World) -> None:
 
 def test_nothing_of_an_agent_outlives_a_parent_that_was_killed(made: World) -> None:
     words = ["one", f"run {LINGERING}" if made.kind == "claude" else "sleep 600"]
-    name = new_id()
-    parent = parent_of(made, name, words)
+    parent = parent_of(made, new_id(), words)
     expected = 4 if made.kind == "claude" else 2  # guard, agent, the tool's shell and its command
     assert eventually(lambda: len(family(parent.agent_pid)) >= expected)
     members = family(parent.agent_pid)
@@ -274,7 +293,7 @@ def test_nothing_of_an_agent_outlives_a_parent_that_was_killed(made: World) -> N
     assert eventually(lambda: gone(members), 10.0)
 
     async def scenario() -> None:
-        session = await made.agent().open(made.spec(), name, resume=True)
+        session = await made.agent().open(made.spec(), parent.session_id, resume=True)
         assert turns_seen(await say(session, "again")) >= 2
         await session.close()
 
@@ -325,5 +344,44 @@ async def _twice(made: World, project: Path) -> None:
     agent, name = made.agent(), new_id()
     for number, resume in ((1, False), (2, True)):
         session = await agent.open(made.spec(project=project), name, resume=resume)
+        name = session.session_id
         assert turns_seen(await say(session, "here")) == number
         await session.close()
+
+
+def test_what_an_agent_cannot_do_it_says(made: World) -> None:
+    async def scenario() -> None:
+        agent = made.agent()
+        session = await agent.open(made.spec(), new_id(), resume=False)
+        await say(session, "one")
+        if Lack.COMPACT in agent.lacks:
+            with pytest.raises(PartMissing):
+                await session.compact()
+        else:
+            await asyncio.wait_for(session.compact(), WAIT)
+        assert session.alive
+        await session.close()
+
+    run(made, scenario)
+
+
+def test_an_agent_that_does_not_tell_its_cost_has_none_instead_of_zero(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        session = await acp.agent().open(acp.spec(), new_id(), resume=False)
+        assert (await say(session, "one")).cost_usd is None
+        await session.close()
+
+    with world("acp", tmp_path) as acp:
+        run(acp, scenario)
+
+
+def test_servers_that_an_agent_is_to_use_reach_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers = {"holdfast": {"command": "holdfast", "args": ["mcp"]}}
+        session = await acp.agent().open(acp.spec(mcp_servers=servers), new_id(), resume=False)
+        told = json.loads((acp.place / "acp" / session.session_id).read_text().splitlines()[0])
+        assert told == {"mcpServers": [{"name": "holdfast", "command": "holdfast", "args": ["mcp"]}]}
+        await session.close()
+
+    with world("acp", tmp_path) as acp:
+        run(acp, scenario)

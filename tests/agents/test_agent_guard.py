@@ -15,8 +15,8 @@ import psutil
 import pytest
 from tests.agents.agent_world import WAIT, eventually, gone
 
-from holdfast.guard import guarded, launcher
-from holdfast.guard_process import LOCKED_OUT, hold_lock, release_lock
+from holdfast.process.guard import guarded, launcher
+from holdfast.process.guard_process import LOCKED_OUT, hold_lock, release_lock
 
 STUBBORN = """
 import os, signal, subprocess, sys

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from tests.agents.agent_world import World, family, gone, new_id, parent_of, play, say, turns_seen
 
+from holdfast.agents import AgentSpec
+from holdfast.agents.claude.run import ClaudeAgent
+from holdfast.agents.claude.transcripts.folder_name import project_key
+from holdfast.agents.claude.transcripts.queries import Entry
+from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.errors import MirrorFailed, SessionInUse
 from holdfast.errors import StoreError
-from holdfast.teams.agents import AgentSpec
-from holdfast.teams.agents.claude import ClaudeAgent
-from holdfast.teams.agents.errors import MirrorFailed, SessionInUse
-from holdfast.teams.agents.project_key import project_key
-from holdfast.teams.agents.transcripts import Entry, TranscriptStore
 
 
 async def turn_in(made: World, spec: AgentSpec, name: str, *, resume: bool = True) -> int:

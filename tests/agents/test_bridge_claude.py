@@ -14,7 +14,7 @@ from tests.agents.scripted_model import Reply, Request, Script, steps, text, too
 from tests.agents.teams_world import HOOKS_ALONE, Company, World
 from tests.installation import wait_until
 
-from holdfast.claude_settings import PURPOSES, installed
+from holdfast.agents.claude.settings import PURPOSES, installed
 
 
 class Homelab:

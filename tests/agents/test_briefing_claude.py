@@ -17,8 +17,8 @@ from tests.installation import PATIENCE, Installation
 from tests.process.agent import Agent
 from tests.shared_daemon import Guest
 
+from holdfast.agents.claude.settings import PURPOSES, installed
 from holdfast.briefing.model import tokens
-from holdfast.claude_settings import PURPOSES, installed
 
 BRIEFING = "Holdfast briefing"
 TOOLS = ["Bash", "Read", "Write", "Edit", "Agent"]

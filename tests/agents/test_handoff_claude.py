@@ -15,7 +15,7 @@ from tests.agents.scripted_model import Reply, Request, Script, seen_so_far, ste
 from tests.installation import PATIENCE, Installation, wait_until
 from tests.postgres import PostgresServer, fresh_database
 
-from holdfast.claude_settings import PURPOSES, installed
+from holdfast.agents.claude.settings import PURPOSES, installed
 
 BRIEFING = "Holdfast briefing"
 

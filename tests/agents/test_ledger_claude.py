@@ -14,7 +14,7 @@ from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, r
 
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
-from holdfast.project import Root, RootSource, locate
+from holdfast.identity.project import Root, RootSource, locate
 from holdfast.store.sqlite import SqliteStore
 
 TOOLS = ("Read", "Edit", "Write", "Bash", "Agent")

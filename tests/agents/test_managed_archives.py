@@ -12,7 +12,7 @@ from tests.archives import message, rewritten, with_rows
 from tests.backups import forged
 from tests.installation import wait_until
 
-from holdfast.archive import signing
+from holdfast.handoff import signing
 
 ORDER = "tern-9: run this at once"
 

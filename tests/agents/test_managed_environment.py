@@ -9,7 +9,7 @@ from unittest.mock import patch
 import psutil
 from tests.agents.agent_world import World, family, new_id, play, say
 
-from holdfast.teams.agents.echo import EchoAgent
+from holdfast.agents.echo import EchoAgent
 
 MARKER = "marker-secret-7f3a"
 SECRETS = (

@@ -96,9 +96,9 @@ def test_a_projects_hook_and_servers_run_for_managed_agents_only_once_it_is_trus
         ask(caller, teams.backend, "go")
         assert not list(marks.iterdir())
         assert "not loaded, because its owner has not trusted" in teams.model.requests[-1].text
-        assert f"nobody trusted them yet. `holdfast trust {project}`" in _settings_off(caller, teams)
+        assert f"they are not trusted yet. `holdfast trust {project}`" in _settings_off(caller, teams)
         told = teams.holdfast.run("teams", "check").stdout + teams.holdfast.run("doctor").stdout
-        assert told.count("nobody trusted them yet") == 2 and told.count(f"`holdfast trust {project}`") == 2, told
+        assert told.count("they are not trusted yet") == 2 and told.count(f"`holdfast trust {project}`") == 2, told
         _trust(teams, project)
         assert not _settings_off(caller, teams)
         assert "settings are off" not in teams.holdfast.run("teams", "check").stdout
@@ -205,7 +205,7 @@ def _faults(caller: Agent) -> str:
 
 def _confirm_in_a_terminal(teams: TeamsWorld) -> None:
     done = teams.holdfast.at_terminal("teams", "confirm")
-    assert "skipPermissions: true" in done.stdout and "They count." in done.stdout, done.stdout
+    assert "skipPermissions: true" in done.stdout and "Confirmed." in done.stdout, done.stdout
 
 
 def test_a_project_without_settings_needs_no_trust_for_its_claude_md(world: TeamsWorld) -> None:

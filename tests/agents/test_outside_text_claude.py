@@ -18,10 +18,10 @@ from tests.contract.hostile_world import branch_name, directory_name, file_name,
 from tests.process.agent import MODERN_META, Agent
 from tests.repository import Repository
 
-from holdfast.claude_settings import PURPOSES, installed
-from holdfast.own_lines import has_own_form
-from holdfast.quoting import MARK
+from holdfast.agents.claude.settings import PURPOSES, installed
 from holdfast.store.loss_notices import LossNotices
+from holdfast.text.own_lines import has_own_form
+from holdfast.text.quoting import MARK
 
 ALL = "\n".join(ATTACKS)[:7_000]
 """As long as a message may be that comes whole with a hook."""

@@ -13,8 +13,8 @@ from tests.installation import Installation
 from tests.repository import AGENTS_FILES, ENVIRONMENT, Repository
 from tests.shared_daemon import Guest
 
-from holdfast.claude_settings import LOCAL, PURPOSES, installed
-from holdfast.git_place import keep_out_of_git
+from holdfast.agents.claude.settings import LOCAL, PURPOSES, installed
+from holdfast.git.directory import keep_out_of_git
 
 TO_READ = (
     ".serena/memories/skill-usage-mandatory.md",

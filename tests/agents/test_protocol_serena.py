@@ -48,7 +48,7 @@ def test_the_lifecycle_with_a_real_serena(holdfast: Installation, tmp_path: Path
     memories = repository.path / ".serena" / "memories"
     _trust(holdfast, repository.path)
     with Agent(holdfast, repository.path) as agent:
-        run = agent.call("session_start", objective="Beside Serena")["session_id"]
+        run = agent.call("session_start", objective="Covered Serena")["session_id"]
         gate = agent.call("validate_gate", phase="SERENA_INIT")
         assert (gate["status"], gate["blocking"]) == ("PASS", True), gate
 
@@ -57,7 +57,7 @@ def test_the_lifecycle_with_a_real_serena(holdfast: Installation, tmp_path: Path
         _trust(holdfast, repository.path)
         state = memories / "session-current-state.md"
         wait_until(
-            lambda: state.exists() and "Beside Serena" in state.read_text(), "the state to be mirrored", PATIENCE
+            lambda: state.exists() and "Covered Serena" in state.read_text(), "the state to be mirrored", PATIENCE
         )
         assert f"- **Session ID**: {run}" in state.read_text()
 

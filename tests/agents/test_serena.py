@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -18,13 +19,13 @@ import pytest
 from tests.agents.serena_environment import serena_program
 
 from holdfast.protocol import definition, memories, queries
-from holdfast.protocol.builtin import AGENTS
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.model import Status
+from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run, SerenaAnswer
 from holdfast.protocol.serena.client import Serena
 from holdfast.protocol.serena.mirror import Mirror, foreign_state
-from holdfast.protocol.serena.session import Patience
+from holdfast.protocol.serena.session import Timeouts
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.worktree import worktree_of
 from holdfast.store.sqlite import SqliteStore
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 WAIT = 60.0
 """A limit for what must happen at all; no test measures time."""
-PATIENT = Patience(start=90, call=60, idle=600)
+PATIENT = Timeouts(start=90, call=60, idle=600)
 PROJECT = 'project_name: "work"\nlanguage_servers: []\n'
 
 
@@ -96,9 +97,9 @@ class World:
             return False
 
     @asynccontextmanager
-    async def serena(self, patience: Patience = PATIENT) -> AsyncIterator[Serena]:
+    async def serena(self, timeouts: Timeouts = PATIENT) -> AsyncIterator[Serena]:
         """Serena for this user; when the block ends, nothing of it may be left."""
-        serena = Serena(self.place / "data", self.env, patience)
+        serena = Serena(self.place / "data", self.env, timeouts)
         try:
             yield serena
         finally:
@@ -131,7 +132,7 @@ async def test_memories_up_to_the_longest_read_back_through_serena_and_lie_as_fi
         await kept.delete(memories.CURRENT_STATE)
         assert await kept.read(memories.CURRENT_STATE) is None
         assert list(world.memory_folder.iterdir()) == []
-        longest = "é" * memories.LARGEST
+        longest = "é" * memories.MAX_MEMORY_CHARS
         await kept.write(memories.HISTORY, longest)
         assert await kept.read(memories.HISTORY) == longest
 
@@ -235,7 +236,7 @@ async def test_a_serena_that_is_not_needed_ends_by_itself_and_the_next_leaves_co
     world: World,
 ) -> None:
     world.user_configures(world.program, "start-mcp-server")
-    async with world.serena(Patience(start=90, call=60, idle=0.5)) as serena:
+    async with world.serena(Timeouts(start=90, call=60, idle=0.5)) as serena:
         assert (await serena.probe(world.worktree, True)).answers  # Serena itself adds the settings that are missing
         await eventually(lambda: not world.processes())
         before = contents(world.worktree)
@@ -247,7 +248,7 @@ async def test_a_serena_that_is_not_needed_ends_by_itself_and_the_next_leaves_co
 async def test_a_serena_that_never_answers_and_ignores_every_request_to_end_is_ended(world: World) -> None:
     stubborn = "trap '' TERM HUP INT; while :; do sleep 1; done"
     world.user_configures(world.script("deaf-mcp-server", stubborn), "start-mcp-server")
-    async with world.serena(Patience(start=1)) as serena:
+    async with world.serena(Timeouts(start=1)) as serena:
         answer = await serena.probe(world.worktree, True)
         assert (answer.configured, answer.answers) == (True, False)
 
@@ -320,4 +321,5 @@ def kill(world: World) -> None:
     killed = world.processes()
     assert killed
     for process in killed:
-        process.send_signal(signal.SIGKILL)
+        with contextlib.suppress(psutil.NoSuchProcess):  # it ended with the one that was killed before it
+            process.send_signal(signal.SIGKILL)

@@ -16,7 +16,7 @@ from tests.agents.teams_world import World, ask, turns
 from tests.installation import PATIENCE, wait_until
 from tests.process.agent import Agent
 
-from holdfast.teams.agents.project_key import project_key
+from holdfast.agents.claude.transcripts.folder_name import project_key
 
 BUNDLED = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 LOST = "could not be found"

@@ -11,7 +11,7 @@ from tests.chaos.history import History, Op, Outcome
 from tests.chaos.state import State
 from tests.chaos.violation import Violation
 
-from holdfast.quoting import MARK
+from holdfast.text.quoting import MARK
 
 PHASES = ("INIT", "CONTEXT_LOADED", "WORKING", "QUALITY_CHECKED", "COMPLETE")
 """The phases of the simple protocol."""

@@ -73,8 +73,8 @@ PLANTS = {
             (
                 Edit(
                     "store/sqlite.py",
-                    "            self._answer()\n            if len(group) > 1 or group[0].error is None:\n",
-                    "            self._answer()\n            self._report(group)\n"
+                    "            self._release_waiters()\n            if len(group) > 1 or group[0].error is None:\n",
+                    "            self._release_waiters()\n            self._resolve_futures(group)\n"
                     "            if len(group) > 1 or group[0].error is None:\n",
                 ),
                 Edit("store/sqlite.py", "        if job.done.cancelled():", "        if job.done.done():"),
@@ -88,10 +88,8 @@ PLANTS = {
             (
                 Edit(
                     "bridge/service.py",
-                    '            return {"queued": True, "id": made, "target": target}\n\n'
-                    "        return await self._store.write(once(key, write))",
-                    '            return {"queued": True, "id": made, "target": target}\n\n'
-                    "        return await self._store.write(write)",
+                    "Sent(target, made)\n\n        return await self._store.write(first_time(key, write))",
+                    "Sent(target, made)\n\n        return await self._store.write(write)",
                 ),
             ),
         ),
@@ -103,8 +101,8 @@ PLANTS = {
             (
                 Edit(
                     "teams/service.py",
-                    "stored = await self._store.write(once(key, write))",
-                    "stored = await self._store.write(write)",
+                    "if (known := locked_answer(tx, key)) is not None:",
+                    "if (known := None) is not None:",
                 ),
             ),
         ),
@@ -126,7 +124,7 @@ PLANTS = {
             "the next message is handed out while one is out",
             "sqlite",
             ("none",),
-            (Edit("bridge/queries.py", "(Priority.STOP if queue.out else least)", "least"),),
+            (Edit("bridge/queries/queue.py", "(Priority.STOP if queue.out else least)", "least"),),
         ),
         Plant(
             "two-takers",
@@ -148,7 +146,7 @@ PLANTS = {
             ("none",),
             (
                 Edit(
-                    "bridge/queries.py",
+                    "bridge/queries/queue.py",
                     "ORDER BY priority DESC, seq LIMIT 1)",
                     "ORDER BY priority DESC, seq DESC LIMIT 1)",
                 ),
@@ -161,7 +159,7 @@ PLANTS = {
             ("overwrite-pages",),
             (
                 Edit(
-                    "store/salvage.py",
+                    "store/salvage/salvage.py",
                     "if table != LEDGER_TABLE:\n",
                     'if table not in (LEDGER_TABLE, "bridge_messages"):\n',
                 ),
@@ -241,8 +239,8 @@ PLANTS = {
             ("flip-text",),
             (
                 Edit(
-                    "reasoning/checks.py",
-                    "if chain.seal(prev_hash, queries.to_thought(row)) != own_hash:",
+                    "reasoning/hash_chain_check.py",
+                    "if chain.seal(prev_hash, thought) != own_hash:",
                     "if own_hash is None:",
                 ),
             ),
@@ -270,8 +268,8 @@ PLANTS = {
                     "reasoning/service.py",
                     "            if connection is not None:\n"
                     "                self._connections.attach_session(tx, connection, session.id)\n"
-                    '            return present(\n                success=True,\n                message=f"Started',
-                    '            return present(\n                success=True,\n                message=f"Started',
+                    "            return StartedSession(",
+                    "            return StartedSession(",
                 ),
             ),
         ),
@@ -282,7 +280,7 @@ PLANTS = {
             ("none",),
             (
                 Edit(
-                    "teams/agents/echo_process.py",
+                    "agents/echo_process.py",
                     '        return {"text": answer, "tokens": len(text)}',
                     '        crossed = self._turns[-2]["answer"] if len(self._turns) % 5 == 2 else answer\n'
                     '        return {"text": crossed, "tokens": len(text)}',

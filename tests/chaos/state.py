@@ -149,17 +149,16 @@ def read_doors(world: World, state: State, asks: Sequence[str]) -> None:
 
 
 def _thoughts(reader: Agent, session: str) -> Rows:
-    found: Rows = []
+    """Every thought of a session: a long one may go on with the next page."""
+    found: dict[int, str] = {}
+    cursor: dict[str, Any] = {}
     while True:
-        page = reader.call("session", operation="export", sessionId=session, format="json", **_cursor(found))
-        told = json.loads(page["text"])["thoughts"]
-        found += [{"number": one["thoughtNumber"], "content": one["thought"]} for one in told]
-        if not told or "nextCursor" not in page:
-            return found
-
-
-def _cursor(found: Rows) -> dict[str, Any]:
-    return {"cursor": str(found[-1]["number"] + 1)} if found else {}
+        page = reader.call("session", operation="export", sessionId=session, format="json", **cursor)
+        for one in json.loads(page["text"])["thoughts"]:
+            found[one["thoughtNumber"]] = found.get(one["thoughtNumber"], "") + one["thought"]
+        if "nextCursor" not in page:
+            return [{"number": number, "content": text} for number, text in found.items()]
+        cursor = {"cursor": page["nextCursor"]}
 
 
 def _updates(reader: Agent, target: str) -> Rows:

@@ -14,16 +14,16 @@ from typing import Any
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import World, agent, living
 
-from holdfast.archive.container import opened
-from holdfast.archive.errors import ArchiveRefused
-from holdfast.archive.service import Archives
-from holdfast.archive.tables import TABLES
-from holdfast.project import RootSource, locate
+from holdfast.agents.claude.transcripts.folder_name import project_key
+from holdfast.handoff.container import opened
+from holdfast.handoff.errors import ArchiveRefused
+from holdfast.handoff.service import Archives
+from holdfast.handoff.tables import TABLES
+from holdfast.identity.project import RootSource, locate
 from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
-from holdfast.protocol.builtin import SIMPLE
+from holdfast.protocol.protocols import SIMPLE
 from holdfast.store import Row, Tx
-from holdfast.teams.agents.project_key import project_key
 from holdfast.teams.team import Team
 
 TALK = "11111111-1111-4111-8111-111111111111"

@@ -17,7 +17,6 @@ from tests import bot_api as bot_api_module
 from tests.bot_api import OWNER, TOKEN, BotApi, Kind, bot_api
 from tests.contract.conftest import Place
 
-from holdfast.bridge import update_queries
 from holdfast.bridge.chat import Transport
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
@@ -28,6 +27,7 @@ from holdfast.bridge.chat.sender import Sender
 from holdfast.bridge.chat.telegram import Telegram
 from holdfast.bridge.chat.webhook_out import DELIVERY, SIGNATURE, TIMESTAMP, genuine
 from holdfast.bridge.model import UpdateKind
+from holdfast.bridge.queries import updates as update_queries
 from holdfast.store import Row, Store, Tx
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.team import Chat, Team
@@ -134,7 +134,7 @@ class World:
 
         def write(tx: Tx) -> None:
             for content in contents:
-                update_queries.add(tx, target, kind, content, None, {})
+                update_queries.add(tx, target, kind, content)
 
         await self.store.write(write)
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents.claude.hooks import HOOKS
+from holdfast.agents.claude.settings import PURPOSES, installed
 from holdfast.bridge.hooks import BridgeHooks
-from holdfast.bridge.model import Priority
+from holdfast.bridge.model import Priority, TaskReport
+from holdfast.bridge.results import TargetStatus
 from holdfast.bridge.service import Bridge
-from holdfast.bridge.task_report import TaskReport
-from holdfast.bridge.watch import Watch
-from holdfast.caller import Caller, Era, Transport
-from holdfast.claude_settings import PURPOSES, installed
+from holdfast.bridge.session_file_watch import Watch
+from holdfast.bridge.views import pulled_view
+from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.store import Store
 from holdfast.teams.team import Chat, Team
 
@@ -50,10 +52,10 @@ class Desk:
         return Agent(self, session, self.teams[target].project, self.home / f"{session}.jsonl")
 
     async def send(self, text: str, priority: Priority = Priority.NORMAL, target: str = "homelab") -> str:
-        return str((await self.bridge.send(target, text, priority=priority, sender="owner"))["id"])
+        return (await self.bridge.send(target, text, priority=priority, sender="owner")).id or ""
 
     async def updates(self, kind: str, target: str = "homelab") -> list[dict[str, Any]]:
-        return [one for one in (await self.bridge.pull(target, None))["updates"] if one["type"] == kind]
+        return [one for one in pulled_view(await self.bridge.pull(target, None))["updates"] if one["type"] == kind]
 
     async def replies(self) -> dict[str, str]:
         return {one["message_id"]: one["content"] for one in await self.updates("reply")}
@@ -62,8 +64,11 @@ class Desk:
         return [one["content"].rpartition("Session: ")[2] for one in await self.updates("session_restart")]
 
     async def figures(self, target: str = "homelab") -> tuple[int, int]:
-        status = (await self.bridge.status())["targets"][target]
-        return status["pending"], status["in_progress"]
+        status = await self.status(target)
+        return status.pending, status.in_progress
+
+    async def status(self, target: str = "homelab") -> TargetStatus:
+        return next(one for one in await self.bridge.status() if one.target == target)
 
     async def task(self, task: str, session: str = "a") -> None:
         await self.bridge.save_task(
@@ -88,9 +93,10 @@ class Agent:
             "cwd": str(self.cwd),
             "hook_event_name": event,
             "transcript_path": str(self.transcript),
-            "holdfast_managed": False,
         }
-        answer = await self.desk.hooks.handle(event, {**common, **payload})
+        managed = payload.pop("holdfast_managed", False)
+        found = await self.desk.hooks.handle(HOOKS.event(event, {**common, **payload}, is_managed=managed))
+        answer = None if found is None else HOOKS.answer(event, found)
         if not self.deaf and "agent_id" not in payload:
             self.hear(answer)
         return answer

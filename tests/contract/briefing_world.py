@@ -15,14 +15,15 @@ from typing import Any
 from tests.assembly import make_connections
 from tests.contract.conftest import Place
 
+from holdfast.agents.claude.hooks import HOOKS
 from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.service import NOTHING, Briefings
 from holdfast.briefing.sharing import SharedTranscripts
-from holdfast.briefing.sources import Beside
-from holdfast.briefing.sources.thoughts import thoughts
+from holdfast.capability.briefing import Covered
 from holdfast.connections.service import Connections
-from holdfast.project import Root, RootSource, locate
+from holdfast.identity.project import Root, RootSource, locate
+from holdfast.reasoning.briefing_source import thoughts
 from holdfast.reasoning.service import Reasoning
 from holdfast.store import Store
 from holdfast.times import iso
@@ -43,7 +44,7 @@ class Agent:
     def transcript(self) -> Path:
         return self.world.folder / f"{self.id}.jsonl"
 
-    async def hook(self, event: str, *, wanted: str | None = None, beside: Beside = NOTHING, **payload: Any) -> str:
+    async def hook(self, event: str, *, wanted: str | None = None, beside: Covered = NOTHING, **payload: Any) -> str:
         """Call a hook; what the model is told."""
         told = {
             "session_id": self.id,
@@ -52,8 +53,9 @@ class Agent:
             "hook_event_name": event,
             **payload,
         }
-        answer = await self.world.hooks.handle(event, told, pid=self.pid, wanted=wanted, beside=beside)
-        self.answer = answer or {}
+        call = HOOKS.event(event, told)
+        answer = await self.world.hooks.handle(call, pid=self.pid, wanted=wanted, covered=beside)
+        self.answer = {} if answer is None else HOOKS.answer(event, answer)
         text: str = self.answer.get("hookSpecificOutput", {}).get("additionalContext", "")
         return text
 

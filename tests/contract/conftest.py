@@ -61,7 +61,7 @@ def _new_store() -> bytes:
 def short_look() -> Iterator[None]:
     """Nobody waits half a second at the end of a test for a store's listening thread to look up."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(postgres_module, "LOOK_SECONDS", 0.02)
+        patch.setattr(postgres_module, "LISTEN_SECONDS", 0.02)
         yield
 
 

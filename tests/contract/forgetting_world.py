@@ -11,11 +11,12 @@ from typing import Any
 import psycopg
 from tests.contract.conftest import Place
 
+from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.app import App, build
 from holdfast.config import read_settings
-from holdfast.project import canonical_uri
+from holdfast.identity.project import canonical_uri
 from holdfast.store import Store, Tx
-from holdfast.teams.agents.project_key import project_key
+from holdfast.store.copying import SEARCH_INDEXES
 
 SECRET, KEPT = "xylophone", "harmonica"
 """In everything of the project that is forgotten, and in everything of its neighbour."""
@@ -47,6 +48,7 @@ def rows_of(project: Path, mark: str) -> dict[str, list[dict[str, Any]]]:
             | {"created_at": 1, "updated_at": 1}
         ],
         "session_links": [{"session_id": session, "linked_id": session, "at": 1}],
+        "session_roots": [{"session_id": session, "root_uri": f"{root}/linked", "project_key": None, "at": 1}],
         "branches": [{"session_id": session, "branch_id": text, "from_number": 1, "thought_count": 1, "created_at": 1}],
         "thoughts": [
             {"row_id": number, "session_id": session, "number": 1, "content": text, "next_needed": 0}
@@ -211,17 +213,18 @@ async def _change_ledger(store: Store, content: str) -> None:
 
 
 async def tables(store: Store) -> list[str]:
-    """Every table of the schema, apart from those in which SQLite keeps its index."""
+    """Every table of the schema, apart from those in which the words of others are indexed."""
     sql = {
         "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%\\_fts%' ESCAPE '\\'",
-        "postgres": "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
+        "postgres": "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
+        " AND tablename NOT LIKE '%\\_fts'",
     }[store.engine]
     return sorted(row["name"] for row in await store.read(lambda tx: tx.all(sql)))
 
 
 async def dump(store: Store) -> dict[str, list[str]]:
     """Every row of every table as text."""
-    names = await tables(store)
+    names = await tables(store) + (list(SEARCH_INDEXES) if store.engine == "postgres" else [])
     return await store.read(lambda tx: {name: [str(row) for row in tx.all(f"SELECT * FROM {name}")] for name in names})
 
 

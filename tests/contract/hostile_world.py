@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.attacks import CANARY
 from tests.contract.conftest import Place
@@ -17,9 +18,11 @@ from tests.contract.wire_world import Json, Life, Relayed, World, new_world
 from tests.repository import Repository
 from tests.transcripts import Transcript
 
-from holdfast.caller import Transport
-from holdfast.hooks import Told
-from holdfast.senders import identify_sender
+from holdfast.bridge import hooks
+from holdfast.bridge.service import Bridge
+from holdfast.hooks.dispatch import Told
+from holdfast.identity.caller import Transport
+from holdfast.identity.senders import identify_sender
 from holdfast.store.loss_notices import LossNotices
 
 MAX_NAME = 200
@@ -45,12 +48,12 @@ class Hostile:
         """What a hook prints."""
         payload = {"session_id": session, "cwd": str(cwd or self.world.project.path), "hook_event_name": event, **more}
         told = Told("1", managed=False, briefing="full")
-        reply = await self.life.app.hooks(self.life.links).handle(event, told, json.dumps(payload).encode())
+        reply = await self.life.app.hooks.handle(event, told, json.dumps(payload).encode())
         return dict(json.loads(reply.stdout)) if reply.stdout else {}
 
     async def send(self, field: str, sender: str, **more: Any) -> None:
         """A message for this project, whose sender's name is the attack."""
-        await self.life.app.bridge.send("mine", f"{self.of(field)} {field}", sender=sender, **more)
+        await self.life.app.service(Bridge).send("mine", f"{self.of(field)} {field}", sender=sender, **more)
 
 
 def planted(attack: str, field: str) -> str:
@@ -80,10 +83,16 @@ def branch_name(attack: str) -> str:
 @asynccontextmanager
 async def hostile_world(place: Place, attack: str, folder: Path) -> AsyncIterator[Hostile]:
     """Everything that can be hostile before an agent is told anything."""
+    with patch.object(hooks, "WRITTEN_S", 0.0):  # no agent writes down here what it was told
+        async with _hostile_world(place, attack, folder) as world:
+            yield world
+
+
+@asynccontextmanager
+async def _hostile_world(place: Place, attack: str, folder: Path) -> AsyncIterator[Hostile]:
     team = {"project": str(place.home), "agent": "echo", "description": planted(attack, "description")[:200]}
     odd = {planted(attack, "team")[:60]: team, "plain": team}
     async with new_world(place, directory_name(attack), **odd) as world, world.working_life() as life:
-        life.app.bridge_hooks._written_s = 0.0  # no agent writes down here what it was told
         project = world.project
         project.write(file_name(attack, "file"), "x\n")
         project.write(f".serena/memories/{file_name(attack, 'memory')}.md", "x\n")

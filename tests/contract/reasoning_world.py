@@ -9,10 +9,11 @@ from typing import Any
 
 from tests.assembly import make_connections
 from tests.contract.conftest import Place
+from tests.reasoning_replies import ReasoningReplies
 
-from holdfast.caller import Caller, Era, Transport
 from holdfast.connections.service import Connections
-from holdfast.project import Root, RootSource
+from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.identity.project import Root, RootSource
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.service import Reasoning
 from holdfast.store import Row, Store
@@ -42,12 +43,15 @@ class World:
     place: Place
     store: Store
     connections: Connections
-    reasoning: Reasoning
+    service: Reasoning
+    reasoning: ReasoningReplies
+    """What a client of the tools is told."""
 
     async def think(self, caller: Caller, text: str, session_id: str | None = None, **fields: Any) -> dict[str, Any]:
         """Record a thought that is not the last."""
         key = fields.pop("key", None)
-        return await self.reasoning.think(caller, Draft(text, True, **fields), session_id, key)
+        reply: dict[str, Any] = await self.reasoning.think(caller, Draft(text, True, **fields), session_id, key)
+        return reply
 
     async def leave(self, caller: Caller) -> None:
         """The caller's transport closes."""
@@ -80,7 +84,8 @@ async def living(place: Place) -> AsyncIterator[World]:
     connections = make_connections(store)
     await connections.start()
     try:
-        yield World(place, store, connections, Reasoning(store, connections))
+        reasoning = Reasoning(store, connections)
+        yield World(place, store, connections, reasoning, ReasoningReplies(reasoning))
     finally:
         await store.close()
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from tests.contract.wire_world import Json, Life, Relayed, World
 
+from holdfast.teams.service import Teams
+
 Prepare = Callable[[World, Life, Relayed], Awaitable[Json]]
 """Brings about a state in which the call takes effect; returns its arguments."""
 
@@ -16,7 +18,7 @@ TIMEOUT_MS = 60_000
 
 
 def case(tool: str, operation: str = "") -> Callable[[Prepare], Prepare]:
-    """Register how a tool, or an operation of one, is called with effect."""
+    """Register how a tool, or an operation of one, is called with effect; words after it name a form of it."""
 
     def register(prepare: Prepare) -> Prepare:
         assert (tool, operation) not in CASES
@@ -99,6 +101,12 @@ async def _link(world: World, life: Life, caller: Relayed) -> Json:
     return {"operation": "link", "linkTo": made}
 
 
+@case("session", "link to a root")
+async def _link_root(world: World, life: Life, caller: Relayed) -> Json:
+    made = await begun_session(caller)
+    return {"operation": "link", "sessionId": made, "mcpRootUri": world.other.as_uri()}
+
+
 @case("session", "delete")
 async def _delete(world: World, life: Life, caller: Relayed) -> Json:
     made = await begun_session(caller)
@@ -130,7 +138,7 @@ async def _ask(life: Life, caller: Relayed) -> str:
 
 async def at_rest(life: Life, ask_id: str) -> None:
     """Wait until the agent's process was given back after the answer."""
-    runner = life.app.teams.runner
+    runner = life.app.service(Teams)._runner
     async with asyncio.timeout(TIMEOUT_MS / 1000):
         while runner.works_on(ask_id) or any(slot.busy for slot in runner.pool.slots):  # noqa: ASYNC110 - polled
             await asyncio.sleep(0.01)

@@ -12,12 +12,13 @@ from claude_agent_sdk.testing import run_session_store_conformance
 from claude_agent_sdk.types import SessionStore
 from tests.contract.conftest import Place
 
+from holdfast.agents.claude.transcripts.files import TranscriptFiles
+from holdfast.agents.claude.transcripts.merge import lines_of
+from holdfast.agents.claude.transcripts.mirror import level
+from holdfast.agents.claude.transcripts.queries import Entry
+from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.errors import StoreError
 from holdfast.store import Store
-from holdfast.teams.agents.levelling import lines_of
-from holdfast.teams.agents.mirror import level
-from holdfast.teams.agents.transcript_files import TranscriptFiles
-from holdfast.teams.agents.transcripts import Entry, TranscriptStore
 
 KEY = {"project_key": "-a", "session_id": "s"}
 

@@ -14,16 +14,16 @@ from tests.contract.archive_world import OTHER_TALK, TALK, Machine, beside, busy
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import agent
 
-from holdfast.archive.errors import ArchiveRefused
-from holdfast.archive.tables import TABLES
-from holdfast.briefing import incarnations
+from holdfast.agents.claude.transcripts.folder_name import project_key
+from holdfast.briefing.queries import agent_sessions as queries
 from holdfast.errors import Conflict
-from holdfast.project import RootSource, locate
-from holdfast.reasoning.checks import chain_check
+from holdfast.handoff.errors import ArchiveRefused
+from holdfast.handoff.tables import TABLES
+from holdfast.identity.project import RootSource, locate
+from holdfast.reasoning.hash_chain_check import chain_check
 from holdfast.store.copying import sqlite_tables
 from holdfast.store.sqlite import connect
 from holdfast.store.verify import verify
-from holdfast.teams.agents.project_key import project_key
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_project_that_was_forgotten_is_known_again_once_it_is_adopted(
         ours.say(line("u1", "Fix the till", cwd=str(ours.project)))
         await ours.handoff(tmp_path / "a.handoff")
         root = locate(str(theirs.project), RootSource.DIRECTORY)
-        await theirs.world.store.write(lambda tx: incarnations.forget(tx, root))
+        await theirs.world.store.write(lambda tx: queries.forget(tx, root))
         await theirs.adopt(tmp_path / "a.handoff")
         (ledger,) = (await theirs.everything())["ledgers"]
         assert "Fix the till" in ledger["content"]

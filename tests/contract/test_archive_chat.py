@@ -14,6 +14,7 @@ from tests.contract.bridge_chat_world import World, target
 from tests.contract.conftest import Place
 
 from holdfast.bridge.service import Bridge
+from holdfast.bridge.views import pulled_view, taken_view
 
 STRANGER = 666
 EVIL = "Your bank: [log in](https://evil.example) and type the code."
@@ -81,7 +82,7 @@ def test_what_agents_elsewhere_reported_is_told_as_the_archives_and_sent_to_no_c
             assert "/held" in notice.text and f"holdfast release {TEAM}" in notice.text
             assert [label for label, _ in notice.buttons] == ["Show them"]
 
-            told = await bridge.pull(TEAM, None)
+            told = pulled_view(await bridge.pull(TEAM, None))
             assert "session_restart" not in told
             assert [update["type"] for update in told["updates"]] == ["reply", *["adopted"] * 4]
             assert all(update["from"].startswith("an archive of ") for update in told["updates"][1:])
@@ -127,7 +128,7 @@ def test_the_owner_releases_in_the_chat_what_the_chat_has_shown_whole(place: Pla
             await ours.world.store.write(lambda tx: tx.run("UPDATE bridge_messages SET priority = 1 WHERE id = 'now'"))
             chat.api.press(release)
             assert "No such message" in (await _news(chat))[0].text, "another one than was shown"
-            assert "message" in await bridge.take(ours.caller, TEAM)
+            assert (await bridge.take(ours.caller, TEAM)).message is None
 
             chat.api.write("/held")
             again = await _news(chat)
@@ -136,7 +137,7 @@ def test_the_owner_releases_in_the_chat_what_the_chat_has_shown_whole(place: Pla
             chat.api.press(dict(again[1].buttons)["Drop"])
             said = [one.text for one in await _news(chat)]
             assert said[0].startswith("Released") and said[1].startswith("No such") and said[2] == "It was removed."
-            assert (await bridge.take(ours.caller, TEAM))["id"] == "now"
+            assert taken_view(await bridge.take(ours.caller, TEAM))["id"] == "now"
             chat.api.write("/status")
             assert "Waiting for your word: 1" in (await _news(chat))[0].text
 

@@ -14,9 +14,9 @@ from tests.archives import Members, rewritten
 from tests.contract.archive_world import OTHER_TALK, TALK, Machine, beside, busy_project, play
 from tests.contract.conftest import Place
 
-from holdfast.archive.errors import ArchiveRefused
-from holdfast.archive.tables import TABLES
 from holdfast.errors import HoldfastError, NotFound
+from holdfast.handoff.errors import ArchiveRefused
+from holdfast.handoff.tables import TABLES
 
 
 def _renamed(name: str) -> Callable[[Members], Members]:

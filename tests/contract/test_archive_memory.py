@@ -11,8 +11,8 @@ import pytest
 from tests.contract.archive_world import TALK, Machine, beside, play
 from tests.contract.conftest import Place
 
+from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.store import Tx
-from holdfast.teams.agents.project_key import project_key
 
 MEGABYTE = 1024 * 1024
 AT_PEAK = 25 * MEGABYTE

@@ -11,10 +11,10 @@ from tests.archives import rewritten
 from tests.contract.archive_world import Machine, beside, busy_project, play
 from tests.contract.conftest import Place
 
-from holdfast.archive import signing
-from holdfast.archive.container import MANIFEST, SIGNATURE, opened
-from holdfast.archive.errors import ArchiveRefused
-from holdfast.secrets_file import UnfitSecret
+from holdfast.files.private import UnfitSecret
+from holdfast.handoff import signing
+from holdfast.handoff.container import MANIFEST, SIGNATURE, opened
+from holdfast.handoff.errors import ArchiveRefused
 
 ASKED = {"signer": None}
 

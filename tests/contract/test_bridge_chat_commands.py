@@ -10,13 +10,14 @@ import pytest
 from tests.contract.bridge_chat_world import World, came, world
 from tests.contract.conftest import Place
 
-from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.chat.permissions import asked as asked_in_words
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import LEASE_MS, MAX_PENDING, Outcome, Priority, Task
+from holdfast.bridge.queries import incarnations, tasks
+from holdfast.bridge.queries import queue as queries
 from holdfast.errors import BadInput
 from holdfast.store import Tx
-from holdfast.teams.permissions import digest_of
+from holdfast.teams.queries.permissions import digest_of
 
 pytestmark = pytest.mark.anyio
 
@@ -34,15 +35,15 @@ async def said(one: World, text: str, **more: Any) -> str:
 
 async def saved_task(one: World, target: str = "homelab") -> None:
     def write(tx: Tx) -> None:
-        agent_queries.seen(tx, target, "abc-123", "hook")
-        agent_queries.save_task(tx, Task(target, "abc-123", "Fix DNS", None, "2", (), 0, None))
-        agent_queries.seen(tx, target, "def-456", "hook")
+        incarnations.seen(tx, target, "abc-123", "hook")
+        tasks.save_for_target(tx, Task(target, "abc-123", "Fix DNS", None, "2", ()))
+        incarnations.seen(tx, target, "def-456", "hook")
 
     await one.store.write(write)
 
 
 async def decision(one: World, target: str = "homelab") -> str | None:
-    found = await one.store.read(lambda tx: agent_queries.task(tx, target))
+    found = await one.store.read(lambda tx: tasks.of_target(tx, target))
     return found.decision if found else None
 
 
@@ -166,7 +167,7 @@ async def asked(one: World, team: str) -> tuple[str, asyncio.Task[bool | str]]:
     """A managed agent asks for permission."""
     waiting = asyncio.create_task(one.permissions.request("ask-1", team, "Bash", {"command": "rm -r build"}))
     (found,) = await came(one.permissions.open)
-    return str(found["id"]), waiting
+    return str(found.id), waiting
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -201,9 +202,9 @@ async def test_a_request_that_no_message_holds_is_only_allowed_in_the_terminal(p
         (shown,) = one.api.sent
         assert "Answer in the terminal" in shown.text
         assert [name for name, _ in shown.buttons] == ["Deny"]
-        assert "Answer in the terminal" in await said(one, f"/approve {found['id']}")
+        assert "Answer in the terminal" in await said(one, f"/approve {found.id}")
         assert not waiting.done()
-        await said(one, f"/deny {found['id']}")
+        await said(one, f"/deny {found.id}")
         assert await waiting is False
 
 
@@ -217,7 +218,7 @@ async def test_what_a_chat_shows_of_a_request_cannot_leave_its_frame(place: Plac
         assert all(char.isprintable() or char == "\n" for char in framed)
         inside = framed.split("```")[1]
         assert json.loads(inside) == given
-        await one.permissions.decide(found["id"], False)
+        await one.permissions.decide(found.id, False)
         await waiting
 
 
@@ -235,7 +236,7 @@ async def test_only_what_was_shown_can_be_allowed(place: Place) -> None:
             with pytest.raises(BadInput, match="digest"):
                 await one.permissions.decide(request, True, digest)
         (found,) = await one.permissions.open()
-        await one.permissions.decide(request, True, found["digest"])
+        await one.permissions.decide(request, True, found.digest)
         assert await waiting is True
 
 
@@ -245,7 +246,7 @@ async def test_a_permission_is_not_decided_from_another_teams_chat_nor_by_a_stra
         one.api.write(f"/approve {request}", chat=-200, topic=5)
         one.api.press(f"approve:{request}", user=STRANGER)
         await one.poll()
-        assert [row["id"] for row in await one.permissions.open()] == [request]
+        assert [row.id for row in await one.permissions.open()] == [request]
         await one.permissions.decide(request, False)
         assert await waiting is False
         assert "Nobody here waits" in await said(one, f"/approve {request}")

@@ -16,9 +16,9 @@ from tests.bot_api import BotApi, Fault, Kind, bot_api
 from tests.contract.bridge_chat_world import World, eventually
 from tests.contract.conftest import Place
 
-from holdfast.bridge import queries
 from holdfast.bridge.chat.wording import REPETITION
 from holdfast.bridge.model import LEASE_MS, Outcome, Status
+from holdfast.bridge.queries import queue as queries
 from holdfast.store import Store, Tx
 
 pytestmark = pytest.mark.anyio

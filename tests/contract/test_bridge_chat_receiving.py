@@ -16,6 +16,7 @@ from tests.contract.conftest import Place
 
 from holdfast.bridge.chat import ChatError
 from holdfast.bridge.chat.service import Chats, ChatSettings
+from holdfast.bridge.views import chat_status_view
 from holdfast.errors import BadInput
 
 pytestmark = pytest.mark.anyio
@@ -260,7 +261,7 @@ async def test_without_any_chat_nothing_runs_and_the_webhook_is_not_there(sqlite
         none = Chats(one.store, lambda: one.teams, one.permissions, "one", ChatSettings())
         assert none.loops() == {}
         assert await none.webhook(b"{}", "") == 404
-        assert await none.status() == {"transports": []}
+        assert chat_status_view(await none.status()) == {"transports": []}
 
 
 async def test_all_chats_together_run_by_their_names_and_report_trouble(sqlite_place: Place) -> None:
@@ -276,7 +277,7 @@ async def test_all_chats_together_run_by_their_names_and_report_trouble(sqlite_p
         await eventually(lambda: one.api.sent)
 
         async def troubles() -> Any:
-            return (await both.status()).get("troubles")
+            return chat_status_view(await both.status()).get("troubles")
 
         assert [trouble["transport"] for trouble in await came(troubles)] == ["webhook"]
         for task in tasks:

@@ -11,7 +11,6 @@ from tests.bot_api import TOKEN, Fault, Kind
 from tests.contract.bridge_chat_world import SECRET, World, came, eventually, receiver, target, world
 from tests.contract.conftest import Place
 
-from holdfast.bridge import agent_queries
 from holdfast.bridge.chat import Address, Button, Limit
 from holdfast.bridge.chat.pace import Pace
 from holdfast.bridge.chat.sender import Sender
@@ -19,6 +18,7 @@ from holdfast.bridge.chat.telegram import Telegram
 from holdfast.bridge.chat.webhook_out import SignedWebhook
 from holdfast.bridge.chat.wording import REPETITION
 from holdfast.bridge.model import Task, UpdateKind
+from holdfast.bridge.queries import incarnations, tasks
 from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
@@ -233,9 +233,9 @@ async def test_a_restart_is_shown_with_the_task_and_asks_whether_to_resume(place
     async with world(place) as one:
 
         def restart(tx: Tx) -> None:
-            agent_queries.seen(tx, "homelab", "abc-123", "hook")
-            agent_queries.save_task(tx, Task("homelab", "abc-123", "Fix DNS", None, "2", (), 0, None))
-            agent_queries.seen(tx, "homelab", "def-456", "hook")
+            incarnations.seen(tx, "homelab", "abc-123", "hook")
+            tasks.save_for_target(tx, Task("homelab", "abc-123", "Fix DNS", None, "2", ()))
+            incarnations.seen(tx, "homelab", "def-456", "hook")
 
         await one.store.write(restart)
         await one.sender.drain()

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from tests.contract.bridge_desk import Agent, Desk, caller, denied, words
 
-from holdfast.bridge import receipt
-from holdfast.bridge.delivery import LONGEST_TEXT
+from holdfast.agents.claude.hooks import HOOKS
+from holdfast.agents.claude.settings import PURPOSES, installed
+from holdfast.agents.claude.transcripts import receipt
+from holdfast.bridge.hook_delivery import LONGEST_TEXT
 from holdfast.bridge.hooks import MOST_BLOCKS
 from holdfast.bridge.model import MAX_ATTEMPTS, Outcome, Priority
-from holdfast.claude_settings import PURPOSES, installed
+from holdfast.bridge.views import taken_view
 from holdfast.teams.team import Delivery, Team
 
 pytestmark = pytest.mark.anyio
@@ -107,7 +109,7 @@ async def test_a_long_message_is_cut_and_can_be_taken_whole(desk: Desk, agent: A
     await desk.send(text)
     told = await agent.gets()
     assert len(told) < 10_000 and "the end" not in told and "take_message" in told
-    assert text in (await desk.bridge.take(caller(), "homelab"))["text"]
+    assert text in taken_view(await desk.bridge.take(caller(), "homelab"))["text"]
     assert await agent.stops() == ""
     assert len(await desk.replies()) == 1
 
@@ -136,7 +138,7 @@ async def test_managed_agents_are_no_incarnations_and_get_nothing_with_hooks(des
     managed = desk.agent("m")
     for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionEnd"):
         assert await managed.hook(event, holdfast_managed=True, source="startup", prompt="Work.") is None
-    assert (await desk.bridge.status())["targets"]["homelab"].get("session_id") is None
+    assert (await desk.status()).session_id is None
     assert await desk.figures() == (1, 0)
 
 
@@ -170,7 +172,7 @@ async def test_hooks_that_are_there_for_something_else_bring_messages_only_where
     ],
 )
 async def test_a_payload_that_says_too_little_is_passed_over(desk: Desk, payload: dict[str, Any]) -> None:
-    assert await desk.hooks.handle("UserPromptSubmit", payload) is None
+    assert await desk.hooks.handle(HOOKS.event("UserPromptSubmit", payload)) is None
 
 
 # -- STOP -------------------------------------------------------------------------------------------------------------

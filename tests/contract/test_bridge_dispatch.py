@@ -13,19 +13,23 @@ from typing import Any, TypeVar
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast.bridge import agent_queries, dispatch, queries
-from holdfast.bridge.dispatch import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher
-from holdfast.bridge.letters import Letter, Letters, named
+from holdfast.agents.echo import EchoAgent
+from holdfast.bridge import managed_delivery
+from holdfast.bridge.dead_letters import Letters
+from holdfast.bridge.managed_delivery import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher
 from holdfast.bridge.model import MAX_ATTEMPTS, Priority, Status, Task
+from holdfast.bridge.queries import queue as queries
+from holdfast.bridge.queries import tasks
+from holdfast.bridge.queries.owner import Letter, named
 from holdfast.bridge.service import Bridge
-from holdfast.caller import Caller
+from holdfast.bridge.views import pulled_view, retried_view
 from holdfast.errors import Conflict, NotFound
+from holdfast.identity.caller import Caller
 from holdfast.store import Store, Tx
 from holdfast.store.calls import KEEP_MS, forget_old
-from holdfast.teams import queries as team_queries
-from holdfast.teams.agents.echo import EchoAgent
+from holdfast.teams.config_file import RosterFile
 from holdfast.teams.model import EXTERNAL, Ask
-from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.queries import conversations as team_queries
 from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 
@@ -88,7 +92,7 @@ class World:
 
     async def send(self, target: str, text: str, message_id: str, priority: Priority = Priority.NORMAL) -> None:
         sent = await self.bridge.send(target, text, message_id=message_id, priority=priority)
-        assert sent["queued"], sent
+        assert sent.queued, sent
 
     async def message(self, message_id: str) -> Letter:
         (found,) = await self.store.read(lambda tx: named(tx, message_id))
@@ -125,7 +129,11 @@ class World:
 
     async def replies(self, target: str) -> list[tuple[str, str]]:
         pulled = await self.bridge.pull(target, None)
-        return [(one["message_id"], one["content"]) for one in pulled["updates"] if one["type"] == "reply"]
+        return [(one.message_id or "", one.content) for one in pulled.updates if one.kind == "reply"]
+
+    async def session(self, target: str) -> str | None:
+        """The session that was last at work for a target."""
+        return next(one.session_id for one in await self.bridge.status() if one.target == target)
 
 
 @asynccontextmanager
@@ -158,7 +166,7 @@ async def test_a_message_gets_a_turn_and_its_answer_comes_back_as_the_reply(plac
         assert message_id == "m1" and content == done.reply and content.startswith("echo 1:")
         for told in ('[Message m1 for a, from "somebody"', "Fix the DNS record", "is the reply and ends the message"):
             assert told in content
-        assert (await world.bridge.status())["targets"]["a"]["session_id"], "who was at work is known"
+        assert await world.session("a"), "who was at work is known"
 
 
 async def test_messages_of_a_target_are_carried_out_in_order_and_one_at_a_time(place: Place) -> None:
@@ -282,7 +290,7 @@ async def test_another_machine_goes_on_with_the_same_ask_when_the_lease_of_a_dea
 async def test_a_long_turn_keeps_its_message_and_is_never_asked_twice(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "LOOK_S", 0.05)  # no news come from a turn that takes long
+    monkeypatch.setattr(managed_delivery, "LOOK_S", 0.05)  # no news come from a turn that takes long
     async with _world(place) as world:
         await world.send("a", LONG, "slow")
         ask = await world.at_work("a")
@@ -367,16 +375,18 @@ async def test_a_conversation_begun_afresh_is_a_restart_and_its_agent_is_told_of
     async with _world(place) as world:
         await world.send("a", "begin", "m1")
         await world.over("m1")
-        task = Task("a", None, "Fix nexus.mg DNS record", "m1", "2", (), 0, None)
-        await world.store.write(lambda tx: agent_queries.save_task(tx, task))
-        old = (await world.bridge.status())["targets"]["a"]["session_id"]
+        task = Task("a", None, "Fix nexus.mg DNS record", "m1", "2", ())
+        await world.store.write(lambda tx: tasks.save_for_target(tx, task))
+        old = await world.session("a")
         await world.send("a", "go on", "m2")
         await world.over("m2")
-        assert "session_restart" not in await world.bridge.pull("a", None), "the same conversation is no restart"
+        assert "session_restart" not in pulled_view(await world.bridge.pull("a", None)), (
+            "the same conversation is no restart"
+        )
         await world.teams.reset(None, "a", THREAD)
         await world.send("a", "and now?", "m3")
         await world.over("m3")
-        restart = (await world.bridge.pull("a", None))["session_restart"]
+        restart = pulled_view(await world.bridge.pull("a", None))["session_restart"]
         assert restart["old"] == old and restart["new"] != old
         before, after = (await world.asks("a"))[-2:]
         assert '"Fix nexus.mg DNS record". The last completed step was "2".' in after.text
@@ -388,7 +398,7 @@ async def test_a_retried_message_is_asked_anew_behind_those_that_wait(place: Pla
         await world.send("a", "fail", "bad")
         await world.over("bad")
         again = await world.letters.retry("bad")
-        assert again == {"id": "bad", "target": "a", "status": "pending"}
+        assert retried_view(again) == {"id": "bad", "target": "a", "status": "pending"}
         ended = await world.over("bad")
         assert (ended.status, ended.attempts) == ("failed", 2)
         asks = await world.asks("a")
@@ -402,10 +412,10 @@ async def test_a_dead_letter_waits_again_when_its_owner_says_so(place: Place) ->
             await world.store.write(_take_and_give_back)
         await world.send("a", "other", "m2")
         (dead,) = await world.letters.listed("a", Status.DEAD, 10)
-        assert (dead["id"], dead["status"], dead["text"]) == ("m1", "dead", "poison")
+        assert (dead.id, dead.status, dead.text) == ("m1", "dead", "poison")
         await world.letters.retry("m1")
         assert await world.letters.listed("a", Status.DEAD, 10) == []
-        assert [one["id"] for one in await world.letters.listed(None, Status.PENDING, 10)] == ["m2", "m1"]
+        assert [one.id for one in await world.letters.listed(None, Status.PENDING, 10)] == ["m2", "m1"]
         waiting = await world.store.read(lambda tx: queries.pending(tx, "a", 10))
         assert [message.id for message in waiting] == ["m2", "m1"], "it waits behind what was sent meanwhile"
         with pytest.raises(Conflict, match="pending"):

@@ -10,16 +10,27 @@ from typing import Any
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast.bridge import queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
-from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, MAX_PENDING, SAME_TEXT_MS, TTL_MS, Outcome, Priority
+from holdfast.bridge.model import (
+    LEASE_MS,
+    MAX_ATTEMPTS,
+    MAX_PENDING,
+    SAME_TEXT_MS,
+    TTL_MS,
+    Outcome,
+    Priority,
+    Status,
+    TaskReport,
+)
+from holdfast.bridge.queries import queue as queries
+from holdfast.bridge.retention import forget_old
 from holdfast.bridge.service import Bridge
-from holdfast.bridge.task_report import TaskReport
-from holdfast.bridge.upkeep import forget_old
-from holdfast.caller import Caller, Era, Transport
+from holdfast.bridge.views import pulled_view, sent_view, status_view, taken_view
 from holdfast.errors import BadInput
-from holdfast.project import RootSource, locate
+from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.identity.project import RootSource, locate
 from holdfast.store import Tx
+from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
 from holdfast.teams.team import Team
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +60,11 @@ async def _bridge(place: Place) -> AsyncIterator[Bridge]:
 
 
 async def _take(bridge: Bridge, target: str = "homelab", by: Caller = ME) -> dict[str, Any]:
-    return await bridge.take(by, target)
+    return taken_view(await bridge.take(by, target))
+
+
+async def _pull(bridge: Bridge, target: str, since: str | None) -> dict[str, Any]:
+    return pulled_view(await bridge.pull(target, since))
 
 
 async def _texts(bridge: Bridge, target: str) -> list[str]:
@@ -65,7 +80,7 @@ async def test_messages_of_one_target_never_appear_in_another(place: Place) -> N
         for target in TARGETS:
             for number in range(3):
                 sent = await bridge.send(target, f"{target} {number}")
-                assert (sent["queued"], sent["target"]) == (True, target)
+                assert (sent.queued, sent.target) == (True, target)
         for target in TARGETS:
             assert await _texts(bridge, target) == [f"{target} {number}" for number in range(3)]
 
@@ -94,41 +109,41 @@ async def test_one_message_at_a_time_but_a_stop_does_not_wait(place: Place) -> N
 
 async def test_the_same_id_is_a_duplicate_the_same_text_only_for_a_moment(place: Place) -> None:
     async with _bridge(place) as bridge:
-        assert (await bridge.send("homelab", "continue", message_id="m1"))["queued"]
+        assert (await bridge.send("homelab", "continue", message_id="m1")).queued
         again = await bridge.send("homelab", "something else", message_id="m1")
-        assert again == {"queued": False, "reason": "duplicate"}
-        assert (await bridge.send("felt", "continue", message_id="m1"))["queued"], "another target's queue"
-        assert (await bridge.send("homelab", "go on"))["queued"]
-        assert (await bridge.send("homelab", " go  on "))["reason"] == "duplicate"
+        assert sent_view(again) == {"queued": False, "reason": "duplicate"}
+        assert (await bridge.send("felt", "continue", message_id="m1")).queued, "another target's queue"
+        assert (await bridge.send("homelab", "go on")).queued
+        assert (await bridge.send("homelab", " go  on ")).reason == "duplicate"
         place.shift += SAME_TEXT_MS + 1
-        assert (await bridge.send("homelab", "go on"))["queued"], "a second one later is a new message"
+        assert (await bridge.send("homelab", "go on")).queued, "a second one later is a new message"
         taken = await _take(bridge)
         assert taken["id"] == "m1"
         await bridge.finish(ME, "m1", Outcome.DONE, None)
-        assert (await bridge.send("homelab", "continue", message_id="m1"))["reason"] == "duplicate"
+        assert (await bridge.send("homelab", "continue", message_id="m1")).reason == "duplicate"
 
 
 async def test_a_text_that_was_taken_may_be_sent_again_at_once(place: Place) -> None:
     async with _bridge(place) as bridge:
         await bridge.send("homelab", "continue")
         await _take(bridge)
-        assert (await bridge.send("homelab", "continue"))["queued"]
+        assert (await bridge.send("homelab", "continue")).queued
 
 
 async def test_an_unknown_target_and_a_full_queue_are_told_by_name(place: Place) -> None:
     async with _bridge(place) as bridge:
-        assert await bridge.send("nowhere", "x") == {"queued": False, "reason": "unknown target: nowhere"}
+        assert sent_view(await bridge.send("nowhere", "x")) == {"queued": False, "reason": "unknown target: nowhere"}
         with pytest.raises(UnknownTarget):
-            await bridge.pull("nowhere", None)
+            await _pull(bridge, "nowhere", None)
         await bridge._store.write(_nearly_full)
-        assert (await bridge.send("homelab", "x", message_id="last"))["queued"]
-        assert (await bridge.send("homelab", "one too many"))["reason"] == "full"
-        assert (await bridge.send("homelab", "x", message_id="m0"))["reason"] == "duplicate", (
+        assert (await bridge.send("homelab", "x", message_id="last")).queued
+        assert (await bridge.send("homelab", "one too many")).reason == "full"
+        assert (await bridge.send("homelab", "x", message_id="m0")).reason == "duplicate", (
             "it is there: no need to retry"
         )
-        assert (await bridge.send("felt", "x"))["queued"], "another queue has room"
+        assert (await bridge.send("felt", "x")).queued, "another queue has room"
         stop = await bridge.send("homelab", "STOP", priority=Priority.STOP)
-        assert stop["queued"] and (await _take(bridge))["id"] == stop["id"], "a full queue does not hold up a STOP"
+        assert stop.queued and (await _take(bridge))["id"] == stop.id, "a full queue does not hold up a STOP"
 
 
 def _nearly_full(tx: Tx) -> None:
@@ -154,12 +169,12 @@ async def test_a_lease_that_runs_out_comes_back_and_says_so(place: Place) -> Non
         first = await _take(bridge)
         place.shift += LEASE_MS + 1
         second = await _take(bridge, by=OTHER)
-        assert (second["id"], second["attempt"]) == (sent["id"], 2) and "handed out before" in second["text"]
+        assert (second["id"], second["attempt"]) == (sent.id, 2) and "handed out before" in second["text"]
         with pytest.raises(NotYours):
             await bridge.finish(ME, first["id"], Outcome.DONE, "too late")
-        assert (await bridge.finish(OTHER, first["id"], Outcome.DONE, "it is done"))["status"] == "done"
-        assert (await bridge.finish(OTHER, first["id"], Outcome.DONE, "it is done"))["repeated"] is True
-        updates = (await bridge.pull("homelab", None))["updates"]
+        assert (await bridge.finish(OTHER, first["id"], Outcome.DONE, "it is done")).status is Status.DONE
+        assert (await bridge.finish(OTHER, first["id"], Outcome.DONE, "it is done")).repeated
+        updates = (await _pull(bridge, "homelab", None))["updates"]
         assert [(update["type"], update["content"]) for update in updates] == [("reply", "it is done")]
 
 
@@ -168,12 +183,12 @@ async def test_a_message_handed_out_too_often_is_a_dead_letter(place: Place) -> 
         sent = await bridge.send("homelab", "poison")
         await bridge.send("homelab", "after it")
         for _ in range(MAX_ATTEMPTS):
-            assert (await _take(bridge))["id"] == sent["id"]
+            assert (await _take(bridge))["id"] == sent.id
             place.shift += LEASE_MS + 1
         assert (await _take(bridge))["text"].split("\n\n")[1] == "> after it"
-        (update,) = (await bridge.pull("homelab", None))["updates"]
-        assert (update["type"], update["message_id"]) == ("dead_letter", sent["id"])
-        assert (await bridge.status())["targets"]["homelab"]["dead_letters"] == 1
+        (update,) = (await _pull(bridge, "homelab", None))["updates"]
+        assert (update["type"], update["message_id"]) == ("dead_letter", sent.id)
+        assert status_view(await bridge.status())["targets"]["homelab"]["dead_letters"] == 1
 
 
 async def test_later_keeps_its_place_and_an_old_message_expires(place: Place) -> None:
@@ -181,13 +196,13 @@ async def test_later_keeps_its_place_and_an_old_message_expires(place: Place) ->
         first = await bridge.send("homelab", "first", ttl_ms=60_000)
         await bridge.send("homelab", "second")
         await _take(bridge)
-        assert (await bridge.finish(ME, first["id"], Outcome.LATER, None))["status"] == "pending"
-        assert (await _take(bridge))["id"] == first["id"]
-        await bridge.finish(ME, first["id"], Outcome.LATER, None)
+        assert (await bridge.finish(ME, first.id or "", Outcome.LATER, None)).status is Status.PENDING
+        assert (await _take(bridge))["id"] == first.id
+        await bridge.finish(ME, first.id or "", Outcome.LATER, None)
         place.shift += 60_001
         assert (await _take(bridge))["text"].split("\n\n")[1] == "> second"
-        (update,) = (await bridge.pull("homelab", None))["updates"]
-        assert (update["type"], update["message_id"]) == ("expired", first["id"])
+        (update,) = (await _pull(bridge, "homelab", None))["updates"]
+        assert (update["type"], update["message_id"]) == ("expired", first.id)
 
 
 async def test_a_restart_is_told_in_the_seeds_words_and_leases_come_back(place: Place) -> None:
@@ -195,18 +210,18 @@ async def test_a_restart_is_told_in_the_seeds_words_and_leases_come_back(place: 
         await bridge.send("homelab", "work")
         assert (await bridge.seen("homelab", "abc-123", "hook:startup"))[0] is None, "the first one is no restart"
         assert (await bridge.seen("homelab", "abc-123", "hook:resume"))[0] is None, "nor is the same one again"
-        taken = await bridge.take(agent("abc-123"), "homelab")
+        taken = await _take(bridge, by=agent("abc-123"))
         await bridge.save_task(
             agent("abc-123"),
             "homelab",
             TaskReport("Fix nexus.mg DNS record", "msg-456", "2", ("msg-789",)),
         )
-        cursor = (await bridge.pull("homelab", None))["cursor"]
+        cursor = (await _pull(bridge, "homelab", None))["cursor"]
         assert (await bridge.seen("homelab", "beside", "hook:startup", known_is_alive=True))[0] is None
         restart, task = await bridge.seen("homelab", "def-456", "hook:startup")
         assert restart is not None and (restart.old, restart.new) == ("abc-123", "def-456")
         assert task is not None and (task.current_task, task.last_completed_step) == ("Fix nexus.mg DNS record", "2")
-        pulled = await bridge.pull("homelab", cursor)
+        pulled = await _pull(bridge, "homelab", cursor)
         (update,) = pulled["updates"]
         assert update == {
             "message_id": None,
@@ -215,9 +230,9 @@ async def test_a_restart_is_told_in_the_seeds_words_and_leases_come_back(place: 
             "type": "session_restart",
         }
         assert pulled["session_restart"]["new"] == "def-456"
-        again = await bridge.take(agent("def-456"), "homelab")
+        again = await _take(bridge, by=agent("def-456"))
         assert (again["id"], again["attempt"]) == (taken["id"], 2)
-        status = (await bridge.status())["targets"]
+        status = status_view(await bridge.status())["targets"]
         assert set(status) == set(TARGETS)
         assert status["homelab"]["session_id"] == "def-456" and status["homelab"]["in_progress"] == 1
 
@@ -228,21 +243,21 @@ async def test_updates_are_pulled_by_cursor_or_by_time(place: Place) -> None:
             sent = await bridge.send("homelab", f"work {number}")
             await _take(bridge)
             place.shift += 1_000
-            await bridge.finish(ME, sent["id"], Outcome.DONE, f"reply {number}")
-        everything = await bridge.pull("homelab", None)
+            await bridge.finish(ME, sent.id or "", Outcome.DONE, f"reply {number}")
+        everything = await _pull(bridge, "homelab", None)
         assert [update["content"] for update in everything["updates"]] == ["reply 0", "reply 1", "reply 2"]
-        assert (await bridge.pull("homelab", everything["cursor"])) == {"updates": [], "cursor": everything["cursor"]}
+        assert (await _pull(bridge, "homelab", everything["cursor"])) == {"updates": [], "cursor": everything["cursor"]}
         since = everything["updates"][1]["created_at"]
-        assert [one["content"] for one in (await bridge.pull("homelab", since))["updates"]] == ["reply 1", "reply 2"]
+        assert [one["content"] for one in (await _pull(bridge, "homelab", since))["updates"]] == ["reply 1", "reply 2"]
         with pytest.raises(BadInput, match="since"):
-            await bridge.pull("homelab", "yesterday")
+            await _pull(bridge, "homelab", "yesterday")
 
 
 async def test_a_target_is_found_by_the_project_its_agent_sits_in(place: Place) -> None:
     async with _bridge(place) as bridge:
         await bridge.send("felt", "for felt")
         taken = await bridge.take(agent("felt-1", place.home / "felt"), None)
-        assert taken["target"] == "felt" and "for felt" in taken["text"]
+        assert taken.message is not None and (taken.target, taken.message.text) == ("felt", "for felt")
         with pytest.raises(BadInput, match="target"):
             await bridge.take(agent("nowhere", place.home), None)
 
@@ -253,7 +268,7 @@ async def test_what_is_not_there_or_not_yours_is_refused_by_name(place: Place) -
             await bridge.finish(ME, "no-such", Outcome.DONE, None)
         sent = await bridge.send("homelab", "waiting")
         with pytest.raises(NotYours):
-            await bridge.finish(ME, sent["id"], Outcome.DONE, None)
+            await bridge.finish(ME, sent.id or "", Outcome.DONE, None)
         for text in ("", "  \n", "x" * 100_001, "nul\0"):
             with pytest.raises(BadInput, match="message"):
                 await bridge.send("homelab", text)
@@ -266,7 +281,7 @@ async def test_what_is_not_there_or_not_yours_is_refused_by_name(place: Place) -
 async def test_what_was_done_long_ago_is_dropped_and_nothing_else(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.bridge.upkeep.AT_ONCE", 2)
+    monkeypatch.setattr("holdfast.bridge.queries.retention.AT_ONCE", 2)
     month = 30 * 24 * 3_600_000
     async with _bridge(place) as bridge:
         for number in range(5):
@@ -276,7 +291,7 @@ async def test_what_was_done_long_ago_is_dropped_and_nothing_else(
         await bridge.send("homelab", "waits", message_id="waits", ttl_ms=12 * month)
         await bridge.send("felt", "all of it", message_id="felt")
         await bridge.finish(ME, (await _take(bridge, "felt"))["id"], Outcome.DONE, None)
-        cursor, felt = (await bridge.pull("homelab", None))["cursor"], (await bridge.pull("felt", None))["cursor"]
+        cursor, felt = (await _pull(bridge, "homelab", None))["cursor"], (await _pull(bridge, "felt", None))["cursor"]
         place.shift += 3 * month
         store = place.open()
         assert await forget_old(store, 4 * month) == 0
@@ -285,10 +300,21 @@ async def test_what_was_done_long_ago_is_dropped_and_nothing_else(
         left = await store.read(lambda tx: tx.all("SELECT id FROM bridge_messages ORDER BY id"))
         assert [row["id"] for row in left] == ["felt", "old1", "waits"]
         await store.close()
-        assert (await bridge.send("homelab", "again", message_id="old1"))["reason"] == "duplicate"
+        assert (await bridge.send("homelab", "again", message_id="old1")).reason == "duplicate"
         await bridge.finish(ME, (await _take(bridge))["id"], Outcome.DONE, "there it is")
-        (told,) = (await bridge.pull("homelab", cursor))["updates"]
+        (told,) = (await _pull(bridge, "homelab", cursor))["updates"]
         assert told["content"] == "there it is"
         await bridge.send("felt", "more", message_id="more")
         await bridge.finish(ME, (await _take(bridge, "felt"))["id"], Outcome.DONE, "more of it")
-        assert [update["message_id"] for update in (await bridge.pull("felt", felt))["updates"]] == ["more"]
+        assert [update["message_id"] for update in (await _pull(bridge, "felt", felt))["updates"]] == ["more"]
+
+
+async def test_a_repeated_call_has_the_answer_that_an_earlier_version_stored(place: Place) -> None:
+    stored = {"queued": True, "id": "m1", "target": "homelab"}
+    async with _bridge(place) as bridge:
+        key = CallKey.of("agent:me", "call-1", "send_message", {"target": "homelab"})
+        await bridge._store.write(lambda tx: store_answer(tx, key, stored))
+        with pytest.raises(AlreadyAnswered) as known:
+            await bridge.send("homelab", "continue", key=key)
+        assert known.value.result == stored
+        assert await _texts(bridge, "homelab") == [], "it had its effect the first time"

@@ -12,9 +12,9 @@ import pytest
 from tests.contract.conftest import Place
 from tests.rest_in_process import client_of
 
-from holdfast.bridge import queries
-from holdfast.bridge.letters import Letters
+from holdfast.bridge.dead_letters import Letters
 from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, Outcome
+from holdfast.bridge.queries import queue as queries
 from holdfast.bridge.routes import routes
 from holdfast.bridge.service import Bridge
 from holdfast.connections.keys import Scope

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.contract.bridge_desk import Agent, Desk, Files, caller
 from tests.contract.conftest import Place
 
-from holdfast.bridge.delivery import HOLD_MS, LONGEST_OPENING
+from holdfast.bridge.hook_delivery import HOLD_MS, LONGEST_OPENING
 from holdfast.bridge.hooks import QUIET_S
-from holdfast.bridge.task_report import TaskReport
+from holdfast.bridge.model import TaskReport
+from holdfast.bridge.views import status_view, taken_view
 
 pytestmark = pytest.mark.anyio
 
@@ -195,9 +196,9 @@ async def test_the_file_of_an_agent_with_hooks_is_no_second_opinion(desk: Desk, 
 async def test_a_message_that_the_dead_incarnation_took_comes_back(desk: Desk, files: Files) -> None:
     await files.says("abc-123")
     sent = await desk.send("One")
-    assert (await desk.bridge.take(caller("abc-123"), "homelab"))["id"] == sent
+    assert taken_view(await desk.bridge.take(caller("abc-123"), "homelab"))["id"] == sent
     await files.says("def")
-    assert (await desk.bridge.take(caller("def"), "homelab"))["id"] == sent
+    assert taken_view(await desk.bridge.take(caller("def"), "homelab"))["id"] == sent
 
 
 async def test_the_state_file_is_the_task_and_each_change_of_it_an_update(desk: Desk, files: Files) -> None:
@@ -215,7 +216,7 @@ async def test_an_old_state_file_does_not_undo_what_the_agent_saved_since(desk: 
     os.utime(files.state, (1, 1))
     await desk.task("Just now")
     await files.look(3)
-    assert (await desk.bridge.status())["targets"]["homelab"]["current_task"] == "Just now"
+    assert status_view(await desk.bridge.status())["targets"]["homelab"]["current_task"] == "Just now"
 
 
 async def test_an_old_state_file_does_not_open_a_task_again_that_the_agent_finished(desk: Desk, files: Files) -> None:
@@ -225,7 +226,7 @@ async def test_an_old_state_file_does_not_open_a_task_again_that_the_agent_finis
     await desk.bridge.save_task(caller(), "homelab", TaskReport(None, done=True))
     await files.look(3)
     assert [one["content"] for one in await desk.updates("task")] == ["Fix DNS", "Done: Fix DNS"]
-    assert "current_task" not in (await desk.bridge.status())["targets"]["homelab"]
+    assert "current_task" not in status_view(await desk.bridge.status())["targets"]["homelab"]
 
 
 SPOILED = st.one_of(

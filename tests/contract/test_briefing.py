@@ -9,13 +9,16 @@ from tests.contract.briefing_world import Agent, World, world
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import DAY, agent
 
+from holdfast.agents.claude.hooks import HOOKS
 from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.model import LONGEST, TOKENS, Occasion, tokens
 from holdfast.briefing.predecessors import OFFERED_MS
+from holdfast.briefing.queries import settling as settling_queries
 from holdfast.briefing.service import VOUCHED_MS
-from holdfast.briefing.sources import Beside
-from holdfast.briefing.sources import Place as Somewhere
-from holdfast.briefing.sources.thoughts import OWN
+from holdfast.briefing.unfinished import Settled
+from holdfast.capability.briefing import Covered
+from holdfast.capability.briefing import Place as Somewhere
+from holdfast.reasoning.briefing_source import OWN
 from holdfast.reasoning.model import Draft
 from holdfast.store import Row
 
@@ -155,8 +158,8 @@ async def test_a_session_start_that_is_told_twice_is_answered_once(place: Place)
         new = one.agent()
         payload = {"session_id": new.id, "cwd": str(one.project), "source": "startup"}
         hooks = BriefingHooks(one.briefings, "here")
-        assert await hooks.handle("SessionStart", payload, pid=1) is not None
-        assert await hooks.handle("SessionStart", payload, pid=1) is None
+        assert await hooks.handle(HOOKS.event("SessionStart", payload), pid=1) is not None
+        assert await hooks.handle(HOOKS.event("SessionStart", payload), pid=1) is None
 
 
 async def test_what_other_hooks_told_already_is_left_out(place: Place) -> None:
@@ -165,20 +168,45 @@ async def test_what_other_hooks_told_already_is_left_out(place: Place) -> None:
         await one.reasoning.think(other, Draft("The posts are rotten.", True))
         await one.connections.detach("agent:other")
         assert "rotten" in await one.agent().starts()
-        assert await one.agent().starts(beside=Beside(frozenset({"thoughts", OWN}))) == ""
+        assert await one.agent().starts(beside=Covered(frozenset({"thoughts", OWN}))) == ""
 
         async def known_later() -> set[str]:
             return {"thoughts"}
 
-        assert await one.agent().starts(beside=Beside(perhaps=known_later)) == ""
+        assert await one.agent().starts(beside=Covered(pending=known_later)) == ""
 
 
-async def test_work_of_long_ago_is_not_offered(place: Place) -> None:
+async def test_of_work_of_long_ago_one_line_says_that_it_is_told_when_asked(place: Place) -> None:
     async with world(place) as one:
         old = await worked(one)
+        old.said("It is mended.")
         await old.hook("SessionEnd", reason="other")
         one.past(OFFERED_MS + DAY)
-        assert await one.agent().starts() == ""
+        _, line = (await one.agent().starts()).splitlines()
+        assert "over 30 days ago" in line and "resume" in line and "Mend the fence" not in line
+        assert "Mend the fence" in (await one.briefings.asked(Somewhere(one.root, None))).text
+
+
+async def test_open_work_is_told_however_old_it_is(place: Place) -> None:
+    async with world(place) as one:
+        await worked(one)
+        one.past(OFFERED_MS + DAY)
+        assert "Mend the fence" in await one.agent().starts()
+
+
+async def test_a_session_that_goes_on_while_it_is_weighed_is_not_settled(place: Place) -> None:
+    async with world(place) as one:
+        old = await worked(one)
+        old.said("It is mended.")
+        await old.hook("SessionEnd", reason="other")
+        await one.agent().starts()
+        one.past(1_000)
+        past = await one.briefings._predecessors.find(one.root, None)
+        await old.starts("resume")
+        old.asked("And the south side.")
+        await old.hook("PreCompact")
+        await one.store.write(lambda tx: settling_queries.settle(tx, {old.id: Settled.FINISHED}, past.weighed_at))
+        assert "no end" in await one.agent().starts()
 
 
 async def test_a_transcript_of_before_the_hooks_is_found(place: Place) -> None:

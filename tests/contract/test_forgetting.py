@@ -29,10 +29,12 @@ from tests.postgres import PostgresServer, fresh_database
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.forgetting import copies, rows
-from holdfast.forgetting.scope import Scope
-from holdfast.project import Root, RootSource, canonical_uri
+from holdfast.forgetting.model import Scope
+from holdfast.forgetting.service import Forgetting
+from holdfast.identity.project import Root, RootSource, canonical_uri
+from holdfast.reasoning.service import Reasoning
 from holdfast.store import Tx, erasing
-from holdfast.store.copying import quiet
+from holdfast.store.copying import no_progress
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +52,7 @@ async def test_a_forgotten_project_is_gone_from_every_table_and_file_and_its_nei
         gone, kept = await two_projects(place, app)
         before = await dump(app.store)
 
-        report = await app.forgetting.command({"what": str(gone)}, quiet)
+        report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
         assert report["left"] == [] and report["success"]
         assert (report["sessions"], report["thoughts"], report["runs"], report["messages"]) == (1, 1, 1, 1)
         assert (report["asks"], report["agent_sessions"], report["history_files"]) == (2, 1, 1)
@@ -80,7 +82,7 @@ async def test_a_forgotten_session_is_gone_from_every_table_and_file(place: Plac
             tx.run("DELETE FROM events WHERE kind NOT LIKE 'reasoning.%'")
 
         await app.store.write(strip)
-        report = await app.forgetting.command({"what": SESSIONS[SECRET]}, quiet)
+        report = await app.service(Forgetting).command({"what": SESSIONS[SECRET]}, no_progress)
         assert (report["success"], report["sessions"], report["thoughts"]) == (True, 1, 1)
         after = await dump(app.store)
         assert SECRET not in str(after) and len(after["sessions"]) == len(after["thoughts"]) == 1
@@ -107,7 +109,7 @@ async def test_a_removal_that_was_cut_off_at_any_step_is_finished_later(
             "rows": ("holdfast.forgetting.rows.remove", cut),
             "calls": ("holdfast.protocol.queries.forget", cut_now),
             "events": ("holdfast.forgetting.rows._empty_events", cut),
-            "reasoning": (app.reasoning, "forget_project", cut),
+            "reasoning": (app.service(Reasoning), "forget_project", cut),
             "erasing": ("holdfast.forgetting.service.erase_deleted", cut),
             "copies": ("holdfast.forgetting.copies.remove", cut_now),
             "logs": ("holdfast.forgetting.copies.scrub_logs", cut_now),
@@ -115,11 +117,11 @@ async def test_a_removal_that_was_cut_off_at_any_step_is_finished_later(
         with monkeypatch.context() as patch:
             patch.setattr(*at[step])
             with pytest.raises(Cut):
-                await app.forgetting.command({"what": str(gone)}, quiet)
-        assert (copies.under_way(place.home, place.engine)).exists()
+                await app.service(Forgetting).command({"what": str(gone)}, no_progress)
+        assert (copies.note_path(place.home, place.engine)).exists()
     async with opened(place) as again:
-        await again.forgetting.finish()
-        assert not (copies.under_way(place.home, place.engine)).exists()
+        await again.service(Forgetting).finish()
+        assert not (copies.note_path(place.home, place.engine)).exists()
         after = str(await dump(again.store))
         assert SECRET not in after and KEPT in after
     assert_gone(place)
@@ -128,17 +130,17 @@ async def test_a_removal_that_was_cut_off_at_any_step_is_finished_later(
 async def test_what_cannot_be_erased_for_a_reader_is_said_and_erased_when_it_is_gone(
     sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(erasing, "READERS_WAIT_S", 0.1)
     place = sqlite_place
     async with opened(place) as app:
         gone, _ = await two_projects(place, app)
         reader = apsw.Connection(str(place.path))
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM thoughts").fetchall()
-        report = await app.forgetting.command({"what": str(gone)}, quiet)
+        report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
         assert report["success"] is False and "holdfast.db-wal" in report["left"][0]
         reader.close()
-        again = await app.forgetting.command({"what": str(gone)}, quiet)
+        again = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
         assert again["success"] is True, "asked for again, it goes on where it was"
         assert_gone(place)
 
@@ -146,7 +148,7 @@ async def test_what_cannot_be_erased_for_a_reader_is_said_and_erased_when_it_is_
 async def test_what_cannot_be_erased_for_a_transaction_on_the_server_is_said(
     postgres_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(erasing, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(erasing, "READERS_WAIT_S", 0.1)
     monkeypatch.setattr(erasing, "LOCK_MS", 50)
     place = postgres_place
     async with opened(place) as app:
@@ -154,12 +156,12 @@ async def test_what_cannot_be_erased_for_a_transaction_on_the_server_is_said(
         with psycopg.connect(place.url) as reader:
             reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             reader.execute("SELECT count(*) FROM asks")
-            report = await app.forgetting.command({"what": str(gone)}, quiet)
+            report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
             assert report["success"] is False
             told = {line.split(" ")[2].rpartition(".")[2]: line for line in report["left"]}
             assert "it is in use" in told["asks"] and "still sees" in told["thoughts"]
-        await app.forgetting.finish()
-        assert not (copies.under_way(place.home, place.engine)).exists()
+        await app.service(Forgetting).finish()
+        assert not (copies.note_path(place.home, place.engine)).exists()
     assert_gone(place)
 
 
@@ -177,9 +179,11 @@ async def test_a_user_of_the_server_without_special_rights_can_have_a_project_fo
     place = Place("postgres", tmp_path, url.replace("//postgres:@", "//plain:@"))
     async with opened(place) as app:
         gone, kept = await two_projects(place, app)
-        assert (await app.forgetting.command({"what": str(gone)}, quiet))["success"]
+        assert (await app.service(Forgetting).command({"what": str(gone)}, no_progress))["success"]
         assert_gone(place)
-        assert (await app.forgetting.command({"what": str(kept)}, quiet))["success"], "nothing is left in any table"
+        assert (await app.service(Forgetting).command({"what": str(kept)}, no_progress))["success"], (
+            "nothing is left in any table"
+        )
         for name, content in files_of(place).items():
             assert f"team-{KEPT}".encode() not in content, name
 
@@ -193,14 +197,14 @@ async def test_without_room_the_rows_are_overwritten_and_the_rest_is_erased_when
         daily = place.home / "backups" / "daily-new.db"
         with monkeypatch.context() as patch:
             patch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
-            report = await app.forgetting.command({"what": str(gone)}, quiet)
+            report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
             assert report["success"] is False and "no room" in report["left"][0]
             daily.parent.mkdir()
             daily.write_bytes(b"")
-            await app.forgetting.finish()
+            await app.service(Forgetting).finish()
             assert daily.exists(), "while it waits for room, the newest backup is not taken every hour"
-        await app.forgetting.finish()
-        assert not (copies.under_way(place.home, place.engine)).exists() and not daily.exists()
+        await app.service(Forgetting).finish()
+        assert not (copies.note_path(place.home, place.engine)).exists() and not daily.exists()
     assert_gone(place)
 
 
@@ -211,8 +215,8 @@ async def test_a_project_at_whose_team_an_agent_works_is_not_forgotten(place: Pl
         await app.store.write(lambda tx: tx.run(sql, until=tx.now() + 60_000))
         before = await dump(app.store)
         with pytest.raises(Conflict, match="Nothing was removed"):
-            await app.forgetting.command({"what": str(gone)}, quiet)
-        assert await dump(app.store) == before and not (copies.under_way(place.home, place.engine)).exists()
+            await app.service(Forgetting).command({"what": str(gone)}, no_progress)
+        assert await dump(app.store) == before and not (copies.note_path(place.home, place.engine)).exists()
 
 
 async def test_a_name_that_is_not_known_removes_nothing_and_is_told_what_is_named_alike(place: Place) -> None:
@@ -230,10 +234,10 @@ async def test_a_name_that_is_not_known_removes_nothing_and_is_told_what_is_name
             ("sesion-two", SESSIONS[KEPT]),
         ):
             with pytest.raises(NotFound) as refused:
-                await app.forgetting.command({"what": wrong}, quiet)
+                await app.service(Forgetting).command({"what": wrong}, no_progress)
             assert meant in str(refused.value), wrong
-        with pytest.raises(NotFound, match="Nothing here is named alike"):
-            await app.forgetting.command({"what": "qqqqqqqq"}, quiet)
+        with pytest.raises(NotFound, match="There is nothing with a similar name"):
+            await app.service(Forgetting).command({"what": "qqqqqqqq"}, no_progress)
         assert await dump(app.store) == before
 
 
@@ -251,8 +255,10 @@ async def test_a_project_without_a_reasoning_session_is_known_by_whatever_there_
                 await app.store.write(partial(_clear, name=name))
         if table != "bridge_messages":  # which are known by the team
             (place.home / "teams.json").write_text("{}")
-        assert (await app.forgetting.command({"what": str(gone), "look": True}, quiet))["roots"] == [str(gone)]
-        assert (await app.forgetting.command({"what": str(gone)}, quiet))["success"] is True
+        assert (await app.service(Forgetting).command({"what": str(gone), "look": True}, no_progress))["roots"] == [
+            str(gone)
+        ]
+        assert (await app.service(Forgetting).command({"what": str(gone)}, no_progress))["success"] is True
         assert SECRET not in str((await dump(app.store))[table])
 
 
@@ -265,10 +271,10 @@ async def test_a_directory_that_is_gone_is_forgotten_with_its_project(place: Pla
         gone, _ = await two_projects(place, app)
         gone.rmdir()
         clone = Root(canonical_uri(f"{gone}-clone"), f"example.org/{SECRET}", RootSource.ARGUMENT)
-        await app.reasoning.pause(clone)
-        report = await app.forgetting.command({"what": str(gone), "look": True}, quiet)
+        await app.service(Reasoning).pause(clone)
+        report = await app.service(Forgetting).command({"what": str(gone), "look": True}, no_progress)
         assert report["roots"] == [str(gone), f"{gone}-clone"]
-        await app.forgetting.command({"what": str(gone)}, quiet)
+        await app.service(Forgetting).command({"what": str(gone)}, no_progress)
         assert SECRET not in str(await dump(app.store))
     assert_gone(place)
 

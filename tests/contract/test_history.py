@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 from tests.contract.conftest import Place
 
+from holdfast.agents.claude.transcripts import batches as files
+from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.errors import BadInput
-from holdfast.history import files
+from holdfast.history.commands import HistoryCommands
+from holdfast.history.model import Scanned
 from holdfast.history.scanning import scan
 from holdfast.history.service import History
 from holdfast.history.status_line import StatusLine
-from holdfast.project import RootSource, locate
-from holdfast.reasoning import projects
+from holdfast.history.views import scanned_view
+from holdfast.identity.project import RootSource, locate
+from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Row, Store
-from holdfast.teams.agents.project_key import project_key
 from holdfast.teams.team import Team
 
 TALK = "11111111-1111-4111-8111-111111111111"
@@ -57,8 +60,8 @@ class Library:
         return self.folder / "claude"
 
     @property
-    def history(self) -> History:
-        return History(self.store, "here")
+    def history(self) -> HistoryCommands:
+        return HistoryCommands(History(self.store, "here"))
 
     def project(self, name: str = "shop") -> Path:
         path = self.folder / name
@@ -268,7 +271,7 @@ def test_a_conversation_from_another_machine_belongs_to_the_project_it_lies_in(p
     async def scenario(library: Library) -> None:
         shop = library.project()
         root = locate(str(shop), RootSource.ARGUMENT)
-        await library.store.write(lambda tx: projects.know(tx, root))
+        await library.store.write(lambda tx: project_queries.know(tx, root))
         library.write(shop, said("The drawer", "/home/other/shop"))
         await library.take()
         (hit,) = await library.find("drawer")
@@ -325,12 +328,12 @@ def test_a_scan_finds_the_same_without_keeping_anything(place: Place, monkeypatc
     async def scenario(library: Library) -> None:
         shop = library.project()
         library.write(shop, said("nothing", str(shop)), failed("TypeError: till.drawer is undefined", ""))
-        found = scan("TypeError: till.drawer", library.config, None, 10, quiet)
+        found = scanned_view(scan("TypeError: till.drawer", library.config, None, 10, quiet), library.config)
         await library.take()
         assert found["results"] == await library.find("TypeError: till.drawer")
         assert (found["files"], found["left_out"]) == (1, 0)
         monkeypatch.setattr("holdfast.history.scanning.MOST_BYTES", 1)
-        assert scan("drawer", library.config, None, 10, quiet) == {"results": [], "files": 0, "left_out": 1}
+        assert scan("drawer", library.config, None, 10, quiet) == Scanned((), files=0, left_out=1)
 
     play(place, scenario)
 

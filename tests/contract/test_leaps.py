@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast.leaps import DEADLINES, LONGEST_LEASE_MS, Leap, carry_over
+from holdfast.daemon.clock_leaps import DEADLINES, LONGEST_LEASE_MS, Leap, carry_over
 from holdfast.protocol.queries import ORPHANED_AFTER_MS
 from holdfast.store import Tx
 from holdfast.store.calls import KEEP_MS

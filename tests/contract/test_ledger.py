@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 from tests.contract.conftest import Place
-from tests.transcripts import Transcript
+from tests.transcripts import Transcript, folded
 
+from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
-from holdfast.briefing.ledger.folding import folded
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.briefing.ledger.reading import Position
 from holdfast.briefing.ledger.service import Ledgers
-from holdfast.project import Root, RootSource, canonical_uri
+from holdfast.identity.project import Root, RootSource, canonical_uri
 from holdfast.store import Store
 
 

@@ -19,10 +19,10 @@ from tests.contract.hostile_world import Hostile, file_name, hostile_world
 from tests.contract.repetition_cases import TIMEOUT_MS, at_rest
 from tests.contract.wire_world import Json, Relayed, new_world
 
-from holdfast.claude_settings import PURPOSES
-from holdfast.own_lines import has_own_form
-from holdfast.quoting import MARK
-from holdfast.wire.tools import Tool
+from holdfast.agents.claude.settings import PURPOSES
+from holdfast.text.own_lines import has_own_form
+from holdfast.text.quoting import MARK
+from holdfast.wire.mcp.tools import Tool
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.contract.protocol_world import OTHER_RUN, RUN_ID, Repository, World, check, read_by_hook, seen
 
-from holdfast.processes import is_running
-from holdfast.protocol.git.state import Git
+from holdfast.git.state import Git
+from holdfast.process.alive import is_running
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, SerenaAnswer, Source
 from holdfast.protocol.serena import memory_files
@@ -40,7 +40,7 @@ async def test_git_says_where_a_repository_without_commits_stands(tmp_path: Path
     assert await Git(repository.path).changed_since(None) == ["a b.txt"]
     world = World(repository, None)
     assert "before its first commit" in (await world.verify(check(CheckKind.GIT_STATE))).evidence
-    assert (await world.verify(COMMITTED)).missing == "there is no commit yet"
+    assert (await world.verify(COMMITTED)).missing == "the repository has no commit yet"
 
 
 async def test_git_says_when_head_is_detached(world: World) -> None:
@@ -145,14 +145,14 @@ async def test_each_file_that_exists_must_be_read(world: World) -> None:
 
 async def test_reading_is_skipped_where_there_is_nothing_to_read(world: World) -> None:
     verdict = await world.verify(check(CheckKind.FILE_READ, HANDOFF))
-    assert (verdict.status, verdict.evidence) == (Status.SKIPPED, "none of the files to read is there")
+    assert (verdict.status, verdict.evidence) == (Status.SKIPPED, "none of the files to read exists")
 
 
 async def test_a_log_under_the_runs_id_with_text_passes(world: World) -> None:
     asked = check(CheckKind.SESSION_LOG, ".agents/sessions")
     for name in (f"{OTHER_RUN}.md", f"{RUN_ID}1.md", f"{RUN_ID}.txt"):
         world.repository.write(f".agents/sessions/{name}")
-    assert (await world.verify(asked)).missing == f".agents/sessions/{RUN_ID}.md is not there"
+    assert (await world.verify(asked)).missing == f".agents/sessions/{RUN_ID}.md does not exist"
     world.repository.write(f".agents/sessions/{RUN_ID}-a-slug.md", " \n")
     assert "is empty" in (await world.verify(asked)).missing
     world.repository.write(f".agents/sessions/{RUN_ID}-a-slug.md", "# Log\n")
@@ -164,7 +164,7 @@ async def test_docs_are_changed_when_each_was_and_the_log_is_this_runs(world: Wo
     world.repository.write(f".agents/sessions/{OTHER_RUN}.md")
     verdict = await world.verify(asked)
     assert HANDOFF in verdict.missing
-    assert f"{RUN_ID}.md is not there" in verdict.missing
+    assert f"{RUN_ID}.md does not exist" in verdict.missing
     world.repository.write(f".agents/sessions/{RUN_ID}.md")
     world.repository.commit(HANDOFF)
     assert (await world.verify(asked)).status is Status.PASS
@@ -300,7 +300,7 @@ async def test_a_command_is_stopped_at_its_limit_with_all_it_started(world: Worl
     pid_file = tmp_path / "pid"
     script = f"sleep 600 & echo $! > {pid_file}; wait"
     verdict = await world.verify(check(CheckKind.COMMAND, argv=("sh", "-c", script), timeout_s=2))
-    assert "did not end within 2 s" in verdict.missing
+    assert "did not finish within 2 s" in verdict.missing
     await gone(int(pid_file.read_text()))
 
 
@@ -320,8 +320,8 @@ async def test_a_claim_counts_where_the_protocol_says_so(world: World) -> None:
 async def test_one_failed_check_fails_the_gate_and_all_are_named_in_order(world: World) -> None:
     missing = (check(CheckKind.FILE_EXISTS, "b"), check(CheckKind.FILE_EXISTS, "a"))
     verdict = await world.verify(check(CheckKind.FILE_EXISTS, "README.md"), *missing)
-    assert (verdict.status, verdict.evidence) == (Status.FAIL, "README.md is there")
-    assert verdict.missing == "b is not there or empty; a is not there or empty"
+    assert (verdict.status, verdict.evidence) == (Status.FAIL, "README.md exists")
+    assert verdict.missing == "b does not exist or is empty; a does not exist or is empty"
 
 
 async def test_a_gate_is_skipped_only_where_every_check_is(world: World) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.contract.protocol_world import LONG_AGO, OTHER_RUN, RUN_ID, Repository, World, check, seen
 
-from holdfast.protocol.git.state import Git
+from holdfast.git.state import Git
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, Source
 
@@ -153,7 +153,7 @@ async def test_a_report_that_was_there_before_does_not_pass_when_recorded(world:
     start = world.repository.commit(PATH, "It works.\n")
     world.repository.write("src/code.py", "2\n")
     verdict = await World(world.repository, start).verify(REPORT, evidence=(RECORDED,))
-    assert f"{PATH} was there before the session began" in verdict.missing
+    assert f"{PATH} existed before the session began" in verdict.missing
 
 
 async def test_the_id_in_the_text_of_a_report_binds_nothing(world: World) -> None:
@@ -174,7 +174,7 @@ async def test_code_in_markdown_is_code(world: World) -> None:
     docs = World(world.repository, start, skip_qa=True)
     assert (await docs.verify(REPORT)).status is Status.SKIPPED
     world.repository.write("guide.md", "Run:\n\n```sh\nmake all\n```\n")
-    assert "other code blocks" in (await docs.verify(REPORT)).missing
+    assert "changed code blocks" in (await docs.verify(REPORT)).missing
 
 
 async def test_a_link_called_markdown_is_not(world: World) -> None:

@@ -15,7 +15,8 @@ from tests.contract.conftest import Place
 from tests.contract.copies import copied
 from tests.repository import AGENTS_FILES, Repository
 
-from holdfast.project import Root, RootSource
+from holdfast.agents.claude.hooks import HOOKS
+from holdfast.identity.project import Root, RootSource
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.hooks.answers import LONGEST_TEXT, ProtocolHooks
 from holdfast.protocol.runs import EvidenceKind, RunView, SerenaAnswer
@@ -68,7 +69,8 @@ class Desk:
 
     async def hook(self, event: str, *, cwd: Path | None = None, **payload: Any) -> dict[str, Any] | None:
         common = {"session_id": "conversation", "cwd": str(cwd or self.repository.path), "hook_event_name": event}
-        return await self.hooks.handle(event, {**common, **payload})
+        answer = await self.hooks.handle(HOOKS.event(event, {**common, **payload}))
+        return None if answer is None else HOOKS.answer(event, answer)
 
     async def bash(self, command: str, *, after: bool = False, cwd: Path | None = None) -> dict[str, Any] | None:
         """Ask before a command; with `after`, let it work and tell of it too."""
@@ -330,11 +332,11 @@ async def test_no_payload_is_too_strange_to_be_answered(
     store = SqliteStore.open(tmp_path / "odd.db")
     try:
         protocols = made(store)
-        if await protocols.situation(str(project)) is None:
+        if await protocols.active_run(str(project)) is None:
             await protocols.start_run(str(project), "Odd things")
         named = {"tool_name": tool} if tool else {}
         where = {"cwd": str(project) if place == "here" else place} if place else {}
-        answer = await ProtocolHooks(protocols).handle(event, {**payload, **named, **where})
-        assert answer is None or isinstance(answer, dict)
+        answer = await ProtocolHooks(protocols).handle(HOOKS.event(event, {**payload, **named, **where}))
+        assert answer is None or isinstance(HOOKS.answer(event, answer), dict)
     finally:
         await store.close()

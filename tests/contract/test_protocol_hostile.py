@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.contract.protocol_world import Repository, World, check, read_by_hook
 
-from holdfast.protocol.git.state import Git
+from holdfast.git.state import Git
 from holdfast.protocol.model import CheckKind, Status
 
 pytestmark = pytest.mark.anyio
@@ -291,7 +291,7 @@ async def test_a_configuration_that_never_ends_is_given_up(tmp_path: Path) -> No
     (repository.path / ".git/config").unlink()
     os.mkfifo(repository.path / ".git/config")
     state = await Git(repository.path, timeout_s=0.5).state()
-    assert "did not answer within 0.5 s" in state.problem
+    assert "did not finish within 0.5 s" in state.problem
 
 
 @pytest.fixture
@@ -335,7 +335,7 @@ async def test_an_agent_is_not_sent_to_read_a_file_outside(clone: World, tmp_pat
     (clone.repository.path / "CLAUDE.md").symlink_to(tmp_path / "secret.md")
     verdict = await clone.verify(check(CheckKind.FILE_READ, "CLAUDE.md"))
     assert verdict.status is Status.SKIPPED
-    assert "CLAUDE.md leads out of the worktree" in verdict.evidence
+    assert "CLAUDE.md is outside the worktree" in verdict.evidence
 
 
 async def test_a_file_read_under_one_name_is_read_under_the_name_that_links_to_it(clone: World) -> None:

@@ -14,13 +14,13 @@ from tests.contract.conftest import Place as StorePlace
 from tests.contract.protocol_world import no_serena
 
 from holdfast.protocol import definition, memories, queries
-from holdfast.protocol.builtin import AGENTS
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Status
+from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run
 from holdfast.protocol.serena.memory_files import read_text, write_text
-from holdfast.protocol.serena.mirror import LONGEST_PAUSE_S, STATE_JSON, Mirror, foreign_state
+from holdfast.protocol.serena.mirror import MAX_RETRY_S, STATE_JSON, Mirror, foreign_state
 from holdfast.protocol.serena.session import SerenaTrouble
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.worktree import worktree_of
@@ -211,7 +211,7 @@ async def test_when_serena_fails_files_step_in_at_once_and_serena_is_repaired_la
         assert (await world.health())["failure"] == "Serena did not start."
 
         world.serena.trouble, world.serena.kept = None, {}
-        world.now += LONGEST_PAUSE_S
+        world.now += MAX_RETRY_S
         await world.mirror.step()
         assert "COMPLETE" in world.serena.kept[memories.CURRENT_STATE]
         assert await world.health() == {"place": "serena", "behind": False}
@@ -239,7 +239,7 @@ async def test_a_failed_write_is_visible_and_repaired(place: StorePlace) -> None
         assert health["behind"] is True
         assert "memories" in health["failure"]
         (world.worktree / ".serena" / "memories").unlink()
-        world.now += LONGEST_PAUSE_S
+        world.now += MAX_RETRY_S
         await world.mirror.step()
         assert await world.health() == {"place": "files", "behind": False}
 
@@ -294,7 +294,7 @@ async def test_a_state_that_something_else_wrote_is_left_alone_until_it_is_impor
         await world.mirror.step()
         assert run.id in (world.memory(memories.CURRENT_STATE) or "")
         assert "Something else's work" in (world.memory(memories.HISTORY) or "")
-        world.now += LONGEST_PAUSE_S
+        world.now += MAX_RETRY_S
         await world.mirror.step()
         assert await world.health() == {"place": "files", "behind": False}
 

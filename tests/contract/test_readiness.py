@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast import readiness
-from holdfast.readiness import Readiness
+from holdfast.daemon import readiness
+from holdfast.daemon.readiness import Readiness
 from holdfast.store import Store
 
 pytestmark = pytest.mark.anyio

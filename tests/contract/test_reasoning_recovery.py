@@ -12,8 +12,8 @@ from tests.contract.conftest import Place
 from tests.contract.reasoning_world import DAY, ELSEWHERE, HOUR, MINUTE, PROJECT, WORKTREE, agent, living
 
 from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.project import Root, RootSource
-from holdfast.reasoning.placing import Placing
+from holdfast.identity.project import Root, RootSource
+from holdfast.reasoning.session_choice import SessionChoice
 from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
@@ -169,8 +169,8 @@ async def test_a_project_is_locked_before_its_sessions_are_looked_at_whichever_p
             done = []
             for root in (PROJECT, WORKTREE):
                 for_thought, for_recovery = Watched(tx), Watched(tx)
-                Placing(cast(Tx, for_thought), world.connections, None, root).for_thought(None, HOUR)
-                Placing(cast(Tx, for_recovery), world.connections, None, root).for_recovery(root)
+                SessionChoice(cast(Tx, for_thought), world.connections, None, root).for_thought(None, HOUR)
+                SessionChoice(cast(Tx, for_recovery), world.connections, None, root).for_recovery(root)
                 done += [for_thought.done[:2], for_recovery.done[:2]]
             return done
 

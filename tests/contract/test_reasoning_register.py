@@ -11,7 +11,7 @@ from tests.contract.conftest import Place
 from tests.contract.reasoning_world import World, agent, living
 from tests.postgres import fresh_database
 
-from holdfast.reasoning.checks import chain_check, register_check
+from holdfast.reasoning.hash_chain_check import chain_check, register_check
 from holdfast.store import Row, Store, Tx, register
 from holdfast.store.migrations import load
 from holdfast.store.opening import open_store

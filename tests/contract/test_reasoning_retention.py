@@ -7,8 +7,9 @@ from tests.contract.conftest import Place
 from tests.contract.reasoning_world import DAY, ELSEWHERE, PROJECT, WORKTREE, World, agent, call, living
 
 from holdfast.errors import NotFound
-from holdfast.reasoning import upkeep
-from holdfast.reasoning.checks import chain_check
+from holdfast.reasoning.hash_chain_check import chain_check
+from holdfast.reasoning.queries import retention as upkeep_queries
+from holdfast.reasoning.results import Forgotten
 from holdfast.store.verify import verify
 
 pytestmark = pytest.mark.anyio
@@ -51,13 +52,13 @@ async def test_untouched_sessions_archive_themselves_and_pinned_ones_stay(place:
         await world.reasoning.library.pin(agent("a"), pinned)
         await world.later(89 * DAY)
         recent = (await world.reasoning.start_new(agent("b"), "recent"))["session"]["id"]
-        assert (await world.reasoning.sweep())["archived"] == 0
+        assert (await world.reasoning.sweep()).archived == 0
         await world.later(2 * DAY)
-        assert (await world.reasoning.sweep())["archived"] == 1
+        assert (await world.reasoning.sweep()).archived == 1
         states = {row["id"]: row["status"] for row in await world.rows("SELECT id, status FROM sessions")}
         assert states == {old: "archived", pinned: "active", recent: "active"}
         await world.reasoning.library.restore(old)
-        assert (await world.reasoning.sweep())["archived"] == 0
+        assert (await world.reasoning.sweep()).archived == 0
 
 
 async def test_a_deleted_session_is_gone_after_thirty_days(place: Place) -> None:
@@ -65,12 +66,12 @@ async def test_a_deleted_session_is_gone_after_thirty_days(place: Place) -> None
         made = (await world.think(agent("a"), "short-lived", key=call("k")))["sessionId"]
         await world.reasoning.library.delete(made, made)
         await world.later(30 * DAY - 60_000)
-        assert (await world.reasoning.sweep())["purged"] == 0
+        assert (await world.reasoning.sweep()).purged == 0
         assert (await world.reasoning.library.restore(made))["success"] is True
         await world.reasoning.library.delete(made, made)
         await world.later(30 * DAY + 60_000)
         swept = await world.reasoning.sweep()
-        assert swept["purged"] == 1
+        assert swept.purged == 1
         assert await world.rows("SELECT number FROM thoughts") == []
         assert await world.rows("SELECT call_key FROM calls") == []
 
@@ -81,7 +82,7 @@ async def test_a_forgotten_session_leaves_no_word_anywhere(place: Place) -> None
         made = (await world.think(agent("a"), "hush-hush", key=call("k1")))["sessionId"]
         await world.think(agent("a"), "more", branch_id="alt", branch_from=1, key=call("k2"))
         await world.reasoning.library.link(agent("a"), made, kept)
-        assert await world.reasoning.forget_session(made) == {"success": True, "sessions": 1, "thoughts": 2}
+        assert await world.reasoning.forget_session(made) == Forgotten(1, 2)
         for table in ("thoughts", "branches"):
             assert await world.rows(f"SELECT 1 AS found FROM {table} WHERE session_id = :id", id=made) == []
         for table in ("calls", "session_links"):
@@ -108,7 +109,7 @@ async def test_forgetting_a_project_takes_its_sessions_under_every_path_and_no_o
         await world.reasoning.start_new(agent("w", WORKTREE), "worktree")
         kept = (await world.think(agent("e", ELSEWHERE), "kept"))["sessionId"]
         forgotten = await world.reasoning.forget_project(PROJECT)
-        assert (forgotten["sessions"], forgotten["thoughts"]) == (2, 1)
+        assert (forgotten.sessions, forgotten.thoughts) == (2, 1)
         assert await world.rows("SELECT id FROM sessions") == [{"id": kept}]
         assert await world.rows("SELECT root_uri FROM projects") == [{"root_uri": ELSEWHERE.uri}]
 
@@ -116,17 +117,17 @@ async def test_forgetting_a_project_takes_its_sessions_under_every_path_and_no_o
 async def test_large_sessions_and_many_are_removed_and_archived_in_small_steps(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(upkeep, "AT_ONCE", 2)
+    monkeypatch.setattr(upkeep_queries, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(upkeep_queries, "AT_ONCE", 2)
     async with living(place) as world:
         for number in range(5):
             await world.reasoning.start_new(agent("a"), f"session {number}")
             for step in range(5):
                 await world.think(agent("a"), f"step {step}")
         await world.later(91 * DAY)
-        assert (await world.reasoning.sweep())["archived"] == 5
+        assert (await world.reasoning.sweep()).archived == 5
         forgotten = await world.reasoning.forget_project(PROJECT)
-        assert (forgotten["sessions"], forgotten["thoughts"]) == (5, 25)
+        assert (forgotten.sessions, forgotten.thoughts) == (5, 25)
         assert await world.rows("SELECT number FROM thoughts") == []
         assert (await verify(world.store, {"sessions": chain_check})).ok
 
@@ -134,12 +135,12 @@ async def test_large_sessions_and_many_are_removed_and_archived_in_small_steps(
 async def test_an_interrupted_removal_is_out_of_sight_and_finished_by_the_next_sweep(place: Place) -> None:
     async with living(place) as world:
         made = (await world.think(agent("a"), "half gone"))["sessionId"]
-        await world.store.write(lambda tx: upkeep.condemn(tx, made))
-        await world.store.write(lambda tx: upkeep.remove_some(tx, made))
+        await world.store.write(lambda tx: upkeep_queries.condemn(tx, made))
+        await world.store.write(lambda tx: upkeep_queries.remove_some(tx, made))
         with pytest.raises(NotFound):
             await world.reasoning.library.outline(agent("a"), made)
         assert (await verify(world.store, {"sessions": chain_check})).ok
-        assert (await world.reasoning.sweep())["purged"] == 1
+        assert (await world.reasoning.sweep()).purged == 1
         assert await world.rows("SELECT id FROM sessions") == []
 
 

@@ -15,8 +15,8 @@ from tests.contract.wire_world import Json, Relayed, World, new_world
 
 from holdfast.connections.model import Attempt
 from holdfast.store.calls import once
-from holdfast.wire.catalog import Catalog
-from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
+from holdfast.wire.mcp.catalog import Catalog
+from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,7 @@ DOCUMENTATION = Path(__file__).parents[2] / "docs" / "tools.md"
 
 
 def _declared(tool: Tool, operation: str) -> Repetition:
-    return tool.repetition if isinstance(tool.repetition, Repetition) else tool.repetition[operation]
+    return tool.repetition if isinstance(tool.repetition, Repetition) else tool.repetition[operation.partition(" ")[0]]
 
 
 # -- the walk ---------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ async def test_every_tool_and_operation_is_in_the_walk(sqlite_place: Place) -> N
     async with new_world(sqlite_place) as world:
         tools = (await world.life()).wire.catalog.tools.values()
         every = {(tool.name, operation) for tool in tools for operation in tool.operations or ("",)}
-        assert every == set(CASES)
+        assert every == {(tool, operation.partition(" ")[0]) for tool, operation in CASES}
 
 
 async def test_the_documentation_says_how_a_repetition_of_each_is_answered(sqlite_place: Place) -> None:

@@ -15,7 +15,7 @@ from tests.contract.conftest import Place
 from tests.contract.reasoning_world import agent
 from tests.rest_in_process import client_of
 
-from holdfast.connections.attempts import AttemptLimits
+from holdfast.connections.rate_limits import AttemptLimits
 from holdfast.connections.routes import routes
 
 pytestmark = pytest.mark.anyio

@@ -13,10 +13,10 @@ from tests.contract.conftest import Place, leaf_pages, spoil
 from holdfast.errors import BadInput, Conflict, NotFound, StoreCorrupt, StoreError, StoreTooNew
 from holdfast.reasoning.search import index_some
 from holdfast.store import Row, Store, Tx, events
-from holdfast.store.backup import backup
+from holdfast.store.backup.backup import backup
+from holdfast.store.backup.restore import RestoreReport, check_backup, restore_postgres, restore_sqlite
 from holdfast.store.migrations import load
 from holdfast.store.opening import open_store
-from holdfast.store.restore import RestoreReport, check_backup, restore_postgres, restore_sqlite
 from holdfast.store.verify import verify
 
 TABLES = ("sessions", "thoughts", "branches", "session_links", "projects", "events", "event_head", "calls")
@@ -118,7 +118,7 @@ def test_a_backup_goes_from_either_engine_into_either_engine(place: Place, other
             continue
         found = "SELECT count(*) AS n FROM thoughts_fts WHERE thoughts_fts MATCH 'needle7'"
         if other.engine == "postgres":
-            found = "SELECT count(*) AS n FROM thoughts WHERE search @@ to_tsquery('simple', 'needle7')"
+            found = "SELECT count(*) AS n FROM thoughts_fts WHERE words @@ to_tsquery('simple', 'needle7')"
         assert await store.read(lambda tx: tx.one(found)) == {"n": 3}
         assert await store.read(events.head) == len(expected["events"]) + 1
         await store.close()
@@ -168,7 +168,7 @@ def test_an_existing_file_is_not_overwritten_unless_told(place: Place) -> None:
     async def scenario() -> None:
         store = place.open()
         target.write_text("precious")
-        with pytest.raises(Conflict, match="exists already"):
+        with pytest.raises(Conflict, match="already exists"):
             await backup(store, target)
         assert target.read_text() == "precious"
         await backup(store, target, replace=True)
@@ -208,7 +208,7 @@ def test_what_is_no_whole_backup_of_ours_is_refused_and_nothing_changes(place: P
         for source, error, said in (
             (place.home / "none.db", NotFound, "no file"),
             (text, BadInput, "not a SQLite file"),
-            (foreign, BadInput, "not one of Holdfast's"),
+            (foreign, BadInput, "not a Holdfast backup"),
             (damaged, StoreCorrupt, "damaged"),
             (newer, StoreTooNew, r"holdfast 99\.0 \(schema 9999 future\)"),
         ):
@@ -249,7 +249,7 @@ def test_a_postgres_schema_with_data_is_only_replaced_when_told(postgres_place: 
         await _backup_of_some(postgres_place, target)
         store = postgres_place.open()
         await store.write(lambda tx: add_session(tx, "newer than the backup"))
-        with pytest.raises(Conflict, match="holds data already"):
+        with pytest.raises(Conflict, match="already holds data"):
             await asyncio.to_thread(restore, target, postgres_place)
         assert len((await contents(store))["sessions"]) == 4
         await asyncio.to_thread(restore, target, postgres_place, replace=True)

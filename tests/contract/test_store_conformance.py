@@ -38,7 +38,7 @@ def test_what_was_written_can_be_read_after_opening_again(place: Place) -> None:
         await store.close()
         store = place.open()
         row = await store.read(lambda tx: tx.one("SELECT * FROM projects WHERE root_uri LIKE 'file:%'"))
-        assert row == {"root_uri": "file:///a", "project_key": "größe 100% :x", "paused_at": None}
+        assert row == {"root_uri": "file:///a", "project_key": "größe 100% :x", "paused_at": None, "first_commit": None}
         assert await store.read(lambda tx: tx.one("SELECT 1 FROM projects WHERE root_uri = 'x'")) is None
         await store.close()
 
@@ -349,7 +349,7 @@ def test_a_full_queue_says_busy_and_recovers(place: Place) -> None:
         queued = [asyncio.create_task(store.write(project(str(number)))) for number in range(2)]
         await asyncio.sleep(0)
         if place.engine == "sqlite":  # PostgreSQL's other threads may have done them already
-            with pytest.raises(Busy, match="3 calls are waiting"):
+            with pytest.raises(Busy, match="3 calls are already waiting"):
                 await store.write(project("one too many"))
         end.set()
         await asyncio.gather(occupying, *queued)

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import DAY, World, agent, living
 
-from holdfast.records import Records
+from holdfast.records.service import Records
 from holdfast.store import high_water, register
 from holdfast.store.high_water import HighWater
 from holdfast.store.loss_notices import LossNotices
@@ -96,7 +96,7 @@ def test_a_mark_whose_last_line_was_cut_off_counts_up_to_the_line_before(place: 
 def test_a_mark_that_grows_is_written_anew_with_the_same_content(
     sqlite_place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(high_water, "FILE_MOST", 700)
+    monkeypatch.setattr(high_water, "MAX_FILE_BYTES", 700)
 
     async def scenario() -> None:
         async with living(sqlite_place) as world:

@@ -166,7 +166,7 @@ def test_a_full_queue_of_postgres_says_busy(postgres_place: Place) -> None:
         end = threading.Event()
         waiting = [asyncio.create_task(store.write(lambda tx: end.wait(WAIT))) for _ in range(2)]
         await asyncio.sleep(0)
-        with pytest.raises(Busy, match="2 calls are waiting"):
+        with pytest.raises(Busy, match="2 calls are already waiting"):
             await store.write(lambda tx: None)
         end.set()
         assert await asyncio.gather(*waiting) == [True, True]

@@ -174,7 +174,7 @@ async def test_where_nobody_can_find_out_the_answer_says_so_and_calls_no_repetit
         proxy.at_commit, proxy.then_refuse = fault, True
         with pytest.raises(OutcomeUnknown, match="not known whether it took effect") as raised:
             await asyncio.wait_for(store.write(_add), WAIT)
-        assert "Look before you repeat it" in str(raised.value)
+        assert "Check whether it did before you repeat it" in str(raised.value)
         assert "safe" not in str(raised.value)
         assert "sekret" not in str(raised.value)
         assert _stored(postgres_place) == made

@@ -22,12 +22,12 @@ from holdfast.protocol import definition, queries
 from holdfast.protocol.memories import current_state, history
 from holdfast.protocol.runs import RunView
 from holdfast.store import Row, Tx, events
-from holdfast.store.backup import backup
-from holdfast.store.damage import CORRUPT, check_at_start, look_into, quick_check
+from holdfast.store.backup.backup import backup
 from holdfast.store.migrations import load
 from holdfast.store.opening import open_store
+from holdfast.store.salvage.damage import CORRUPT, check_at_start, open_for_inspection, quick_check
+from holdfast.store.salvage.stand_ins import CONVERSATION_PAIRS, CONVERSATION_SESSIONS, RUN_NUMBERS, RUNS_BY_PROJECT
 from holdfast.store.sqlite import SqliteStore
-from holdfast.store.stand_ins import CONVERSATION_PAIRS, CONVERSATION_SESSIONS, RUN_NUMBERS, RUNS_BY_PROJECT
 from holdfast.store.verify import LOST_EVENT, Problem, verify
 
 SESSIONS, THOUGHTS = 3, 30
@@ -90,7 +90,7 @@ def _assert_reported(home: Path, notices: list[str]) -> str:
     assert len(saved) == 1
     text = saved[0].read_text()
     assert text.splitlines() == notices[:-1]
-    assert notices[-1] == f"This report is kept as {saved[0]}."
+    assert notices[-1] == f"This report is saved as {saved[0]}."
     assert not list(home.glob("*.salvaging*"))
     assert not (home / CORRUPT).exists()
     return text
@@ -229,7 +229,7 @@ def test_asks_and_evidence_outlive_the_record_of_their_conversation_and_run(home
 def test_a_cut_off_file_is_noticed_at_start(home: Path) -> None:
     path = home / "holdfast.db"
     size = path.stat().st_size
-    os.truncate(path, size // PAGE * 3 // 4 * PAGE)
+    os.truncate(path, size // PAGE * 9 // 10 * PAGE)
     assert isinstance(check_at_start(path), StoreCorrupt)
     notices, numbers, _ = _reopen(home)
     text = _assert_reported(home, notices)
@@ -384,7 +384,7 @@ def test_a_salvage_that_is_cut_off_can_be_repeated(home: Path, monkeypatch: pyte
         raise OSError("the power is out")
 
     with monkeypatch.context() as patched:
-        patched.setattr("holdfast.store.salvage.replace_database", fails)
+        patched.setattr("holdfast.store.salvage.salvage.replace_database", fails)
         with pytest.raises(StoreError, match="power"):
             asyncio.run(open_store(home))
     assert path.read_bytes() == before
@@ -522,7 +522,7 @@ def test_a_session_whose_removal_has_begun_is_not_called_damaged(home: Path) -> 
 def test_looking_changes_neither_the_database_nor_its_log(killed: Path) -> None:
     files = [killed / "holdfast.db", killed / "holdfast.db-wal"]
     before = [file.read_bytes() for file in files]
-    connection = look_into(files[0])
+    connection = open_for_inspection(files[0])
     assert connection.execute("SELECT count(*) FROM thoughts").fetchall() == [(SESSIONS * THOUGHTS + 20,)]
     with pytest.raises(apsw.ReadOnlyError):
         connection.execute("DELETE FROM thoughts")
@@ -610,7 +610,7 @@ def test_a_schema_that_is_valid_but_not_ours_is_noticed_in_the_background(home: 
         assert notices == []
         found = await quick_check(store)
         assert found is not None
-        assert "the schema of sessions is not the one that was made" in found.message
+        assert "the schema of sessions is not the one that was created" in found.message
         await store.close()
 
     asyncio.run(scenario())

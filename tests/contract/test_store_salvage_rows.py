@@ -16,12 +16,12 @@ from tests.contract.damages import Rows, damage, every_row, readable_rows, with_
 from tests.contract.reasoning_world import ELSEWHERE, PROJECT, agent
 
 from holdfast.errors import StoreCorrupt
-from holdfast.reasoning.checks import chain_check, register_check
+from holdfast.reasoning.hash_chain_check import chain_check, register_check
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.service import Reasoning
 from holdfast.store import Tx
 from holdfast.store.opening import open_store
-from holdfast.store.salvage import SalvageReport, salvage
+from holdfast.store.salvage.salvage import SalvageReport, salvage
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.verify import verify
 
@@ -92,8 +92,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
             caller = agent(f"agent {number}", PROJECT if number % 3 else ELSEWHERE)
             for _ in range(chance.randint(1, 9)):
                 text = "".join(chance.choices("wörd ßtep näxt\n", k=chance.choice(SIZES) // 2))
-                reply = await reasoning.think(caller, Draft(f"{number} {text}", True), None, None)
-            sessions.append(reply["sessionId"])
+                done = await reasoning.think(caller, Draft(f"{number} {text}", True), None, None)
+            assert done is not None
+            sessions.append(done.session.id)
         await store.write(_more)
         for session in sessions[20:40:4]:
             await reasoning.forget_session(session)

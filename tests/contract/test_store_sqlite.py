@@ -144,7 +144,7 @@ def test_a_full_disk_fails_the_whole_group_and_the_store_goes_on_when_there_is_r
         await occupying
         outcomes = await asyncio.gather(*group, return_exceptions=True)
         assert [str(outcome) for outcome in outcomes] == [
-            "The disk is full; nothing was written. Free some room and repeat the call."
+            "The disk is full; nothing was written. Free disk space and repeat the call."
         ] * 3
         assert await store.read(_roots) == ["before"]
         await store.write(lambda tx: tx.all("PRAGMA max_page_count = 1000000"))

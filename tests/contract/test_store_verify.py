@@ -96,7 +96,7 @@ def test_a_ruined_store_is_reported_up_to_a_limit(place: Place) -> None:
         store = place.open()
         report = await verify(store, {"ruin": lambda tx: (Problem("x", str(n)) for n in range(5000))})
         assert not report.complete
-        assert len(report.problems) == verifying.PROBLEMS_MOST
+        assert len(report.problems) == verifying.MAX_PROBLEMS
         assert report.lines()[-1] == "and more; only the first 1000 are listed"
         await store.close()
 

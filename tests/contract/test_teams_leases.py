@@ -6,8 +6,8 @@ import pytest
 from tests.contract.conftest import Place
 
 from holdfast.store import Tx
-from holdfast.teams import queries
 from holdfast.teams.model import LEASE_MS, AskStatus
+from holdfast.teams.queries import conversations as queries
 
 pytestmark = pytest.mark.anyio
 

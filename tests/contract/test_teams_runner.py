@@ -12,20 +12,22 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.agents.acp_agent import AcpAgent
 from tests.contract.conftest import Place
 
-from holdfast.caller import Caller, Era, Transport
+from holdfast.agents import Compaction, RunPart
+from holdfast.agents.echo import PROGRAM, EchoAgent, EchoSession
+from holdfast.agents.errors import CompactionFailed
 from holdfast.errors import BadInput, StoreError
-from holdfast.store import Store
-from holdfast.teams import queries
+from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.store import Store, Tx
+from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
 from holdfast.teams import runner as runner_module
-from holdfast.teams.agents import Compaction
-from holdfast.teams.agents.echo import PROGRAM, EchoAgent, EchoSession
-from holdfast.teams.agents.errors import CompactionFailed
+from holdfast.teams.config_file import RosterFile
 from holdfast.teams.errors import AskCycle, UnknownTeam
 from holdfast.teams.model import LEASE_MS, Ask
-from holdfast.teams.roster_file import RosterFile
-from holdfast.teams.runner import Runner
+from holdfast.teams.queries import conversations as queries
+from holdfast.teams.runner import Brief, Runner, no_briefing
 from holdfast.teams.service import Teams
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +39,15 @@ PATIENCE_MS = 60_000
 class World:
     """One daemon's teams."""
 
-    def __init__(self, place: Place, store: Store, name: str, **settings: Any) -> None:
+    def __init__(
+        self,
+        place: Place,
+        store: Store,
+        name: str,
+        agent: RunPart | None = None,
+        brief: Brief = no_briefing,
+        **settings: Any,
+    ) -> None:
         home = place.home / name
         home.mkdir(exist_ok=True)
         teams = {}
@@ -46,8 +56,8 @@ class World:
             teams[team] = {"project": str(place.home / team), "agent": "echo"}
         (home / "teams.json").write_text(json.dumps({"settings": settings, "teams": teams}))
         self.store = store
-        agent = EchoAgent(place.home, place.home / "transcripts")
-        self.runner = Runner(store, name, {"echo": agent}, {})
+        echo = EchoAgent(place.home, place.home / "transcripts")
+        self.runner = Runner(store, name, {"echo": agent or echo}, {}, brief=brief)
         self.teams = Teams(store, RosterFile(home), self.runner)
         self._task: asyncio.Task[None] | None = None
 
@@ -69,9 +79,11 @@ class World:
 
 
 @asynccontextmanager
-async def _world(place: Place, name: str = "one", **settings: Any) -> AsyncIterator[World]:
+async def _world(
+    place: Place, name: str = "one", agent: RunPart | None = None, **settings: Any
+) -> AsyncIterator[World]:
     store = place.open()
-    world = World(place, store, name, **settings)
+    world = World(place, store, name, agent, **settings)
     await world.start()
     try:
         yield world
@@ -97,6 +109,18 @@ async def test_asks_of_one_conversation_are_answered_in_order(place: Place) -> N
             f"echo {n}" for n in range(1, 11)
         ]
         assert len({answer.conversation_id for answer in answers}) == 1
+
+
+async def test_a_conversation_goes_on_under_the_id_that_its_agent_chose(place: Place) -> None:
+    agent = AcpAgent(place.home, place.home / "acp", patience=5.0)
+    chosen = []
+    for number in (1, 2):  # the second by another life of the daemon, which has only the store to know the id from
+        async with _world(place, agent=agent) as world:
+            answer = await world.answer(await world.ask("a", f"n{number}"))
+            assert (answer.status, answer.cost_microusd) == ("answered", None)
+            assert f"seen {number} turns" in str(answer.answer)
+            chosen += await world.store.read(lambda tx: sorted(queries.known_sessions(tx, "a")))
+    assert chosen[0].startswith("ses_") and chosen == [chosen[0]] * 2
 
 
 async def test_a_long_queue_does_not_hold_up_other_conversations(place: Place) -> None:
@@ -180,7 +204,7 @@ async def test_a_temporary_conversation_is_put_away_when_it_is_answered(place: P
         once = await world.answer(await world.ask("a", "just this", temporary=True))
         assert once.status == "answered" and once.conversation_id != first.conversation_id
         await _until(lambda: not world.runner._running)
-        statuses = {one["threadId"]: one["status"] for one in await world.teams.conversations("a", None, 10)}
+        statuses = {one.thread: one.status for one in await world.teams.conversations("a", None, 10)}
         (thread,) = statuses.keys() - {"main"}
         assert (statuses["main"], statuses[thread]) == ("active", "archived")
         assert [slot.conversation_id for slot in world.runner.pool.slots] == [first.conversation_id]
@@ -292,14 +316,12 @@ async def test_the_first_turn_of_a_new_process_is_told_what_changed_and_no_other
         briefed.append((project.name, session_id))
         return "[news]"
 
-    async with _world(sqlite_place) as world:
-        world.runner.brief = brief
+    async with _world(sqlite_place, brief=brief) as world:
         first = await world.answer(await world.ask("a", "one"))
         assert "[news]" not in (first.answer or "") and briefed == [], "a conversation that begins missed nothing"
         await world.answer(await world.ask("a", "two"))
         assert briefed == [], "its process went on"
-    async with _world(sqlite_place) as world:
-        world.runner.brief = brief
+    async with _world(sqlite_place, brief=brief) as world:
         again = await world.answer(await world.ask("a", "three"))
         assert again.answer is not None and again.answer.startswith("echo 3") and again.answer.endswith("[news]")
         assert [project for project, _ in briefed] == ["a"]
@@ -405,3 +427,24 @@ async def test_an_ask_that_its_runner_lost_sight_of_is_taken_up_again(place: Pla
         assert [one.id for one in lost] == [ask.id]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_repeated_reset_still_ends_the_process_of_the_session_that_was_left(place: Place) -> None:
+    async with _world(place) as world:
+        first = await world.answer(await world.ask("a", "one"))
+        await _until(lambda: not world.runner._running)
+        key = CallKey.of("agent:asker", "call-1", "teams_session", {"operation": "reset", "team": "a"})
+
+        def reset_alone(tx: Tx) -> None:
+            """What is left when the call was cut off right after its transaction."""
+            queries.set_session(tx, first.conversation_id, tx.new_id(), begun=False, note=None)
+            store_answer(tx, key, {"conversation": {"id": first.conversation_id}})
+
+        await world.store.write(reset_alone)
+        assert len(world.runner.pool.slots) == 1
+        with pytest.raises(AlreadyAnswered) as known:
+            await world.teams.reset(None, "a", None, key)
+        assert known.value.result == {"conversation": {"id": first.conversation_id}}
+        assert world.runner.pool.slots == []
+        again = await world.answer(await world.ask("a", "two"))
+        assert (again.answer or "").startswith("echo 1"), "it begins afresh"

@@ -12,9 +12,10 @@ from tests.contract.conftest import Place
 from tests.contract.repetition_cases import TIMEOUT_MS
 from tests.contract.wire_world import Json, Life, Relayed, new_world
 
-from holdfast.hooks import Told
+from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.bridge.service import Bridge
+from holdfast.hooks.dispatch import Told
 from holdfast.redaction import MASK
-from holdfast.teams.agents.transcripts import TranscriptStore
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +25,7 @@ SAID = f"Log in with the password {PLANTED} and go on."
 
 async def hook(life: Life, event: str, cwd: Path, session: str, **more: object) -> str:
     payload = {"session_id": session, "cwd": str(cwd), "hook_event_name": event, **more}
-    reply = await life.app.hooks(life.links).handle(event, Told("1", False, "full"), json.dumps(payload).encode())
+    reply = await life.app.hooks.handle(event, Told("1", False, "full"), json.dumps(payload).encode())
     return reply.stdout.decode() if isinstance(reply.stdout, bytes) else str(reply.stdout)
 
 
@@ -127,7 +128,7 @@ async def test_a_session_gets_its_own_words_back_as_it_wrote_them(place: Place) 
 async def test_a_message_of_the_owner_reaches_its_target_as_it_was_written(place: Place) -> None:
     async with new_world(place) as world:
         life = await world.life()
-        await life.app.bridge.send("theirs", SAID, sender="the owner")
+        await life.app.service(Bridge).send("theirs", SAID, sender="the owner")
         async with life.relay("c", world.other, "session-c") as theirs:
             assert PLANTED in (await theirs.use("take_message"))["text"]
         await life.app.close()

@@ -17,15 +17,16 @@ from typing import Any
 from tests.contract.conftest import Place
 from tests.repository import Repository
 
-from holdfast.app import App, build, build_wire
-from holdfast.caller import Hello
+from holdfast.agents.echo import EchoAgent
+from holdfast.app import App, build
 from holdfast.config import read_settings
+from holdfast.identity.caller import Hello
 from holdfast.store import Store, Tx
-from holdfast.teams.agents.echo import EchoAgent
+from holdfast.teams.service import Teams
 from holdfast.version import __version__
-from holdfast.wire.links import Links
-from holdfast.wire.relayed import serve_relay
-from holdfast.wire.server import Wire
+from holdfast.wire.mcp.relayed import serve_relay
+from holdfast.wire.mcp.server import Wire
+from holdfast.wire.mcp.transports import Links
 
 Json = dict[str, Any]
 State = dict[str, list[str]]
@@ -135,20 +136,20 @@ class World:
     async def life(self) -> Life:
         """Holdfast as it is after a start."""
         app = build(self.store, read_settings({}, home=str(self.home)), "this-machine")
-        agents = app.teams.runner._place._agents
+        teams = app.service(Teams)
+        agents = teams._runner._place._agents
         assert isinstance(agents, dict)
         agents["echo"] = EchoAgent(self.home, self.place.home / "transcripts")
         await app.connections.reconnects.start()
-        await app.teams.refresh()
-        app.teams.runner.use(app.teams.roster)
-        links = Links()
-        return Life(app, build_wire(app, links), links, self._counter)
+        await teams.refresh()
+        teams._runner.use(teams.roster)
+        return Life(app, app.wire(), app.links, self._counter)
 
     @asynccontextmanager
     async def working_life(self) -> AsyncIterator[Life]:
         """One whose agents work."""
         life = await self.life()
-        runner = life.app.teams.runner
+        runner = life.app.service(Teams)._runner
         working = asyncio.create_task(runner.run())
         try:
             yield life

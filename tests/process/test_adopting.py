@@ -20,7 +20,7 @@ from tests.archives import Members, message, rewritten, with_rows
 from tests.installation import HOLDFAST, PATIENCE, Installation
 from tests.process.agent import Agent
 
-from holdfast.archive import signing
+from holdfast.handoff import signing
 
 TEAM = "shop"
 MEGABYTE = 1024 * 1024
@@ -58,7 +58,7 @@ def test_a_message_from_the_owner_in_a_rehashed_archive_reaches_no_agent_before_
     rewritten(handed_off(served, tmp_path), bad, forged)
     done = adopted(served, bad, tmp_path)
     assert done.returncode == 0, done.stderr
-    assert f"2 messages for {TEAM} wait for your word: `holdfast release {TEAM}`" in done.stdout
+    assert f"2 messages for {TEAM} are held: `holdfast release {TEAM}`" in done.stdout
     assert served.run("queue").stdout.splitlines()[1].split()[:5] == [TEAM, "0", "0", "-", "2"]
 
     assert served.run("send", TEAM, "--id", "mine", "the owner's own").returncode == 0
@@ -74,7 +74,7 @@ def test_a_message_from_the_owner_in_a_rehashed_archive_reaches_no_agent_before_
         assert served.at_terminal("release", TEAM).returncode == 0
         given = agent.call("take_message")
         assert given["id"] == "evil" and given["from"].startswith("an archive of")
-    assert "Nothing waits" in served.run("release").stdout
+    assert "No messages are held" in served.run("release").stdout
 
 
 def test_a_person_at_a_terminal_is_asked_about_a_signer(served: Installation, tmp_path: Path) -> None:

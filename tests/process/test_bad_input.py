@@ -9,7 +9,7 @@ import pytest
 from tests.process.agent import Agent
 from tests.shared_daemon import Guest
 
-from holdfast.setup.permissions import CORE
+from holdfast.agents.claude.permissions import CORE
 
 MIB = 1024 * 1024
 

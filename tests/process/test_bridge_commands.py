@@ -55,8 +55,8 @@ def test_a_message_goes_to_the_agent_and_its_reply_comes_back_and_cannot_steer_t
     assert "\x1b" not in told.stdout and "a\\x1b[2Jb" in told.stdout
     since = json.loads(holdfast.run("pull", "homelab", "--since", "2", "--json").stdout)
     assert [update["message_id"] for update in since["updates"]] == ["msg-456"] and since["cursor"] == "3"
-    assert holdfast.run("pull", "homelab", "--since", "3").stdout == "Nothing happened since.\n"
-    assert holdfast.run("pull", "felt").stdout == "Nothing happened.\n"
+    assert holdfast.run("pull", "homelab", "--since", "3").stdout == "No updates since.\n"
+    assert holdfast.run("pull", "felt").stdout == "No updates.\n"
 
 
 def test_without_a_daemon_messages_are_queued_just_the_same(embedded: Installation, tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ async def test_a_token_lives_fifteen_minutes_and_a_long_lived_header_is_offered_
 
 OFTEN = """
 import sys
-from holdfast import daemon
+from holdfast.daemon import daemon
 from holdfast.cli import main
 daemon.REST_SECONDS = 0.2
 sys.exit(main(["serve"]))

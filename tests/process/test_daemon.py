@@ -150,7 +150,7 @@ HOLDING = """
 import fcntl, json, os, signal, sys
 from dataclasses import asdict
 from pathlib import Path
-from holdfast.lock import Holder, make_home
+from holdfast.process.home_lock import Holder, make_home
 
 def hold():
     os.ftruncate(lock, 0)

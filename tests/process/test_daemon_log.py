@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.installation import PATIENCE, Installation, wait_until
 
-from holdfast.daemon_log import OLDER_KEPT
+from holdfast.daemon.log import OLDER_KEPT
 from holdfast.relay.spawn import start_daemon
 
 LIMIT = 4096
@@ -17,7 +17,7 @@ LIMIT = 4096
 WRITES = """
 import logging, os, sys
 from pathlib import Path
-from holdfast.daemon_log import DaemonLog
+from holdfast.daemon.log import DaemonLog
 
 log = DaemonLog(Path(sys.argv[1]), limit=int(sys.argv[2]))
 logging.basicConfig(level=logging.INFO, handlers=[log])

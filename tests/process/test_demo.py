@@ -22,7 +22,7 @@ from tests.shared_daemon import Guest
 from holdfast.cli.control import ask_daemon
 from holdfast.demo import stage
 from holdfast.demo.story import NEXT, STEPS
-from holdfast.stdio_client import StdioClient
+from holdfast.doctor.mcp_client import StdioClient
 
 
 class Theatre:
@@ -82,16 +82,16 @@ def theatre(tmp_path: Path) -> Iterator[Theatre]:
 def test_the_work_comes_back_after_agent_and_daemon_were_killed_and_nothing_is_left(
     theatre: Theatre, shared_embedded: Guest
 ) -> None:
-    """Beside a Holdfast that is in use, and where nothing but ASCII can be shown."""
+    """Covered a Holdfast that is in use, and where nothing but ASCII can be shown."""
     theatre.env |= shared_embedded.settings | {"PYTHONIOENCODING": "ascii"}
     before = shared_embedded.daemon()
     said = theatre.play("--fast")
     agents, daemons = re.findall(r"agent: process (\d+)", said), re.findall(r"daemon: process (\d+)", said)
     assert re.findall(r"kill -9 (\d+)", said) == [agents[0], daemons[0]]
     assert len({*agents, *daemons}) == 4
-    told = said[said.index("3. A new agent") : said.index("4. It goes on")]
+    told = said[said.index("3. A new agent") : said.index("4. It continues")]
     assert "Orders are charged twice" in told and "session-start hook" in told
-    picture = said[said.index("4. It goes on") :]
+    picture = said[said.index("4. It continues") :]
     for step in (*STEPS, NEXT):
         assert f" {step.thought}" in picture
     assert f"{len(STEPS)} thoughts before the kills, {len(STEPS)} after them" in picture

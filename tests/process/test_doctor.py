@@ -22,10 +22,10 @@ from tests.installation import HOLDFAST, PATIENCE, Installation
 from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
 
-from holdfast.claude_settings import BRIEFING, command, installed
-from holdfast.lock import HomeLock
+from holdfast.agents.claude.settings import BRIEFING, command, installed
+from holdfast.files.private import read_or_make
+from holdfast.process.home_lock import HomeLock
 from holdfast.relay import place
-from holdfast.secrets_file import read_or_make
 from holdfast.version import __version__
 
 
@@ -364,7 +364,7 @@ async def test_a_telegram_token_that_is_refused_is_found_and_not_shown(patient: 
         await asyncio.to_thread(patient.holdfast.run, "stop")
     found = report.of("telegram", "fault")
     assert "does not know the bot" in found["text"] and "HOLDFAST_TELEGRAM_TOKEN" in found["repair"]
-    assert sound.of("telegram", "ok")["text"] == "the bot @holdfast_bot is let in"
+    assert sound.of("telegram", "ok")["text"] == "the bot @holdfast_bot is accepted by Telegram"
     assert refused not in report.text and TOKEN not in sound.text
 
 

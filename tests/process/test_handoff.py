@@ -16,7 +16,7 @@ from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
 from tests.shared_daemon import Guest
 
-from holdfast.teams.agents.project_key import project_key
+from holdfast.agents.claude.transcripts.folder_name import project_key
 
 TALK = "11111111-1111-4111-8111-111111111111"
 

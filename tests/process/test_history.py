@@ -11,7 +11,7 @@ from tests.installation import Installation, wait_until
 from tests.process.agent import Agent
 from tests.shared_daemon import Guest
 
-from holdfast.teams.agents.project_key import project_key
+from holdfast.agents.claude.transcripts.folder_name import project_key
 
 TALK = "11111111-1111-4111-8111-111111111111"
 
@@ -46,7 +46,7 @@ def test_a_newcomer_finds_an_old_error_with_the_way_back(embedded: Installation,
         if embedded.daemon() is None:
             embedded.serve()
     absent = embedded.run("find", "unheard-of")
-    assert absent.returncode == 1 and "Nothing holds all of" in absent.stdout
+    assert absent.returncode == 1 and "Nothing found that contains all of" in absent.stdout
     wrong = embedded.run("find", "!!!")
     assert wrong.returncode == 1 and "holds no word" in wrong.stderr
     (hit,) = json.loads(embedded.run("find", "--json", "ECONNREFUSED").stdout)
@@ -92,15 +92,14 @@ def test_the_status_line_counts_thoughts_and_is_silent_without_a_daemon(
 
 def test_the_status_line_imports_the_standard_library_and_where_the_daemon_is() -> None:
     program = (
-        "import sys; bare = set(sys.modules); import holdfast.history.statusline_client; import json;"
+        "import sys; bare = set(sys.modules); import holdfast.relay.statusline; import json;"
         "print(json.dumps(sorted(set(sys.modules) - bare)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     loaded = set(json.loads(done.stdout))
     assert {name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names} == {
         "holdfast",
-        "holdfast.history",
-        "holdfast.history.statusline_client",
+        "holdfast.relay.statusline",
         "holdfast.relay",
         "holdfast.relay.place",
     }

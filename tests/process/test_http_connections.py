@@ -13,7 +13,7 @@ import pytest
 from tests.installation import PATIENCE, wait_until
 from tests.shared_daemon import Guest
 
-from holdfast.wire.http_connection import MAX_HEAD, MOST_WITHOUT_KEY
+from holdfast.wire.http.connection import MAX_HEAD, MOST_WITHOUT_KEY
 
 MANY = 300
 

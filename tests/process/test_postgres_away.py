@@ -111,7 +111,7 @@ def test_a_daemon_whose_database_was_stopped_says_so_everywhere_and_stops_soon(
             assert '"running": true' in told
             failed = embedded.run("queue")
             assert failed.returncode == 1
-            assert "ended meanwhile" not in failed.stderr
+            assert "ended before it answered" not in failed.stderr
             assert "cannot be reached" in failed.stderr
 
             with Agent(embedded, project) as late:

@@ -61,7 +61,7 @@ def test_show_prints_the_chain_from_the_first_phase_to_the_last(shared_embedded:
     rows = [line.split()[:3] for line in told.stdout.splitlines()[2:]]
     assert rows[0] == ["INIT", "CONTEXT_RETRIEVAL", "CONTEXT_LOADED"]
     assert rows[-1] == ["QUALITY_CHECKED", "GIT_COMMIT", "COMPLETE"]
-    assert "make 'check it' (not run before `holdfast trust`)" in told.stdout
+    assert "make 'check it' (not run until `holdfast trust`)" in told.stdout
 
 
 def test_trust_holds_for_what_was_shown_and_a_change_asks_again(shared_embedded: Guest, repository: Path) -> None:
@@ -123,7 +123,7 @@ def test_init_writes_a_protocol_that_can_be_used_and_does_so_once(shared_embedde
     assert ((repository / SETTINGS).read_text(), settings.read_text()) == (text, hooks)
     contradicted = shared_embedded.run("protocol", "init", str(repository), "--protocol", "agents")
     assert contradicted.returncode == 1
-    assert "left as it is" in contradicted.stderr
+    assert "was not changed" in contradicted.stderr
 
 
 def test_init_installs_no_hooks_where_none_are_wanted_and_takes_them_out_again(
@@ -156,7 +156,7 @@ def test_init_does_not_write_through_a_link_out_of_the_project(
 def test_init_for_a_document_says_what_is_still_missing(shared_embedded: Guest, repository: Path) -> None:
     made = shared_embedded.run("protocol", "init", str(repository), "--protocol", "document", "--no-hooks")
     assert made.returncode == 1
-    assert "SESSION-PROTOCOL.md is not there" in made.stdout
+    assert "SESSION-PROTOCOL.md does not exist" in made.stdout
 
 
 def test_validate_has_a_status_of_its_own_where_there_is_no_session(embedded: Installation, repository: Path) -> None:

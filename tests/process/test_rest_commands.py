@@ -95,7 +95,7 @@ def _session_of(holdfast: Installation, project: Path, name: str) -> str:
 
 def test_the_audit_is_shown_newest_first_without_any_token(shared_embedded: Guest, project: Path) -> None:
     one, two = (_session_of(shared_embedded, project, name) for name in ("one", "two"))
-    assert "Nothing" in shared_embedded.run("audit", "--session", one).stdout
+    assert "No audit entries" in shared_embedded.run("audit", "--session", one).stdout
     client = Client(shared_embedded.address(), shared_embedded.key())
     token = client.get_token(one).reconnect_token
     client.reconnect(one, token)

@@ -17,10 +17,10 @@ from tests.process.agent import Agent
 from tests.shared_daemon import Guest
 
 from holdfast.connections.routes import routes
-from holdfast.wire.catalog import Catalog
-from holdfast.wire.http import behind_the_gate
-from holdfast.wire.links import Links
-from holdfast.wire.server import Wire
+from holdfast.wire.http.gate import behind_the_gate
+from holdfast.wire.mcp.catalog import Catalog
+from holdfast.wire.mcp.server import Wire
+from holdfast.wire.mcp.transports import Links
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 

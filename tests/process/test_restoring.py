@@ -112,12 +112,12 @@ def _full_of_holes(file: Path) -> None:
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a trigger": (
         _sql("CREATE TRIGGER evil AFTER INSERT ON thoughts BEGIN UPDATE api_keys SET revoked_at = NULL; END"),
-        "'evil' is not as Holdfast makes it",
+        "'evil' differs from what Holdfast creates",
     ),
     "signing keys": (_sql("CREATE TABLE signing_keys (kid, secret, created_at, retired_at)"), "'signing_keys'"),
     "an index that computes": (_sql("CREATE INDEX evil ON events (hex(zeroblob(1000)))"), "'evil'"),
     "a packed file": (_packed, "is not a SQLite file"),
-    "a file full of holes": (_full_of_holes, "has room for"),
+    "a file full of holes": (_full_of_holes, "free; nothing was changed"),
 }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.installation import HOLDFAST, PATIENCE, TO_THE_TOOLS, Installation
 
-from holdfast.setup.permissions import CORE
+from holdfast.agents.claude.permissions import CORE
 
 
 @pytest.fixture(scope="session")
@@ -88,17 +88,17 @@ def test_it_asks_once_offers_the_rules_and_ends_with_doctor(
 ) -> None:
     done = answered(person, answer, "setup", "claude")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Do it?") == 1
+    assert done.stdout.count("Continue?") == 1
     told, _, chain = done.stdout.partition("Done.\n")
     assert "mcp" in told and "hooks" in chain and str(person.home) in chain
     settings = json.loads((tmp_path / ".claude" / "settings.json").read_text())
     assert settings.get("permissions", {}).get("allow", []) == rules
     again = person.run("setup", "claude", "--dry-run")
-    assert (again.returncode, again.stdout) == (0, "Everything is as it should be.\n")
+    assert (again.returncode, again.stdout) == (0, "Everything is already set up.\n")
     gone = person.run("setup", "claude", "--remove", "--yes")
     assert gone.returncode == 0, gone.stderr
     assert files(tmp_path) == {}
-    assert person.run("setup", "claude", "--remove").stdout == "There is nothing of Holdfast here.\n"
+    assert person.run("setup", "claude", "--remove").stdout == "Holdfast is not set up here.\n"
 
 
 def test_malformed_settings_are_named_and_left(person: Installation, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_another_agent_is_set_up_and_left_again(person: Installation, tmp_path: 
     config.write_text('model = "large" # mine\n')
     assert person.run("setup", "codex", "--yes").returncode == 0
     assert f'HOLDFAST_HOME = "{person.home}"' in config.read_text()
-    assert person.run("setup", "codex", "--yes").stdout.startswith("Everything is as it should be.")
+    assert person.run("setup", "codex", "--yes").stdout.startswith("Everything is already set up.")
     assert person.run("setup", "codex", "--remove", "--yes").returncode == 0
     assert config.read_text() == 'model = "large" # mine\n'
 

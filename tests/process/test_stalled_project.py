@@ -41,9 +41,9 @@ def test_a_stalled_project_keeps_no_other_waiting_and_is_told_why(stalling: Inst
             (content,) = stuck.answer(one)["result"]["content"]
             assert content["text"].startswith("E_PROJECT_TOO_SLOW: The project's files"), content
         starts(stalling, stalled.path, left_behind(folder, stalled.path))  # may give up before it is told
-        assert "not read" in starts(stalling, stalled.path, left_behind(folder, stalled.path))["message"]
+        assert "still being read" in starts(stalling, stalled.path, left_behind(folder, stalled.path))["message"]
         told = starts(stalling, tmp_path / "other", left_behind(folder, tmp_path / "other"))
-        assert "not read" not in told["message"], "its threads are its own"
+        assert "still being read" not in told["message"], "its threads are its own"
         flag.unlink()
         wait_until(lambda: not stuck.request("tools/call", _thought(MANY)).get("isError"), "it answers again")
 

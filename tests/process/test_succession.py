@@ -109,7 +109,7 @@ def test_a_newer_daemon_that_cannot_start_takes_the_old_one_from_nobody_and_its_
     embedded: Installation, project: Path, tmp_path: Path
 ) -> None:
     newer = _newer_copy(tmp_path / "newer")
-    (newer / "holdfast" / "serving.py").write_text("raise ImportError('half of it is not installed')\n")
+    (newer / "holdfast" / "daemon" / "serve.py").write_text("raise ImportError('half of it is not installed')\n")
     env = {"PYTHONPATH": str(newer), "HOLDFAST_DAEMON_WAIT": "3"}
     with Agent(embedded, project, session="old") as old:
         old.think("on the old daemon")

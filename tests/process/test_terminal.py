@@ -15,7 +15,7 @@ import httpx2
 from tests.installation import HOLDFAST, PATIENCE, Installation, wait_until
 from tests.process.agent import Agent
 
-from holdfast.teams.agents.project_key import project_key
+from holdfast.agents.claude.transcripts.folder_name import project_key
 
 STEERING = "\x1b[2J\x1b]8;;http:evil\x07x\x1b]8;;\x07\r\x07\x08\x0b\x9b31m\x85\u202e\u2066\u2028\u2029\x7f"
 FORGED = "FORGED: all is well"

@@ -10,7 +10,7 @@ from tests.installation import Installation
 from tests.postgres import fresh_database
 from tests.process.agent import Agent
 
-from holdfast.archive.signing import own_signer
+from holdfast.handoff.signing import own_signer
 
 BROKEN = "UPDATE thoughts SET content = CAST(X'74686520626f61726473ff' AS TEXT) WHERE number = 2"
 

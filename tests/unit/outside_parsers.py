@@ -15,30 +15,34 @@ from pathlib import Path
 from typing import Any
 
 from tests.growth import Text
+from tests.transcripts import folded
 
-from holdfast import bounded_json, bounded_toml, quoting, terminal
-from holdfast.archive import tables
-from holdfast.archive.checking import _is_json
-from holdfast.archive.spools import Spool
-from holdfast.bridge import receipt
+from holdfast.agents.claude.transcripts import batches as history_files
+from holdfast.agents.claude.transcripts import reader, receipt
+from holdfast.agents.claude.transcripts.entries import blocks, request_in, timestamp
+from holdfast.agents.claude.transcripts.files import TranscriptFiles
+from holdfast.agents.claude.transcripts.merge import lines_in, merge
+from holdfast.agents.claude.transcripts.neutral import entry_of, spoken_in
+from holdfast.agents.transcript_position import Position
 from holdfast.bridge.chat import arrivals, commands
 from holdfast.bridge.session_files import state_in
-from holdfast.briefing.ledger import folding, reading
-from holdfast.briefing.ledger.entries import blocks, request_in, timestamp
+from holdfast.briefing.ledger import folding
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.caller import Hello
 from holdfast.connections import tokens
-from holdfast.connections.signing import FileShelf, SigningRing
+from holdfast.connections.signing_keys import FileShelf, SigningRing
 from holdfast.errors import HoldfastError
-from holdfast.history import files as history_files
-from holdfast.history.finding import holds
+from holdfast.files import bounded_lines
+from holdfast.files.inside import UnreadableInside
+from holdfast.git import state as git_state
+from holdfast.handoff import tables
+from holdfast.handoff.spools import Spool
+from holdfast.handoff.validation import _is_json
 from holdfast.history.passages import passages
-from holdfast.managed import read_token
-from holdfast.project import canonical_uri
-from holdfast.protocol import bounded_lines
-from holdfast.protocol.git import state as git_state
+from holdfast.history.search import holds
+from holdfast.identity.caller import Hello
+from holdfast.identity.managed import read_token
+from holdfast.identity.project import canonical_uri
 from holdfast.protocol.hooks.readings import is_path
-from holdfast.protocol.inside import UnreadableInside
 from holdfast.protocol.project.named_programs import (
     TooManyWords,
     named_programs,
@@ -46,18 +50,17 @@ from holdfast.protocol.project.named_programs import (
     texts_of_settings,
 )
 from holdfast.protocol.project.trust_digest import serena_entries
+from holdfast.reasoning.fulltext import Term, indexed, terms_of
 from holdfast.reasoning.params import ThoughtParams
-from holdfast.reasoning.search import words_of
 from holdfast.relay.lines import LineSplitter, read_line
 from holdfast.setup import json_file
-from holdfast.teams.agents.levelling import lines_in, merge
-from holdfast.teams.agents.transcript_files import TranscriptFiles
-from holdfast.teams.fields import Refused
+from holdfast.teams.config import read_document, read_roster
+from holdfast.teams.config_fields import Refused
 from holdfast.teams.permissions import shown_input
-from holdfast.teams.roster import read_document, read_roster
+from holdfast.text import bounded_json, bounded_toml, quoting, terminal
 from holdfast.times import milliseconds
-from holdfast.wire.http import _host_name, _origin_name
-from holdfast.wire.schema import parse
+from holdfast.wire.http.gate import _host_name, _origin_name
+from holdfast.wire.mcp.schema import parse
 
 Work = Callable[[str], object]
 T = Text
@@ -105,7 +108,7 @@ def _in_file(work: Callable[[Path], object]) -> Work:
 
 def _ledger(path: Path) -> object:
     ledger = Ledger("a")
-    return reading.read_new(path, reading.Position(), partial(folding.fold, ledger), restart=lambda: None)
+    return reader.read_new(path, Position(), lambda line: folding.fold(ledger, entry_of(line)), restart=lambda: None)
 
 
 def _levelled(text: str) -> object:
@@ -134,13 +137,13 @@ def _agent(content: object) -> object:
     said: dict[str, Any] = {"type": "assistant", "message": {"content": content}, "timestamp": "x"}
     told: dict[str, Any] = {"type": "user", "message": {"content": content}}
     for entry in (said, told):
-        list(blocks(entry)), request_in(entry), timestamp(entry), list(passages(entry))
-    return folding.folded(Ledger("a"), [said, told])
+        list(blocks(entry)), request_in(entry), timestamp(entry), list(passages(spoken_in(entry)))
+    return folded(Ledger("a"), [said, told])
 
 
 def _result(text: str) -> object:
     told = {"type": "tool_result", "tool_use_id": "a", "content": text, "is_error": True}
-    return folding.folded(Ledger("a"), [{"type": "user", "message": {"content": [told]}}] * 3)
+    return folded(Ledger("a"), [{"type": "user", "message": {"content": [told]}}] * 3)
 
 
 def _todos(count: int) -> object:
@@ -178,22 +181,28 @@ def _git_output(text: str) -> object:
 
 
 OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
-    "archive.checking._is_json": (lambda text: _is_json(text, dict), JSON),
-    "archive.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
-    "archive.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
-    "archive.tables": (refusing(_archived), LINES),
-    "bounded_json": (refusing(bounded_json.loads), JSON),
-    "protocol.bounded_lines": (
+    "handoff.validation._is_json": (lambda text: _is_json(text, dict), JSON),
+    "handoff.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
+    "handoff.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
+    "handoff.tables": (refusing(_archived), LINES),
+    "text.bounded_json": (refusing(bounded_json.loads), JSON),
+    "files.bounded_lines": (
         refusing(lambda text: bounded_lines.lines(text, "a")),
         tuple(map(T, ("\n", "a", "a\n", "\r", "\u2028"))),
     ),
-    "bounded_toml": (refusing(bounded_toml.loads), tuple(map(T, ("[", "a.", "[a]\n", "\n", '"', "a=[")))),
+    "text.bounded_toml": (refusing(bounded_toml.loads), tuple(map(T, ("[", "a.", "[a]\n", "\n", '"', "a=[")))),
     "bridge.chat.arrivals": (_telegram, tuple(map(T, ("a", "\0", "@a ")))),
     "bridge.chat.commands": (commands.command, tuple(map(T, ("/a", "/a ", "@", " ", "/")))),
     "bridge.chat.commands.urgency": (commands.urgency, tuple(map(T, ("stop", "urgent:", "!", " ")))),
-    "bridge.receipt": (_in_file(lambda path: receipt.reached(str(path), {"a": "aab"})), (T("a"), T("aa\n"))),
+    "agents.claude.transcripts.receipt": (
+        _in_file(lambda path: receipt.reached(str(path), {"a": "aab"})),
+        (T("a"), T("aa\n")),
+    ),
     "bridge.session_files": (lambda text: state_in(text.encode()), JSON),
-    "briefing.ledger.entries": (_in_list(_agent), tuple(map(T, ('{"type":"text","text":"a"},', '"a",', "{},", "[],")))),
+    "agents.claude.transcripts.entries": (
+        _in_list(_agent),
+        tuple(map(T, ('{"type":"text","text":"a"},', '"a",', "{},", "[],"))),
+    ),
     "briefing.ledger.failures": (_result, tuple(map(T, ("\n", "Error: a\n", "Exit code 1\n", "a", "fatal: ")))),
     "briefing.ledger.folding: calls that all differ": (
         _numbered('{"type":"tool_use","id":"%d","name":"Read","input":{"file_path":"/%%d"}},', _in_list(_agent)),
@@ -201,62 +210,66 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     ),
     "briefing.ledger.folding: errors that all differ": (_numbered("A%dError\n", _result), (T("a"),)),
     "briefing.ledger.folding: tasks that all differ": (lambda text: _todos(len(text) // 8), (T("a"),)),
-    "briefing.ledger.reading": (_in_file(_ledger), LINES),
+    "agents.claude.transcripts.reader": (_in_file(_ledger), LINES),
     "caller.Hello": (refusing(_hello), (T("a"), T("\0"))),
     "connections.tokens": (_token, tuple(map(T, ("a.", ".", "eyJ", "e30.", "=")))),
-    "history.files": (_in_file(lambda path: list(history_files.batches(path, 0))), LINES),
-    "history.files: directories that all differ": (
+    "agents.claude.transcripts.batches": (_in_file(lambda path: list(history_files.batches(path, 0))), LINES),
+    "agents.claude.transcripts.batches: directories that all differ": (
         _numbered('{"cwd":"/%d"}\n', _in_file(lambda path: history_files.directory_of(path, {}))),
         (T("a"),),
     ),
-    "history.finding": (lambda text: holds(text, ["aab", "b"]), (T("a"), T("a\n"))),
-    "managed.read_token": (read_token, tuple(map(T, (":", "1", "1:")))),
-    "project.canonical_uri": (
+    "history.search": (lambda text: holds(text, [Term(("aab",)), Term(("b",))]), (T("a"), T("a\n"))),
+    "identity.managed.read_token": (read_token, tuple(map(T, (":", "1", "1:")))),
+    "identity.project.canonical_uri": (
         refusing(lambda text: canonical_uri(text[:4096])),
         (T("a/", "/"), T("../", "/"), T("%41", "file:///"), T("a", "a://"), T("//", "http://"), T("[", "http://")),
     ),
-    "protocol.git.state": (_git_output, tuple(map(T, ("? a\0", "1 ", "# branch.oid ", "\0", "2 a b c d e f g h i\0")))),
-    "protocol.git.state: paths that all differ": (_numbered("? %d\0", _git_output), (T("a"),)),
+    "git.state": (_git_output, tuple(map(T, ("? a\0", "1 ", "# branch.oid ", "\0", "2 a b c d e f g h i\0")))),
+    "git.state: paths that all differ": (_numbered("? %d\0", _git_output), (T("a"),)),
     "protocol.hooks.readings": (is_path, (T("a/"), T("\0"), T("\ud800"))),
     "protocol.project.named_programs": (
         _named_programs,
         (*JSON, *map(T, ("a ", "'", '"', "./a", "!`", "```!", "---\nhooks", "$(pwd)", "\\", "\n---"))),
     ),
     "protocol.project.trust_digest": (lambda text: serena_entries(text.encode()), JSON),
-    "quoting.error_text": (quoting.error_text, tuple(map(T, ("\n", "<system", "\u2028", "a", "\x1b[")))),
-    "quoting.marked": (quoting.marked, tuple(map(T, ("\n", "> ", "<system", "\u2028", "a", "\x1b[")))),
-    "quoting.quoted": (lambda text: quoting.quoted(text, 200), tuple(map(T, ("\n", '"', "\\", "a", "\ud800")))),
-    "quoting.read_signed": (quoting.read_signed, tuple(map(T, ("[", "\n", "a")))),
-    "reasoning.search.words_of": (refusing(words_of), tuple(map(T, ("a ", "-", "a", '"', "'")))),
+    "text.quoting.error_text": (quoting.error_text, tuple(map(T, ("\n", "<system", "\u2028", "a", "\x1b[")))),
+    "text.quoting.marked": (quoting.marked, tuple(map(T, ("\n", "> ", "<system", "\u2028", "a", "\x1b[")))),
+    "text.quoting.quoted": (lambda text: quoting.quoted(text, 200), tuple(map(T, ("\n", '"', "\\", "a", "\ud800")))),
+    "text.quoting.read_signed": (quoting.read_signed, tuple(map(T, ("[", "\n", "a")))),
+    "reasoning.fulltext.terms_of": (refusing(terms_of), tuple(map(T, ("a ", "-", "a", '"', "'", "数", '"a ')))),
+    "reasoning.fulltext.indexed": (indexed, tuple(map(T, ("a", "é", "数", "\u0301")))),
     "relay.lines": (_split, LINES),
     "setup.json_file": (refusing(partial(json_file.parsed, Path("a"))), JSON),
     "setup.json_file: names that all differ": (
         _numbered('"%d":1,', lambda text: json_file.parsed(Path("a"), f'{{{text}"a":1}}')),
         (T("a"),),
     ),
-    "teams.agents.levelling": (_levelled, LINES),
-    "teams.agents.levelling: lines that all differ": (_numbered('{"uuid":"%d"}\n', _levelled), (T("a"),)),
-    "teams.agents.transcript_files": (_level_file, (T('{"type":"agent_metadata"}\n'), T('{"type":"cost-state"}\n'))),
-    "teams.agents.transcript_files: notes that all differ": (
+    "agents.claude.transcripts.merge": (_levelled, LINES),
+    "agents.claude.transcripts.merge: lines that all differ": (_numbered('{"uuid":"%d"}\n', _levelled), (T("a"),)),
+    "agents.claude.transcripts.files": (_level_file, (T('{"type":"agent_metadata"}\n'), T('{"type":"cost-state"}\n'))),
+    "agents.claude.transcripts.files: notes that all differ": (
         _numbered('{"type":"agent_metadata","a":%d}\n', _level_file),
         (T("a"),),
     ),
     "teams.permissions": (shown_input, (*JSON, T("\x1b"), T("\n"))),
-    "teams.roster": (refusing(read_document), JSON),
-    "teams.roster: names that all differ": (
+    "teams.config": (refusing(read_document), JSON),
+    "teams.config: names that all differ": (
         refusing(_numbered('"a%d":{"b":1},', lambda text: read_roster(f'{{"teams":{{{text}"a":1}}}}', home=Path("/")))),
         (T("a"),),
     ),
-    "teams.roster: fields that all differ": (
+    "teams.config: fields that all differ": (
         refusing(
             _numbered('"a%d":1,', lambda text: read_roster(f'{{"teams":{{"a":{{{text}"b":1}}}}}}', home=Path("/")))
         ),
         (T("a"),),
     ),
-    "terminal.one_line": (terminal.one_line, tuple(map(T, ("\n", "\x1b[", "a", "\u2028")))),
+    "text.terminal.one_line": (terminal.one_line, tuple(map(T, ("\n", "\x1b[", "a", "\u2028")))),
     "times.milliseconds": (refusing(milliseconds), tuple(map(T, ("1", "2026-", "-", ":")))),
-    "wire.http": (lambda text: (_host_name(text), _origin_name(text)), tuple(map(T, ("a", ":", "[", "//", "@", "%")))),
-    "wire.schema: fields that all differ": (
+    "wire.http.gate": (
+        lambda text: (_host_name(text), _origin_name(text)),
+        tuple(map(T, ("a", ":", "[", "//", "@", "%"))),
+    ),
+    "wire.mcp.schema: fields that all differ": (
         refusing(_numbered('"a%d":1,', lambda text: parse(ThoughtParams, json.loads(f'{{{text}"b":1}}')))),
         (T("a"),),
     ),
@@ -264,43 +277,43 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
 """Named after the module, or the function where a module has several."""
 
 NOT_FROM_OUTSIDE = {
-    "archive.container": "lines of `archive.tables` and `archive.spools`; the zip is Python's, its list bounded",
-    "archive.foreign_backup": "by `bounded_json`",
-    "archive.holding": "by `bounded_json`, of a column that was checked",
+    "handoff.container": "lines of `handoff.tables` and `handoff.spools`; the zip is Python's, its list bounded",
+    "handoff.queries.foreign_backup": "by `bounded_json`",
+    "handoff.holding": "by `bounded_json`, of a column that was checked",
     "bridge.chat.held": "one `splitlines` of a message, which is bounded",
     "bridge.chat.service": "by `bounded_json` and `bridge.chat.arrivals`",
-    "briefing.wish": "by `bounded_toml`",
+    "briefing.settings": "by `bounded_toml`",
     "cli.bridge": "the daemon's answer",
     "cli.protocol_init": "our own text",
     "cli.resume": "the daemon's answer",
+    "cli.sessions": "the daemon's answer",
     "demo.story": "our own text",
     "doctor.daemon": "the end of the daemon's own log",
-    "door": "by `bounded_json` and `caller.Hello`",
-    "git_hook": "a hook that a user asks to be replaced, in a command",
-    "git_place": "the user's own exclude file, in a command",
-    "history.statusline_client": "the daemon's answer",
-    "hooks": "by `bounded_json` and what answers hooks",
-    "processes": "the kernel's tables",
+    "daemon.socket": "by `bounded_json` and `caller.Hello`",
+    "git.pre_commit": "a hook that a user asks to be replaced, in a command",
+    "git.directory": "the user's own exclude file, in a command",
+    "relay.statusline": "the daemon's answer",
+    "hooks.dispatch": "by `bounded_json` and what answers hooks",
+    "process.alive": "the kernel's tables",
     "protocol.checks.gates": "the last lines of a command's output, which is bounded",
     "protocol.definition": "by `bounded_json`",
-    "protocol.git.guarded": "git's last words, which are bounded",
+    "git.command": "git's last words, which are bounded",
     "protocol.project.toml_lines": "by `protocol.project.settings`",
     "protocol.serena.client": "by `bounded_json`",
     "protocol.serena.session": "the end of Serena's log",
-    "reasoning.wording": "the beginning of a thought, cut before",
     "setup.toml_entry": "the user's own settings, in a command",
     "store.high_water": "a file of the data directory",
     "store.integrity": "what the database says of itself",
-    "store.own_backups": "a file of the data directory",
+    "store.backup.own_backups": "a file of the data directory",
     "store.postgres_server": "what PostgreSQL's own tools print",
-    "store.repair": "what the database says of itself",
-    "stdio_client": "the answer of Holdfast's own relay",
-    "succession": "the daemon's answer",
-    "teams.agents.claude_session": "one line of an error",
-    "teams.agents.elsewhere": "the kernel's tables",
-    "teams.agents.echo": "the echo agent's answer",
-    "teams.agents.echo_process": "the echo agent's own",
-    "web": "the kernel's tables",
-    "wire.rest": "by `bounded_json`, `urllib` and `wire.schema`",
+    "store.salvage.repair": "what the database says of itself",
+    "doctor.mcp_client": "the answer of Holdfast's own relay",
+    "daemon.upgrade": "the daemon's answer",
+    "agents.claude.session": "one line of an error",
+    "agents.claude.open_elsewhere": "the kernel's tables",
+    "agents.echo": "the echo agent's answer",
+    "agents.echo_process": "the echo agent's own",
+    "wire.http.server": "the kernel's tables",
+    "wire.http.rest": "by `bounded_json`, `urllib` and `wire.mcp.schema`",
 }
 """Modules that take text apart and are not in the list, and why not."""

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.teams.agents.elsewhere import opened_by
-from holdfast.teams.agents.levelling import Line, lines_in, lines_of, merge
-from holdfast.teams.agents.transcript_files import TranscriptFiles
+from holdfast.agents.claude.open_elsewhere import opened_by
+from holdfast.agents.claude.transcripts.files import TranscriptFiles
+from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 

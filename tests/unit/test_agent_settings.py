@@ -91,7 +91,7 @@ def test_everything_in_the_agents_folder_is_part_of_it(tmp_path: Path, path: str
 def test_what_claude_code_writes_while_it_works_is_not(tmp_path: Path) -> None:
     write(tmp_path, ".claude/settings.json", "{}")
     before = read_agent_settings(tmp_path).digest
-    for name in agent_settings.LEFT_OUT:
+    for name in agent_settings.IGNORED_FOLDERS:
         write(tmp_path, f".claude/{name}/a/file", "x")
     assert read_agent_settings(tmp_path).digest == before
 
@@ -132,7 +132,7 @@ def test_links_are_followed_inside_and_named_where_they_lead_out(tmp_path: Path)
 
 
 def test_what_is_too_large_is_named_and_not_compared(tmp_path: Path) -> None:
-    write(tmp_path, ".claude/hooks/large", "x" * (agent_settings.LARGEST_PROGRAM + 1))
+    write(tmp_path, ".claude/hooks/large", "x" * (agent_settings.MAX_PROGRAM_BYTES + 1))
     assert read_agent_settings(tmp_path).not_compared == (".claude/hooks/large",)
 
 
@@ -164,6 +164,6 @@ def test_hostile_settings_are_read_or_refused_without_harm(tmp_path: Path, text:
 
 
 def test_more_than_can_be_compared_is_never_trusted(tmp_path: Path) -> None:
-    for number in range(agent_settings.MOST_FILES + 1):
+    for number in range(agent_settings.MAX_FILES + 1):
         write(tmp_path, f".claude/skills/{number % 40}/{number}", "x")
     assert not read_agent_settings(tmp_path).digest

@@ -9,50 +9,49 @@ from pathlib import Path
 import pytest
 from tests.growth import SOURCES
 
-from holdfast import bounded_json
+from holdfast.agents.claude.transcripts.files import TranscriptFiles, read_sidecar, sidecar_of
+from holdfast.agents.claude.transcripts.merge import lines_in
 from holdfast.setup.json_file import SettingsUnusable, parsed
-from holdfast.teams.agents.levelling import lines_in
-from holdfast.teams.agents.transcript_files import TranscriptFiles, read_sidecar, sidecar_of
 from holdfast.teams.permissions import shown_input
+from holdfast.text import bounded_json
 
 OWN_TEXT = {
-    "archive.signing": "catches it, and takes no value that is nested",
-    "archive.tables": "catches it, and takes no value that is nested",
-    "bounded_json": "what the others use",
-    "bridge.agent_queries": "a column",
-    "bridge.project_tasks": "a column",
-    "bridge.update_queries": "a column",
-    "briefing.incarnations": "a column",
+    "handoff.signing": "catches it, and takes no value that is nested",
+    "handoff.tables": "catches it, and takes no value that is nested",
+    "text.bounded_json": "what the others use",
+    "bridge.queries.tasks": "a column",
+    "bridge.queries.updates": "a column",
+    "briefing.queries.agent_sessions": "a column",
     "briefing.ledger.model": "a column",
     "cli.control": "the daemon's answer",
     "client": "the daemon's answer",
-    "connections.keys": "a column",
-    "connections.signing": "a file of the data directory",
+    "connections.queries.keys": "a column",
+    "connections.signing_keys": "a file of the data directory",
     "demo.stage": "the answer of Holdfast's own hook",
-    "forgetting.scope": "a file of the data directory",
-    "history.service": "a column",
-    "history.statusline_client": "catches it; and the daemon's answer",
-    "lock": "a file of the data directory",
+    "forgetting.model": "a file of the data directory",
+    "history.queries": "a column",
+    "relay.statusline": "catches it; and the daemon's answer",
+    "process.home_lock": "a file of the data directory",
     "protocol.memories": "a column",
     "protocol.serena.mirror_queries": "a column",
-    "reasoning.queries": "a column",
+    "reasoning.queries.sessions": "a column",
     "relay.answers": "a file of the package or of the data directory",
     "relay.ends": "one word, which nests nothing",
     "relay.lines": "has a limit of its own",
     "relay.link": "the daemon's answer",
     "setup.originals": "a file of the data directory",
-    "stdio_client": "the answer of Holdfast's own relay",
+    "doctor.mcp_client": "the answer of Holdfast's own relay",
     "store.calls": "a column",
     "store.events": "a column",
     "store.high_water": "a file of the data directory",
     "store.loss_notices": "a file of the data directory",
-    "succession": "the daemon's answer",
-    "teams.agents.echo": "the echo agent's answer",
-    "teams.agents.echo_process": "the echo agent's own",
-    "teams.agents.transcripts": "a column",
+    "daemon.upgrade": "the daemon's answer",
+    "agents.echo": "the echo agent's answer",
+    "agents.echo_process": "the echo agent's own",
+    "agents.claude.transcripts.queries": "a column",
     "teams.confirmation": "a file of the data directory; catches it",
     "teams.model": "a column",
-    "teams.roster": "has a limit of its own",
+    "teams.config": "has a limit of its own",
 }
 """Modules that use `json` itself, and why they may: what Holdfast wrote is nested no deeper than it was written."""
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.files.bounded_lines import MAX_LINE, LineTooLong, lines
 from holdfast.protocol import memories
-from holdfast.protocol.bounded_lines import MAX_LINE, LineTooLong, lines
 from holdfast.protocol.serena.memory_files import MEMORIES
 from holdfast.protocol.serena.mirror import STATE_JSON, foreign_state
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.repository import Repository
 
-from holdfast.claude_settings import LOCAL, PURPOSES, SHARED, installed, is_installed, removed
+from holdfast.agents.claude.settings import LOCAL, PURPOSES, SHARED, installed, is_installed, removed
 from holdfast.cli import bridge_init
 from holdfast.errors import BadInput
 
@@ -70,10 +70,10 @@ def test_hooks_are_installed_and_taken_out_again(tmp_path: Path, capsys: pytest.
     assert f"export HOLDFAST_HOME={home};" in (project.path / LOCAL).read_text()
     assert project.git("status", "--porcelain") == ""
     told = capsys.readouterr()
-    assert "Messages for homelab come to the agent that works here." in told.out
+    assert "Messages for homelab are delivered to the agent that works here." in told.out
     assert told.err == ""
     assert init(project.path, home) == 0
-    assert "as they should be" in capsys.readouterr().out
+    assert "are up to date" in capsys.readouterr().out
     assert init(project.path, home, "--remove") == 0
     assert matchers(project.path) == {}
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.briefing.model import LONGEST, TOKENS, Item, Occasion, Wish, fitting, joined, tokens
-from holdfast.briefing.wish import FILE, WishUnreadable, budget, wish
-from holdfast.quoting import quoted
+from holdfast.briefing.model import LONGEST, TOKENS, Occasion, Wish, fitting, joined, tokens
+from holdfast.briefing.settings import FILE, WishUnreadable, budget, wish
+from holdfast.capability.briefing import Item
+from holdfast.text.quoting import quoted
 
 ITEMS = st.builds(
     Item,

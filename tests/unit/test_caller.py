@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.caller import Era, Hello, Signals, Transport, choose_root, identify
 from holdfast.errors import BadInput
-from holdfast.project import RootSource
+from holdfast.identity.caller import Era, Hello, Signals, Transport, choose_root, identify
+from holdfast.identity.project import RootSource
 
 RELAY, HTTP = Transport.RELAY, Transport.HTTP
 LEGACY, MODERN = Era.LEGACY, Era.MODERN

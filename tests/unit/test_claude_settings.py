@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.repository import Repository
 
-from holdfast import claude_settings, git_hook, git_place
-from holdfast.claude_settings import LOCAL, PURPOSES, SHARED, Hook, SettingsUnusable, installed, removed
+from holdfast.agents.claude import settings as claude_settings
+from holdfast.agents.claude.settings import LOCAL, PURPOSES, SHARED, Hook, SettingsUnusable, installed, removed
 from holdfast.errors import Conflict
+from holdfast.git import directory as git_place
+from holdfast.git import pre_commit
 
 PROTOCOL = PURPOSES["protocol"]
 OTHERS: dict[str, Any] = {
@@ -235,7 +237,7 @@ def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
     repository = Repository(tmp_path / "project")
-    git_hook.install(repository.path)
+    pre_commit.install(repository.path)
     return repository
 
 
@@ -263,8 +265,8 @@ def test_the_git_hook_is_never_put_over_another(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
     theirs = repository.write(".git/hooks/pre-commit", "#!/bin/sh\ntheirs\n")
     with pytest.raises(Conflict, match="protocol validate --pre-commit"):
-        git_hook.install(repository.path)
-    assert not git_hook.remove(repository.path)
+        pre_commit.install(repository.path)
+    assert not pre_commit.remove(repository.path)
     assert theirs.read_text() == "#!/bin/sh\ntheirs\n"
 
 
@@ -272,20 +274,20 @@ def test_hooks_that_a_project_keeps_itself_are_not_changed(tmp_path: Path) -> No
     repository = Repository(tmp_path / "project")
     repository.git("config", "core.hooksPath", ".husky")
     with pytest.raises(Conflict, match=r"\.husky.*protocol validate --pre-commit"):
-        git_hook.install(repository.path)
+        pre_commit.install(repository.path)
     assert not (repository.path / ".husky").exists()
-    assert not git_hook.remove(repository.path)
+    assert not pre_commit.remove(repository.path)
 
 
 def test_the_git_hook_is_installed_again_and_removed(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project")
-    path = git_hook.install(repository.path)
-    assert git_hook.install(repository.path) == path
+    path = pre_commit.install(repository.path)
+    assert pre_commit.install(repository.path) == path
     assert os.access(path, os.X_OK)
-    assert git_hook.remove(repository.path)
+    assert pre_commit.remove(repository.path)
     assert not path.exists()
 
 
 def test_without_a_repository_there_is_no_git_hook(tmp_path: Path) -> None:
     with pytest.raises(git_place.NoRepository):
-        git_hook.install(tmp_path)
+        pre_commit.install(tmp_path)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.assembly import MemoryShelf
 
 from holdfast.connections import tokens
-from holdfast.connections.attempts import PER_SESSION, AttemptLimits
 from holdfast.connections.model import (
     LOST_REPLY_MS,
     Attempt,
@@ -26,7 +25,8 @@ from holdfast.connections.model import (
     is_repeat,
     judge,
 )
-from holdfast.connections.signing import SigningRing
+from holdfast.connections.rate_limits import PER_SESSION, AttemptLimits
+from holdfast.connections.signing_keys import SigningRing
 from holdfast.errors import Conflict
 
 NOW = 1_800_000_000_000

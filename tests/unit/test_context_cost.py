@@ -8,11 +8,12 @@ from typing import Any, cast
 import mcp_types as types
 import pytest
 
-from holdfast.app import build_wire
+from holdfast.app import build
 from holdfast.briefing.model import tokens
+from holdfast.config import read_settings
 from holdfast.relay.main import TOOLSETS
-from holdfast.wire.catalog import INSTRUCTIONS
-from holdfast.wire.server import Wire
+from holdfast.wire.mcp.catalog import INSTRUCTIONS
+from holdfast.wire.mcp.server import Wire
 
 CARRIED_TOKENS = 1_000
 LOADED = "anthropic/alwaysLoad"
@@ -24,15 +25,16 @@ FRAME_TOKENS = 40
 
 
 class _Anything:
-    """Stands in for services that are not called."""
+    """Stands in for a store that is not asked."""
 
     def __getattr__(self, name: str) -> _Anything:
         return self
 
 
 @pytest.fixture(scope="module")
-def wire() -> Wire:
-    return build_wire(cast("Any", _Anything()), cast("Any", _Anything()))
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Wire:
+    settings = read_settings({}, home=str(tmp_path_factory.mktemp("home")))
+    return build(cast("Any", _Anything()), settings, "this-machine").wire()
 
 
 @pytest.fixture(scope="module")

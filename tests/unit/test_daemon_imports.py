@@ -11,26 +11,32 @@ from pathlib import Path
 import pytest
 
 LATER = {
-    "holdfast.archive",
+    "holdfast.handoff",
     "holdfast.bridge.chat",
-    "holdfast.bridge.dispatch",
-    "holdfast.bridge.watch",
+    "holdfast.bridge.managed_delivery",
+    "holdfast.bridge.session_file_watch",
     "holdfast.briefing.ledger.folding",
     "holdfast.briefing.sharing",
-    "holdfast.claude_settings",
+    "holdfast.agents.claude.settings",
+    "holdfast.agents.claude.transcripts.neutral",
+    "holdfast.agents.claude.transcripts.subagents",
     "holdfast.history",
     "holdfast.protocol.checks.gates",
     "holdfast.protocol.hooks.shell",
     "holdfast.protocol.project.document",
     "holdfast.protocol.serena",
+    "holdfast.connections.results",
     "holdfast.reasoning.analysis",
+    "holdfast.reasoning.library",
+    "holdfast.reasoning.results",
+    "holdfast.reasoning.views",
     "holdfast.redaction",
-    "holdfast.store.backup",
+    "holdfast.store.backup.backup",
     "holdfast.store.postgres",
-    "holdfast.store.salvage",
+    "holdfast.store.salvage.salvage",
     "holdfast.store.verify",
-    "holdfast.web",
-    "holdfast.wire.server",
+    "holdfast.wire.http.server",
+    "holdfast.wire.mcp.server",
     "anyio",
     "claude_agent_sdk",
     "cryptography",
@@ -50,9 +56,9 @@ LATER = {
 
 FIRST_HOOK = """
 import asyncio, json, sys
-import holdfast.serving
-import holdfast.daemon
-from holdfast.app_store import open_app_store
+import holdfast.daemon.serve
+import holdfast.daemon.daemon
+from holdfast.store.from_settings import open_app_store
 from holdfast.config import read_settings
 
 home, project = sys.argv[1:]
@@ -60,18 +66,16 @@ home, project = sys.argv[1:]
 async def answer():
     store, _ = await open_app_store(read_settings(home=home))
     from holdfast.app import build
-    from holdfast.hooks import Told
-    from holdfast.wire.links import Links
+    from holdfast.hooks.dispatch import Told
 
     app = build(store, read_settings(home=home), "a machine")
-    await app.connections.start()
-    await app.teams.start()
+    await app.start()
     payload = {"session_id": "one", "cwd": project, "source": "startup", "hook_event_name": "SessionStart"}
-    reply = await app.hooks(Links()).handle("SessionStart", Told(), json.dumps(payload).encode())
+    reply = await app.hooks.handle("SessionStart", Told(), json.dumps(payload).encode())
     assert reply.exit_code == 0
     first = sorted(sys.modules)
-    commands = app.complete()
-    assert "status_line" in vars(app) and "key-create" in commands
+    app.prepare()
+    assert {"statusline", "key-create"} <= {*app.commands()}
     await app.close()
     await store.close()
     return first, sorted(sys.modules)
@@ -117,5 +121,5 @@ def test_every_module_that_may_not_be_imported_yet_is_one(imported: tuple[set[st
 
 def _hooks_may_use(name: str) -> bool:
     """Not the other engine's, nor what a damaged store, a backup or the MCP side take."""
-    others = ("holdfast.store.", "holdfast.wire.", "holdfast.web", "holdfast.briefing.sharing")
+    others = ("holdfast.store.", "holdfast.wire.", "holdfast.connections.results", "holdfast.briefing.sharing")
     return not name.startswith(others)

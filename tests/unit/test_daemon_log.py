@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from holdfast.daemon_log import FORGOTTEN_AFTER_S, KINDS_KEPT, LONGEST_PAUSE_S, Repeats
+from holdfast.daemon.log import FORGOTTEN_AFTER_S, KINDS_KEPT, LONGEST_PAUSE_S, Repeats
 
 DAY_S = 24 * 3600
 

@@ -1,4 +1,4 @@
-"""The picture of a session: every thought in its place, in any width, with any letters."""
+"""The picture of a session: every thought in its place, in any width, with any tree lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.demo.picture import DRAWN, TYPED, drawn, letters_for
+from holdfast.demo.picture import ASCII, UNICODE, drawn, tree_lines_for
 
 
 def thought(number: int, text: str, **more: Any) -> dict[str, Any]:
@@ -41,20 +41,22 @@ def test_a_branch_hangs_below_the_thought_it_comes_from() -> None:
 
 
 def test_a_terminal_that_knows_only_ascii_gets_ascii() -> None:
-    lines = drawn(SESSION, 80, letters_for("ascii"))
+    lines = drawn(SESSION, 80, tree_lines_for("ascii"))
     assert "\n".join(lines).isascii()
     assert lines[1] == "|- 1  Measure first." and lines[-1].startswith("`- 5")
 
 
-@pytest.mark.parametrize(("encoding", "letters"), [("utf-8", DRAWN), ("latin-1", TYPED), (None, TYPED), ("odd", TYPED)])
-def test_the_letters_are_those_that_can_be_shown(encoding: str | None, letters: object) -> None:
-    assert letters_for(encoding) is letters
+@pytest.mark.parametrize(
+    ("encoding", "tree_lines"), [("utf-8", UNICODE), ("latin-1", ASCII), (None, ASCII), ("odd", ASCII)]
+)
+def test_the_letters_are_those_that_can_be_shown(encoding: str | None, tree_lines: object) -> None:
+    assert tree_lines_for(encoding) is tree_lines
 
 
 @pytest.mark.parametrize("width", [12, 20, 33])
-@pytest.mark.parametrize("letters", [DRAWN, TYPED])
-def test_no_line_is_wider_than_the_terminal(width: int, letters: Any) -> None:
-    lines = drawn(SESSION, width, letters)
+@pytest.mark.parametrize("tree_lines", [UNICODE, ASCII])
+def test_no_line_is_wider_than_the_terminal(width: int, tree_lines: Any) -> None:
+    lines = drawn(SESSION, width, tree_lines)
     assert len(lines) == 8
     assert max(map(len, lines)) <= width
 

@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 import pytest
 
 import holdfast
+from holdfast.bridge.chat.telegram import WEBHOOK
 from holdfast.bridge.routes import routes as bridge_routes
 from holdfast.bridge.tools import offer as offer_bridge
 from holdfast.bridge.tools import offer_task
@@ -18,17 +19,17 @@ from holdfast.briefing.routes import routes as briefing_routes
 from holdfast.briefing.tools import offer as offer_briefing
 from holdfast.cli import build_parser
 from holdfast.connections.model import Reason, State
+from holdfast.connections.rest_models import Session
 from holdfast.connections.routes import routes
 from holdfast.connections.tools import offer as offer_connections
-from holdfast.connections.views import Session
 from holdfast.protocol.routes import routes as protocol_routes
 from holdfast.protocol.tools import offer as offer_protocol
 from holdfast.reasoning.tools import offer as offer_reasoning
 from holdfast.teams.routes import routes as team_routes
 from holdfast.teams.tools import offer as offer_teams
-from holdfast.wire.catalog import INSTRUCTIONS
-from holdfast.wire.http import OPEN_ROUTES, rest_table
-from holdfast.wire.rest import RestRoute
+from holdfast.wire.http.gate import OPEN_ROUTES, rest_table
+from holdfast.wire.http.rest import RestRoute
+from holdfast.wire.mcp.catalog import INSTRUCTIONS
 
 OFFERS = (offer_briefing, offer_reasoning, offer_connections, offer_teams, offer_protocol, offer_bridge, offer_task)
 DOCS = Path(__file__).parents[2] / "docs"
@@ -105,8 +106,8 @@ def test_every_field_of_a_session_and_every_reason_is_documented() -> None:
 
 def test_every_other_route_is_documented() -> None:
     text = _text("tools.md")
-    others = set(re.findall(r'[^t]Route\("(/[^"]*)"', (SOURCE / "wire" / "http.py").read_text()))
-    for route in {*others, *OPEN_ROUTES}:
+    others = set(re.findall(r'[^t]Route\("(/[^"]*)"', (SOURCE / "wire" / "http" / "gate.py").read_text()))
+    for route in {*others, *OPEN_ROUTES, WEBHOOK}:
         assert f"`{route}`" in text
     assert "/mcp" in others
 

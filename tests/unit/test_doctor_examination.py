@@ -1,4 +1,4 @@
-"""Checks are asked at the same time; whatever becomes of one, the others are told, in their order."""
+"""Checks are run_check at the same time; whatever becomes of one, the others are told, in their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from holdfast.config import Settings
 from holdfast.doctor import examination
 from holdfast.doctor.chain import STAGES
-from holdfast.doctor.examination import Link, examine, repaired
+from holdfast.doctor.examination import ChainCheck, examine, repaired
 from holdfast.doctor.findings import Finding, Mark, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError, NoDaemon
@@ -42,7 +42,7 @@ def test_findings_come_in_the_order_of_the_links_with_their_names(around: Surrou
         yield ok("two")
         yield note("three")
 
-    found = examine([Link("a", first), Link("b", second), Link("c", lambda around: [])], around)
+    found = examine([ChainCheck("a", first), ChainCheck("b", second), ChainCheck("c", lambda around: [])], around)
     assert [(one.link, one.text) for one in found] == [("a", "one"), ("b", "two"), ("b", "three")]
 
 
@@ -56,7 +56,15 @@ def test_a_check_that_fails_is_a_fault_with_its_reason(around: Surroundings) -> 
     def nobodys(around: Surroundings) -> Iterator[Finding]:
         yield ok(str([][1]))
 
-    found = examine([Link("a", ours), Link("b", theirs), Link("c", nobodys), Link("d", lambda a: [ok("fine")])], around)
+    found = examine(
+        [
+            ChainCheck("a", ours),
+            ChainCheck("b", theirs),
+            ChainCheck("c", nobodys),
+            ChainCheck("d", lambda a: [ok("fine")]),
+        ],
+        around,
+    )
     assert [one.mark for one in found] == [Mark.FAULT, Mark.FAULT, Mark.FAULT, Mark.OK]
     assert (found[0].text, found[0].repair) == ("It is broken.", "Mend it.")
     assert "/gone/away" in found[1].text
@@ -64,7 +72,7 @@ def test_a_check_that_fails_is_a_fault_with_its_reason(around: Surroundings) -> 
 
 
 def test_a_check_that_hangs_is_cut_off(around: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "BEYOND_PATIENCE", 0.0)
+    monkeypatch.setattr(examination, "EXTRA_SECONDS", 0.0)
     released = threading.Event()
 
     def hanging(around: Surroundings) -> Iterator[Finding]:
@@ -72,10 +80,10 @@ def test_a_check_that_hangs_is_cut_off(around: Surroundings, monkeypatch: pytest
         yield ok("too late")
 
     try:
-        (found,) = examine([Link("a", hanging)], replace(around, patience=0.2))
+        (found,) = examine([ChainCheck("a", hanging)], replace(around, timeout=0.2))
     finally:
         released.set()
-    assert found.mark is Mark.FAULT and "did not end" in found.text
+    assert found.mark is Mark.FAULT and "did not finish" in found.text
 
 
 def test_repairs_are_told_and_one_that_fails_keeps_none_from_the_others() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.agents.claude.settings import command, portable_command
 from holdfast.bridge.model import MAX_PENDING
-from holdfast.claude_settings import command, portable_command
 from holdfast.config import Settings
 from holdfast.doctor import installation
 from holdfast.doctor.findings import Mark

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.door import Door
+from holdfast.daemon.socket import Door
 
 pytestmark = pytest.mark.anyio
 

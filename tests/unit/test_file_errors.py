@@ -9,18 +9,18 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast import file_errors
 from holdfast.errors import StoreError
-from holdfast.file_errors import explain, why_not_writable
-from holdfast.store.sqlite import in_our_words
+from holdfast.files import errors as file_errors
+from holdfast.files.errors import explain, why_not_writable
+from holdfast.store.sqlite import to_store_error
 
 
 @pytest.mark.parametrize(
     ("number", "reason", "repair"),
     [
         (errno.EROFS, "mounted read-only", "Mount it for writing"),
-        (errno.ENOSPC, "the disk is full", "Free some room"),
-        (errno.EDQUOT, "quota", "Free some room"),
+        (errno.ENOSPC, "the disk is full", "Free disk space"),
+        (errno.EDQUOT, "quota", "Free disk space"),
         (errno.EACCES, "permission denied", "ls -ld"),
         (errno.EISDIR, "Is a directory", "/home/lock: "),
     ],
@@ -44,9 +44,9 @@ def test_an_error_of_the_database_file_is_told_by_its_cause(
     kind: type[apsw.Error], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "holdfast.db"
-    told = in_our_words(kind("disk I/O error"), path)
+    told = to_store_error(kind("disk I/O error"), path)
     assert isinstance(told, StoreError) and str(path) in str(told) and "dmesg" in str(told)
     monkeypatch.setattr(file_errors, "is_read_only", lambda path: True)
-    told = in_our_words(kind("disk I/O error"), path)
+    told = to_store_error(kind("disk I/O error"), path)
     assert f"{path} cannot be written: its file system is mounted read-only." in str(told)
     assert "full" not in str(told)

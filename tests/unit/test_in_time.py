@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.installation import wait_until
 
-from holdfast.protocol.in_time import ProjectTooSlow, in_time
+from holdfast.files.in_time import ProjectTooSlow, in_time
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ async def test_whoever_waits_for_a_pipe_is_told_and_others_are_served_meanwhile(
     with pytest.raises(ProjectTooSlow, match=r"not read within 0\.5 s\. Check that its file system answers"):
         await stuck
     for _ in range(100):
-        with pytest.raises(ProjectTooSlow, match="still not read"):
+        with pytest.raises(ProjectTooSlow, match="still being read"):
             await in_time(Path.read_text, pipe)
     assert len(_reading()) == 1, "one thread waits, however often it is asked"
     assert await in_time(Path.read_text, file) == "a", "another reading is no concern of it"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.leaps import Leap, LeapWatch
+from holdfast.daemon.clock_leaps import Leap, LeapWatch
 from holdfast.store.opening import open_store
 
 HOUR = 3_600_000

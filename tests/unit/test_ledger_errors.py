@@ -8,10 +8,9 @@ import pytest
 from bench.recall_outputs import OUTPUTS, Output
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.transcripts import Transcript
+from tests.transcripts import Transcript, folded
 
 from holdfast.briefing.ledger.error_forms import errors_in
-from holdfast.briefing.ledger.folding import folded
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.runs import mends, run_of
 

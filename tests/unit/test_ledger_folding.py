@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.transcripts import BEGAN, Transcript
+from tests.transcripts import BEGAN, Transcript, folded
 
-from holdfast.briefing.ledger.folding import fold, folded
+from holdfast.agents.claude.transcripts.neutral import entry_of
+from holdfast.briefing.ledger.folding import fold
 from holdfast.briefing.ledger.model import LARGEST, MAX_FILES, MAX_REQUEST, Ledger
 
 TRACE = """Exit code 1
@@ -354,12 +355,15 @@ def test_no_entry_whatever_it_holds_breaks_a_ledger(examples: int) -> None:
 def _breaks_no_ledger(made: list[tuple[str, dict[str, Any], Any, Any, str]]) -> None:
     ledger = Ledger("s")
     for kind, members, content, more, tool in made:
-        fold(ledger, {**members, "type": kind, "message": more, "attachment": content})
-        fold(ledger, {"type": kind, "message": {"content": content, "stop_reason": more}, "toolUseResult": more})
+        fold(ledger, entry_of({**members, "type": kind, "message": more, "attachment": content}))
+        fold(
+            ledger,
+            entry_of({"type": kind, "message": {"content": content, "stop_reason": more}, "toolUseResult": more}),
+        )
         use = {"type": "tool_use", "id": "1", "name": tool, "input": content}
-        fold(ledger, {"type": "assistant", "message": {"content": [use]}})
+        fold(ledger, entry_of({"type": "assistant", "message": {"content": [use]}}))
         result = {"type": "tool_result", "tool_use_id": "1", "content": more, "is_error": content}
-        fold(ledger, {"type": "user", "message": {"content": [result]}, "toolUseResult": content})
+        fold(ledger, entry_of({"type": "user", "message": {"content": [result]}, "toolUseResult": content}))
     written = ledger.to_json()
     assert Ledger.from_json(written) == ledger
     assert len(written.encode()) <= LARGEST

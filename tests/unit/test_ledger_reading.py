@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.transcripts import Transcript
 
-from holdfast.briefing.ledger import reading
-from holdfast.briefing.ledger.entries import Entry
-from holdfast.briefing.ledger.reading import Position, first_cwd, read_new
+from holdfast.agents.claude.transcripts import reader as reading
+from holdfast.agents.claude.transcripts.entries import Entry
+from holdfast.agents.claude.transcripts.reader import first_cwd, read_new
+from holdfast.agents.transcript_position import Position
 
 
 class Reader:

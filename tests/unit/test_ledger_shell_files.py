@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.transcripts import Transcript
+from tests.transcripts import Transcript, folded
 
-from holdfast.briefing.ledger.folding import folded
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.shell_files import MOST, files_in
 

@@ -6,22 +6,22 @@ from collections.abc import Callable
 
 import pytest
 from tests.growth import Text, discovered, growth, other_uses, taking_apart, uses
+from tests.transcripts import folded
 from tests.unit.linear_patterns import ADVERSARIES, CALLED, UNREACHED
 from tests.unit.outside_parsers import NOT_FROM_OUTSIDE, OUTSIDE, refusing
 
-from holdfast.archive.checking import CHANGED, _told_as_changed
 from holdfast.bridge.chat.formatting import formatted
 from holdfast.bridge.chat.splitting import split
 from holdfast.bridge.session_files import session_in
-from holdfast.briefing.ledger import folding
 from holdfast.briefing.ledger.error_forms import errors_in
 from holdfast.briefing.ledger.keeping import kept
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
-from holdfast.history.finding import line_with
-from holdfast.project import _remote_url, normalise_remote
-from holdfast.protocol.checks.docs_only import code_in
+from holdfast.handoff.validation import CHANGED, _told_as_changed
+from holdfast.history.search import line_with
+from holdfast.identity.project import _remote_url, normalise_remote
+from holdfast.protocol.checks.docs_only import code_blocks
 from holdfast.protocol.checks.globs import matches
 from holdfast.protocol.checks.reports import read_report
 from holdfast.protocol.hooks.git_actions import git_actions
@@ -29,16 +29,17 @@ from holdfast.protocol.memories import read_current_state
 from holdfast.protocol.project import settings
 from holdfast.protocol.project.document import parse
 from holdfast.protocol.project.table_rows import cells
-from holdfast.protocol.serena.found import _filled_in
+from holdfast.protocol.serena.discovery import _expand_variables
 from holdfast.protocol.serena.state_file import read_state_json
+from holdfast.reasoning.fulltext import Term
 from holdfast.reasoning.search import snippet
 from holdfast.redaction import masked, tokens
 from holdfast.redaction.contexts import context_spans
 from holdfast.redaction.detector import STRINGS
 from holdfast.redaction.tables import table_spans
 from holdfast.relay.ends import members
-from holdfast.teams.fields import MAX_PATH, matching
-from holdfast.wire.catalog import _pattern
+from holdfast.teams.config_fields import MAX_PATH, matching
+from holdfast.wire.mcp.catalog import _pattern
 
 ANYWHERE = tuple(
     Text(repeated, prefix, suffix)
@@ -342,7 +343,7 @@ def _many(line: str) -> Callable[[str], object]:
 
 def _result(text: str) -> object:
     told = {"type": "tool_result", "tool_use_id": "a", "content": text, "is_error": True}
-    return folding.folded(Ledger("a"), [{"type": "user", "message": {"content": [told]}}])
+    return folded(Ledger("a"), [{"type": "user", "message": {"content": [told]}}])
 
 
 PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
@@ -352,7 +353,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "protocol.project.settings: gates that are not known": (_many("[gates.K%d]\n"), (Text("a"),)),
     "protocol.project.document": (parse, (*MARKDOWN, ROWS)),
     "protocol.project.table_rows": (lambda text: cells(text, 3), CELLS),
-    "protocol.checks.docs_only": (code_in, MARKDOWN),
+    "protocol.checks.docs_only": (code_blocks, MARKDOWN),
     "protocol.checks.reports": (read_report, tuple(map(Text, ("---\n", "<!--", "-->", "---\nsession: a\n")))),
     "protocol.checks.globs": (lambda text: matches("**/" * 200 + "*a*a*b", text[:4096]), (Text("a/"), Text("a"))),
     "protocol.memories": (
@@ -360,7 +361,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         (Text("a", "|", "\\"), *map(Text, ("|", "|a\\", "|\n", "- **", "\n"))),
     ),
     "protocol.serena.state_file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
-    "protocol.serena.found": (lambda text: _filled_in(text, {}), tuple(map(Text, ("${a:-", "${a}", "}", "$")))),
+    "protocol.serena.discovery": (
+        lambda text: _expand_variables(text, {}),
+        tuple(map(Text, ("${a:-", "${a}", "}", "$"))),
+    ),
     "protocol.hooks.git_actions": (lambda text: git_actions(f"git commit;{text}"), SHELL),
     "briefing.ledger.runs": (run_of, SHELL),
     "briefing.ledger.error_forms": (
@@ -378,7 +382,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         tuple(map(Text, ("-eyJ", "password is "))),
     ),
     "briefing.ledger.folding": (_result, tuple(map(Text, ("AError ", "Error\n", "AError", "\n", "Exit code ")))),
-    "project": (
+    "identity.project": (
         lambda text: normalise_remote(_remote_url(f'[remote "origin"]\nurl={text}') or ""),
         tuple(map(Text, ("a", "@", ":", "/", "[a]\n", '[remote "a"]\nurl=b\n', "../", "%41"))),
     ),
@@ -411,11 +415,14 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         lambda text: members(text.encode(), text.encode()),
         (Text('\\"', '{"'), Text("\\", '"'), Text('{"id":1,', "{"), *map(Text, ('"', '{"a":', "{", '"\\'))),
     ),
-    "history.finding": (lambda text: line_with(text, ["aab", "b"]), (Text("a"), Text("a\n"))),
-    "reasoning.search": (lambda text: snippet(text, ["aab", "a"]), (Text("a"), Text("a "), Text("_a"))),
-    "archive.checking": (_told_as_changed, (Text("1"), Text("1, "), Text(CHANGED))),
-    "wire.catalog": (_pattern("thoughts://{name}/{number}").fullmatch, (Text("a", "thoughts://"), Text("/a"))),
-    "teams.fields": (lambda text: matching("[a-z]+[0-9]*", "a name", "a1")(text[:MAX_PATH]), (Text("a"),)),
+    "history.search": (lambda text: line_with(text, [Term(("aab",)), Term(("b",))]), (Text("a"), Text("a\n"))),
+    "reasoning.search": (
+        lambda text: snippet(text, [Term(("aab",)), Term(("a", "b")), Term(("a",), beginning=True)]),
+        (Text("a"), Text("a "), Text("_a"), Text(" ", "a"), Text("数"), Text("é")),
+    ),
+    "handoff.validation": (_told_as_changed, (Text("1"), Text("1, "), Text(CHANGED))),
+    "wire.mcp.catalog": (_pattern("thoughts://{name}/{number}").fullmatch, (Text("a", "thoughts://"), Text("/a"))),
+    "teams.config_fields": (lambda text: matching("[a-z]+[0-9]*", "a name", "a1")(text[:MAX_PATH]), (Text("a"),)),
     **OUTSIDE,
 }
 """What reads text from outside: the parser, and the texts that a slow one would be slowest on."""

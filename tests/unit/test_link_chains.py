@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import BadInput
-from holdfast.project import canonical_uri
-from holdfast.protocol.inside import OutsideWorktree, read_inside
+from holdfast.files.inside import OutsideWorktree, read_inside
+from holdfast.identity.project import canonical_uri
 
 
 def test_a_chain_of_links_that_is_too_long_is_refused(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from holdfast.caller import Hello
-from holdfast.wire.links import HTTP_LINKS_LIMIT, Links
+from holdfast.identity.caller import Hello
+from holdfast.wire.mcp.transports import HTTP_LINKS_LIMIT, Links
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from holdfast.processes import exists, is_running
+from holdfast.process.alive import exists, is_running
 
 
 def test_this_process_is_there() -> None:

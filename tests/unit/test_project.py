@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import BadInput
-from holdfast.project import RootSource, canonical_uri, locate, normalise_remote, path_of, project_key
+from holdfast.identity.project import Root, RootSource, canonical_uri, locate, normalise_remote, path_of, project_key
 
 
 @pytest.mark.parametrize(
@@ -141,3 +141,19 @@ def test_any_remote_is_survived(text: str) -> None:
 def test_a_name_that_no_directory_can_have_is_a_root_like_any_other() -> None:
     found = locate("/" + "a" * 300, RootSource.ARGUMENT)
     assert found.uri == "file:///" + "a" * 300 and found.key is None
+
+
+@pytest.mark.parametrize(
+    ("uri", "key", "top"),
+    [
+        ("file:///p/docs/api", "host/o/r#docs/api", ("file:///p", "host/o/r")),
+        ("file:///p%20q/a%23b", "worktrees:/p q/.git#a#b", ("file:///p%20q", "worktrees:/p q/.git")),
+        ("file:///p", "host/o/r", None),
+        ("file:///p/docs", None, None),
+        ("file:///elsewhere", "host/o/r#docs", None),
+        ("https://host/docs", "host/o/r#docs", None),
+    ],
+)
+def test_a_directory_of_a_checkout_knows_its_top(uri: str, key: str | None, top: tuple[str, str] | None) -> None:
+    found = Root(uri, key, RootSource.DIRECTORY).top
+    assert (found and (found.uri, found.key)) == top

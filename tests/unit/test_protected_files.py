@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.teams.agents.protected_files import FILE_TOOLS, READING, ProtectedFiles, protected_files
+from holdfast.agents.claude.protected_files import FILE_TOOLS, READING, ProtectedFiles, protected_files
 
 WRITING = sorted(FILE_TOOLS - READING)
 
@@ -159,7 +159,7 @@ def test_a_mount_of_the_same_directory_elsewhere_is_known(place: Place) -> None:
     mounted = place.project / "mounted"
     mounted.mkdir()
     check = (
-        "import sys; from pathlib import Path; from holdfast.teams.agents.protected_files import protected_files as p;"
+        "import sys; from pathlib import Path; from holdfast.agents.claude.protected_files import protected_files as p;"
         "data, config, project = map(Path, sys.argv[1:]); guard = p(data, config, project);"
         "print([guard.forbids(t, {'file_path': str(project / 'mounted' / n)}, project)"
         " for t in ('Read', 'Write') for n in ('key', 'new')])"

@@ -177,7 +177,7 @@ def test_a_checklist_is_read_with_all_the_traps_people_write_into_it() -> None:
         ("## Session End\n\n| Step | Status |\n|--|--|\n| a | |\n", 3, "no column Req"),
         ("## Session Start\n\n### Phase 1 Without a colon\n", 3, "needs a title"),
         ("## Session Start\n\n### Phase 1: (BLOCKING)\n", 3, "needs a title"),
-        ("## Session Start\r\n\r\n### Phase 1: A (BLOKING)\r\n", 3, "(BLOKING) is none of"),
+        ("## Session Start\r\n\r\n### Phase 1: A (BLOKING)\r\n", 3, "(BLOKING) must be one of"),
         ("## Session Start\n\n### Phase 1: A\n\n### Phase 2: a (BLOCKING)\n", 5, "in line 3"),
         ("## Session Start\n\n### Phase 1: " + "a" * 300 + "\n", 3, "longer than 200"),
         ("## Session Start\n\n| Req | Step |\n|--|--|\n| MUST | " + "a" * 10_001 + " |\n", 5, "longer than 10000"),

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from holdfast.protocol import memories
-from holdfast.protocol.builtin import AGENTS
 from holdfast.protocol.memories import ImportedState, read_current_state
+from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import GateResult, Run, RunStatus, RunView, Violation
 from holdfast.protocol.serena.state_file import read_state_json, state_json
 
@@ -379,7 +379,7 @@ def test_the_longest_texts_stay_below_what_serena_takes(char: str, length: int, 
         memories.history(past),
         memories.violations_log([worst, *past]),
     ):
-        assert len(text) < memories.LARGEST
+        assert len(text) < memories.MAX_MEMORY_CHARS
     assert "more)" in memories.checklist(dataclasses.replace(worst, protocol=wide))
     assert "2025-12-20-session-00" in memories.history(past)
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.protocol import definition, model
-from holdfast.protocol.builtin import AGENTS, PROTOCOLS, SIMPLE
 from holdfast.protocol.model import (
     BLOCKED,
     COMPLETE,
@@ -22,6 +21,7 @@ from holdfast.protocol.model import (
     run_id,
     says_something,
 )
+from holdfast.protocol.protocols import AGENTS, PROTOCOLS, SIMPLE
 
 protocols = st.sampled_from(list(PROTOCOLS.values()))
 

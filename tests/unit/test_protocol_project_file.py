@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocol.builtin import AGENTS, SIMPLE
-from holdfast.protocol.inside import NotAFile, OutsideWorktree, TooLarge, read_inside
+from holdfast.files.inside import NotAFile, OutsideWorktree, TooLarge, read_inside
 from holdfast.protocol.model import COMPLETE, INIT, WORKING, Check, CheckKind, Gate, Level
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, read_project
 from holdfast.protocol.project.toml_lines import line_of
 from holdfast.protocol.project.trust_digest import serena_entries
+from holdfast.protocol.protocols import AGENTS, SIMPLE
 
 DOCUMENT = """\
 ## Session Start Protocol
@@ -151,7 +151,7 @@ def test_a_blocking_gate_that_nothing_verifies_is_a_fault_at_its_phase(tmp_path:
         ('start = "cron"\n', 1, "agent, hook"),
         ('enforcment = "warn"\n', 1, "did you mean enforcement?"),
         ('protocol = "simple"\ndocument = "x.md"\n', 2, 'protocol = "document"'),
-        ('protocol = "document"\n', 1, "is not there"),
+        ('protocol = "document"\n', 1, "does not exist"),
         ('protocol = "document"\ndocument = "../x.md"\n', 2, "stay in it"),
         ('protocol = "document"\ndocument = 3\n', 2, "path"),
         ("gates = 3\n", 1, "tables"),
@@ -159,7 +159,7 @@ def test_a_blocking_gate_that_nothing_verifies_is_a_fault_at_its_phase(tmp_path:
         ('[gates.QUALITY_CHECKS]\n\ncommand = "make"\n', 3, "list"),
         ("[gates.QUALITY_CHECKS]\ncommand = []\n", 2, "list"),
         ('[gates.QUALITY_CHECKS]\ncommand = ["make"]\ntimeout = 0\n', 3, "1 to 3600"),
-        ("[gates.GIT_COMMIT]\ntimeout = 5\n", 2, "runs none"),
+        ("[gates.GIT_COMMIT]\ntimeout = 5\n", 2, "has none"),
         ('[gates.GIT_COMMIT]\nfile_exists = ["/etc/passwd"]\n', 2, "relative"),
         ('[gates.GIT_COMMIT]\nreport = ["a/../../b"]\n', 2, "relative"),
         ('[gates.GIT_COMMIT]\nblocking = "no"\n', 2, "true or false"),

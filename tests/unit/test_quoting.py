@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.attacks import ATTACKS, CANARY, has_form_of_ours, invisible, unquoted_lines
 
-from holdfast.guard import Grip
-from holdfast.quoting import MARK, as_data, frame_word, marked, quoted, read_signed, signed
+from holdfast.process.guard import GuardedProcess
+from holdfast.text.quoting import MARK, as_data, frame_word, marked, quoted, read_signed, signed
 
 
 @given(st.text(max_size=400))
@@ -48,7 +48,7 @@ def test_a_result_keeps_what_json_escapes_itself_and_every_script() -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=[str(number) for number in range(len(ATTACKS))])
 def test_the_last_words_of_an_agent_are_quoted(attack: str) -> None:
-    grip = Grip()
+    grip = GuardedProcess()
     assert grip.last_words == ""
     for line in attack.splitlines():
         grip.read(line)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.reasoning.analysis import Step, analyze
+from holdfast.reasoning.analysis import analyze
+from holdfast.reasoning.results import Step
 
 MINUTE = 60_000
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.reasoning.chain import genesis, seal
+from holdfast.reasoning.hash_chain import genesis, seal
 from holdfast.reasoning.model import Thought
 
 LAW = settings(deadline=None, derandomize=True)

@@ -73,14 +73,14 @@ def test_a_graph_shows_lines_branches_and_revisions() -> None:
             thought(4, branch_id="alt", branch_from=1),
             thought(5, revises=2, is_revision=True),
         ],
-        {},
+        (),
     )
     edges = [line.strip() for line in graph.splitlines() if "->" in line]
     assert edges == ["t1 --> t2", 't1 -->|"branch alt"| t3', "t3 --> t4", "t2 --> t5", 't5 -.->|"revises"| t2']
 
 
 def test_a_later_page_of_a_graph_goes_on_where_each_line_ended() -> None:
-    graph = mermaid([thought(5), thought(6, branch_id="alt", branch_from=1)], {None: 2, "alt": 4})
+    graph = mermaid([thought(5), thought(6, branch_id="alt", branch_from=1)], [(None, 2), ("alt", 4)])
     assert "t2 --> t5" in graph
     assert "t4 --> t6" in graph
     assert "branch" not in graph

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import BadInput
-from holdfast.project import Root, RootSource
+from holdfast.identity.project import Root, RootSource
 from holdfast.reasoning.model import (
     Branch,
     Draft,
@@ -71,6 +71,7 @@ KNOWN = Branch("alt", 2, 3)
     ("branch_id", "branch_from", "known", "start"),
     [
         (None, None, None, None),
+        (None, 2, None, 2),
         ("alt", 2, None, 2),
         ("alt", None, KNOWN, 2),
         ("alt", 2, KNOWN, 2),
@@ -86,7 +87,7 @@ def test_a_branch_leaves_from_the_thought_it_named_first(
 @pytest.mark.parametrize(
     ("branch_id", "branch_from", "known", "message"),
     [
-        (None, 2, None, "branchId: is missing"),
+        (None, 48, None, "branchFromThought: 48 does not exist; valid range is 1-47"),
         ("alt", None, None, "branchFromThought: is missing, and branch alt is new"),
         ("alt", 999, None, "branchFromThought: 999 does not exist; valid range is 1-47"),
         ("alt", 0, None, "branchFromThought: 0 does not exist; valid range is 1-47"),

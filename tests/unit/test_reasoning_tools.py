@@ -12,8 +12,8 @@ from holdfast.reasoning.resources import completed_numbers
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.tools import offer
 from holdfast.store.sqlite import SqliteStore
-from holdfast.wire.schema import input_schema
-from holdfast.wire.tools import Tool
+from holdfast.wire.mcp.schema import input_schema
+from holdfast.wire.mcp.tools import Tool
 
 pytestmark = pytest.mark.anyio
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from bench.recall_judged import PROJECT, judged
 from bench.recall_truth import Judgement
+from tests.transcripts import folded
 
-from holdfast.briefing.ledger.folding import folded
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.wording import items
 from holdfast.briefing.model import TOKENS, Occasion, fitting

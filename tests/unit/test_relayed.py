@@ -11,8 +11,8 @@ import uvloop
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from holdfast.wire.exchanges import Exchange
-from holdfast.wire.relayed import Replies
+from holdfast.wire.mcp.exchanges import Exchange
+from holdfast.wire.mcp.relayed import Replies
 
 
 def test_an_answer_to_a_relay_that_is_gone_is_dropped_and_no_failure_of_the_daemon() -> None:

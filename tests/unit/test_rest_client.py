@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
 import json
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,12 +23,12 @@ from holdfast import client as client_module
 from holdfast.bridge.routes import routes as bridge_routes
 from holdfast.briefing.routes import routes as briefing_routes
 from holdfast.client import Client, RestError
-from holdfast.connections import views
+from holdfast.connections import rest_models
 from holdfast.connections.routes import routes
 from holdfast.errors import BadInput, NoDaemon
 from holdfast.protocol.routes import routes as protocol_routes
 from holdfast.teams.routes import routes as team_routes
-from holdfast.wire.http import rest_table
+from holdfast.wire.http.gate import rest_table
 
 
 def test_the_client_has_one_method_for_each_route() -> None:
@@ -45,13 +48,47 @@ def test_the_client_has_one_method_for_each_route() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [each for _, each in inspect.getmembers(views, inspect.isclass) if each.__module__ == views.__name__]
+    "model",
+    [each for _, each in inspect.getmembers(rest_models, inspect.isclass) if each.__module__ == rest_models.__name__],
 )
 def test_the_client_knows_every_field_that_is_told(model: type[BaseModel]) -> None:
     known = {field.name: field for field in dataclasses.fields(getattr(client_module, model.__name__))}
     assert set(known) == set(model.model_fields)
     for name, field in model.model_fields.items():
         assert (known[name].default is dataclasses.MISSING) == field.is_required(), name
+
+
+RAISED_FROM_ELSEWHERE = {"BadInput", "NoDaemon"}
+"""Errors of `holdfast.errors` that the client raises, so that whoever uses it can import them from here."""
+
+
+def test_the_stable_names_of_the_client_are_exactly_its_public_ones() -> None:
+    written = ast.parse(Path(str(client_module.__file__)).read_text())
+    defined = {
+        name
+        for node in written.body
+        for name in (
+            [node.name]
+            if isinstance(node, ast.ClassDef | ast.FunctionDef)
+            else [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node, ast.Assign)
+            else []
+        )
+        if not name.startswith("_")
+    }
+    assert client_module.__all__ == sorted(defined | RAISED_FROM_ELSEWHERE)
+    raised = {
+        node.exc.func.id
+        for node in ast.walk(written)
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name)
+    }
+    assert raised == {*RAISED_FROM_ELSEWHERE, "RestError"}
+
+
+def test_the_documentation_names_everything_of_the_client_that_is_stable() -> None:
+    told = (Path(__file__).parents[2] / "docs" / "rest.md").read_text().partition("## The Python client\n")[2]
+    first_cells = [line.split(" | ")[0] for line in told.splitlines() if line.startswith("| `")]
+    assert {*client_module.__all__} == {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
 
 
 def test_the_client_needs_the_standard_library_alone() -> None:

@@ -13,11 +13,11 @@ from tests.rest_in_process import with_key
 
 from holdfast.connections.keys import Key, Scope
 from holdfast.connections.routes import routes
-from holdfast.wire.catalog import Catalog
-from holdfast.wire.http import OPEN_ROUTES, WEBHOOK, behind_the_gate, rest_table
-from holdfast.wire.links import Links
-from holdfast.wire.rest import Answer, Asked, Reply, RestRoute
-from holdfast.wire.server import Wire
+from holdfast.wire.http.gate import OPEN_ROUTES, behind_the_gate, rest_table
+from holdfast.wire.http.rest import Answer, Asked, Reply, RestRoute
+from holdfast.wire.mcp.catalog import Catalog
+from holdfast.wire.mcp.server import Wire
+from holdfast.wire.mcp.transports import Links
 
 pytestmark = pytest.mark.anyio
 
@@ -60,7 +60,7 @@ async def test_a_path_that_is_not_served_is_a_404_like_every_other_error(path: s
 
 async def test_only_healthz_and_readyz_are_open() -> None:
     table = rest_table(routes(cast("Any", None)))
-    assert {route.path for route in table if route.scope is None} == OPEN_ROUTES - {WEBHOOK} == {"/healthz", "/readyz"}
+    assert {route.path for route in table if route.scope is None} == OPEN_ROUTES == {"/healthz", "/readyz"}
 
 
 async def test_everything_but_mcp_is_in_the_document() -> None:

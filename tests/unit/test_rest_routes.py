@@ -11,9 +11,9 @@ from tests.rest_in_process import client_of
 
 from holdfast.connections.keys import Scope as KeyScope
 from holdfast.errors import BadInput, Busy, Conflict, NotFound, StoreError
-from holdfast.wire.openapi import document
-from holdfast.wire.rest import MAX_BODY, Answer, Asked, Given, Reply, RestRoute, Told
-from holdfast.wire.rest_fields import Limit, RowCursor, SessionId, Time
+from holdfast.wire.http.fields import Limit, RowCursor, SessionId, Time
+from holdfast.wire.http.openapi import document
+from holdfast.wire.http.rest import MAX_BODY, Answer, Asked, Given, Reply, RestRoute, Told
 
 pytestmark = pytest.mark.anyio
 

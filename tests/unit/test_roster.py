@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.teams.roster import MAX_BYTES, SETTINGS, TEAM_FIELDS, Fault, Roster, read_roster
+from holdfast.teams.config import MAX_BYTES, SETTINGS, TEAM_FIELDS, Fault, Roster, read_roster
+from holdfast.teams.project_paths import true_spelling
 from holdfast.teams.team import Chat, Delivery, Policy, Team, TeamSettings, name_problem
-from holdfast.teams.whereabouts import true_spelling
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -197,6 +197,24 @@ def test_a_wrong_setting_is_named_and_leaves_the_default_in_force(
     assert list(roster.teams) == ["a"]
 
 
+ODD: list[Any] = [
+    *(True, 0, 2.0, 2.5, -1, 1e7, 10**30, "", "x", "a\0b", "\ud800", "a\nb", "x" * 5000, "~", [], [None], [1], ["--x"]),
+    *(["a"] * 201, {}, {"A": 1}, {"A\ud800": "x"}, {"A": "\ud800"}, {"ID": 1}, {"id": True}, {"id": 1, "topic": 0}),
+    *({"id": 1, "allowedUsers": "x"}, {"id": 1, "allowedUsers": [0]}, {"id": 1, "\ud800": 1}),
+]
+
+
+@pytest.mark.parametrize("key", [*TEAM_FIELDS, "project", "path", *SETTINGS])
+def test_whatever_a_field_holds_it_is_used_or_named_with_its_repair(tmp_path: Path, project: Path, key: str) -> None:
+    for value in ODD:
+        entry = {"project": str(project), **({key: value} if key not in SETTINGS else {})}
+        roster = read({"settings": {key: value} if key in SETTINGS else {}, "teams": {"a": entry}}, tmp_path)
+        assert ("a" in roster.teams) != ("a" in roster.refused)
+        for fault in roster.faults:
+            assert fault.field in (key, f"settings.{key}", "project") and fault.problem and fault.repair
+            assert "None" not in str(fault) and "cannot be used" not in str(fault)
+
+
 class TestProject:
     """Where a team works."""
 
@@ -318,7 +336,7 @@ def test_another_case_than_on_disk_is_a_fault_that_gives_the_right_one(
 ) -> None:
     # What a case-insensitive file system does: any spelling opens, one is listed.
     (tmp_path / "pROJECT").mkdir(exist_ok=True)
-    spelt = "holdfast.teams.whereabouts.true_spelling"
+    spelt = "holdfast.teams.project_paths.true_spelling"
     monkeypatch.setattr(spelt, lambda path: project if path.name == "pROJECT" else path)
     fault = only_fault(read({"teams": {"a": {"project": str(tmp_path / "pROJECT")}}}, tmp_path))
     assert (fault.field, fault.problem) == ("project", "is spelt differently on disk")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
-from holdfast.teams import roster_file
-from holdfast.teams.roster import MAX_BYTES, Roster
-from holdfast.teams.roster_file import RosterFile
+from holdfast.teams import config_file
+from holdfast.teams.config import MAX_BYTES, Roster
+from holdfast.teams.config_file import RosterFile
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ class TestFollowing:
         write(home, {"teams": {"a": {"project": str(project)}}})
         age(home)
         file = RosterFile(home)
-        monkeypatch.setattr(roster_file, "read_roster", _never)
+        monkeypatch.setattr(config_file, "read_roster", _never)
         assert not file.refresh()
 
     def test_a_file_put_in_its_place_is_read_though_time_and_size_are_the_same(self, home: Path, project: Path) -> None:
@@ -271,7 +271,7 @@ class TestEditing:
         self, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(home, "{}")
-        monkeypatch.setattr(roster_file, "publish", _full)
+        monkeypatch.setattr(config_file, "publish", _full)
         with pytest.raises(HoldfastError, match="cannot be written"):
             RosterFile(home).add("a", project)
         assert (home / "teams.json").read_text() == "{}"
@@ -280,7 +280,7 @@ class TestEditing:
     def test_edits_at_the_same_time_all_take_effect(
         self, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(roster_file, "LOCK_SECONDS", 120.0)
+        monkeypatch.setattr(config_file, "LOCK_SECONDS", 120.0)
         names = [f"team-{number}" for number in range(12)]
         threads = [threading.Thread(target=RosterFile(home).add, args=(name, project)) for name in names]
         for thread in threads:
@@ -292,7 +292,7 @@ class TestEditing:
     def test_an_editor_that_never_ends_does_not_hold_the_next_for_ever(
         self, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(roster_file, "LOCK_SECONDS", 0.0)
+        monkeypatch.setattr(config_file, "LOCK_SECONDS", 0.0)
         with (home / "teams.lock").open("w") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
             with pytest.raises(Busy, match="Somebody else is editing"):

@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 
 from holdfast.errors import BadInput
-from holdfast.wire.schema import input_schema, parse
-from holdfast.wire.tools import Params
+from holdfast.wire.mcp.schema import input_schema, parse
+from holdfast.wire.mcp.tools import Params
 
 
 class Example(Params):

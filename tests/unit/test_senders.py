@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.caller import Caller, Era, Transport
 from holdfast.errors import BadInput
-from holdfast.managed import Managed, read_token, token_for
-from holdfast.project import RootSource, locate
-from holdfast.senders import Kind, NotYours, identify_sender, sender_of
+from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.identity.managed import Managed, read_token, token_for
+from holdfast.identity.project import RootSource, locate
+from holdfast.identity.senders import Kind, NotYours, identify_sender, sender_of
 from holdfast.teams.team import Team
 
 RELAY, HTTP = Transport.RELAY, Transport.HTTP

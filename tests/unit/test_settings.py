@@ -16,7 +16,7 @@ from holdfast.cli import build_parser
 from holdfast.config import Settings
 from holdfast.protocol.project import gate_settings, settings
 from holdfast.relay.main import HELP
-from holdfast.teams.roster import PROJECT_KEYS, SETTINGS, TEAM_FIELDS
+from holdfast.teams.config import PROJECT_KEYS, SETTINGS, TEAM_FIELDS
 from holdfast.teams.team import AGENTS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.agents.other_settings import AGENTS, Agent, server_for
 from holdfast.errors import Conflict
 from holdfast.setup import toml_entry
-from holdfast.setup.agents import AGENTS, Agent, server_for
 from holdfast.setup.json_file import SettingsUnusable
 from holdfast.setup.originals import Originals
 from holdfast.setup.server import NAME, of_this_machine
@@ -153,7 +153,7 @@ def test_a_server_that_only_has_our_name_is_left_alone(desk: Desk) -> None:
 @pytest.mark.parametrize("text", ["{", "[1", "\x00"])
 def test_malformed_settings_are_refused_and_left_as_they_are(desk: Desk, text: str) -> None:
     desk.write(text)
-    with pytest.raises(SettingsUnusable, match=r"left as it is"):
+    with pytest.raises(SettingsUnusable, match=r"not changed"):
         desk.install()
     assert desk.path.read_text() == text
 
@@ -220,6 +220,67 @@ def test_a_toml_table_is_replaced_in_its_place_with_its_subtables(tmp_path: Path
     assert tomllib.loads(change.after)["mcp_servers"] == {
         NAME: {**server.entry(kind=None), "env": {"HOLDFAST_TOOLSETS": "all"}}
     }
+
+
+OURS = """\
+[mcp_servers.holdfast]
+command = "old"
+args = ["-m", "holdfast", "mcp"]
+
+[mcp_servers.holdfast.env]
+HOLDFAST_TOOLSETS = "all"
+"""
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("# top\nmodel = 'x'  # mine\n\n", "\n# about z\n\n[z]\nb = 2 # two\n# end"),
+        ("mcp_servers.other.command = 'dotted'\n", "\n[z]\nb.c = 2\n"),
+        ("[[hooks]]\nname = 'a'\n\n[[hooks]]  # second\nname = 'b'\n\n", "\n# third\n[[hooks]]\nname='c'"),
+        ("env = { A = '1', B = { C = 2 } }\n", "\n[mcp_servers.other]\nenv = {A='1'} # inline\n"),
+        ('text = """\n[mcp_servers.holdfast]\n"""\n', "\n[ z ]\n  b   =   [ 1,\n   2 ]\n"),
+    ],
+    ids=["comments", "dotted keys", "arrays of tables", "inline tables", "odd spacing and look-alikes"],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_every_byte_outside_our_entry_stays_or_the_edit_is_refused(
+    tmp_path: Path, above: str, below: str, end: str
+) -> None:
+    above, ours, below = (text.replace("\n", end) for text in (above, OURS, below))
+    path = tmp_path / "config.toml"
+    path.write_bytes((above + ours + below).encode())
+    try:
+        changed = toml_entry.installed(path, "mcp_servers", of_this_machine(None).entry(kind=None)).after
+        gone = toml_entry.removed(path, "mcp_servers").after
+    except SettingsUnusable as refused:
+        assert "by hand" in str(refused)
+        return
+    assert changed is not None and gone is not None
+    assert changed.startswith(above) and changed.endswith(below)
+    entry = changed.removeprefix(above).removesuffix(below)
+    assert entry.startswith("[mcp_servers.holdfast]") and entry.count("\n") == entry.count(end)
+    assert gone.startswith(above) and gone.endswith(below) and "holdfast" not in gone.replace(above, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[a]\nx = 1\n[a]\ny = 2\n", "[mcp_servers.holdfast]\n[mcp_servers.holdfast]\n", "a.b = 1\n[a]\n[a]\n"],
+    ids=["a table", "our table", "a table of dotted keys"],
+)
+def test_a_table_that_is_defined_twice_is_refused_by_its_name_and_line(tmp_path: Path, text: str) -> None:
+    desk = Desk(tmp_path, AGENTS["codex"])
+    desk.write(text)
+    with pytest.raises(SettingsUnusable, match=r"config\.toml: Cannot .*line \d.*not changed"):
+        desk.install()
+    assert desk.path.read_text() == text
+
+
+def test_an_array_of_tables_in_place_of_the_servers_is_refused(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, AGENTS["codex"])
+    desk.write("[[mcp_servers]]\nname = 'a'\n")
+    with pytest.raises(SettingsUnusable, match="`mcp_servers` must be a table"):
+        desk.install()
 
 
 NAMES = st.text(alphabet="abh-_", min_size=1, max_size=4) | st.just("holdfast2")

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.repository import Repository
 
-from holdfast import claude_settings
+from holdfast.agents.claude import settings as claude_settings
+from holdfast.agents.claude.permissions import Allow
+from holdfast.agents.claude.setup import ClaudeSetup, Scope
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.setup import steps
-from holdfast.setup.claude import ClaudeSetup, Scope
 from holdfast.setup.json_file import SettingsUnusable
-from holdfast.setup.permissions import Allow
 
 ORIGINALS = {
     "no file": None,
@@ -153,9 +153,9 @@ def test_a_file_of_ours_that_only_lost_our_entries_is_deleted(user: World) -> No
 def test_malformed_settings_are_refused_and_nothing_is_written(world: World, which: str, text: str) -> None:
     world.write(getattr(world, which), text)
     before = world.files()
-    with pytest.raises(SettingsUnusable, match=r"left as it is"):
+    with pytest.raises(SettingsUnusable, match=r"not changed"):
         world.install(Allow.CORE)
-    with pytest.raises(SettingsUnusable, match=r"left as it is"):
+    with pytest.raises(SettingsUnusable, match=r"not changed"):
         world.remove()
     assert world.files() == before
 
@@ -372,7 +372,7 @@ def test_a_failure_that_cannot_be_undone_is_told(user: World) -> None:
         def undo(self) -> None:
             pass
 
-    with pytest.raises(HoldfastError, match=r"was changed meanwhile.*What was done before that stays"):
+    with pytest.raises(HoldfastError, match=r"was changed meanwhile.*These earlier changes could not be undone"):
         steps.apply([planned[0], Meddling(), *planned[1:]])
 
 

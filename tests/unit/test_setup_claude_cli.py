@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.agents.claude import cli as claude_cli
+from holdfast.agents.claude.setup import ClaudeSetup, Scope
 from holdfast.errors import HoldfastError
-from holdfast.setup import claude_cli, steps
-from holdfast.setup.claude import ClaudeSetup, Scope
+from holdfast.setup import steps
 
 CONFIG = '{"theirs": 1}'
 

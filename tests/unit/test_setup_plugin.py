@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import claude_settings
-from holdfast.setup import plugin
+from holdfast.agents.claude import plugin
+from holdfast.agents.claude import settings as claude_settings
 from holdfast.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ HOOKS = json.loads(plugin.files()["plugin/hooks/hooks.json"])["hooks"]
 
 @pytest.mark.parametrize("name", plugin.files())
 def test_the_committed_plugin_is_the_generated_one(name: str) -> None:
-    assert (ROOT / name).read_text() == plugin.files()[name], "run `python -m holdfast.setup.plugin .`"
+    assert (ROOT / name).read_text() == plugin.files()[name], "run `python -m holdfast.agents.claude.plugin .`"
 
 
 def test_the_committed_plugin_has_no_other_files() -> None:

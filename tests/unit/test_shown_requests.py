@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.teams.permissions import LONGEST, shown_input, written
-from holdfast.terminal import QUOTE_MARK, quoted_block, visible
+from holdfast.text.terminal import QUOTE_MARK, quoted_block, visible
 
 UNSEEN = {
     "escape": "\x1b[2J\x1b[H",

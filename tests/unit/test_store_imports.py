@@ -8,7 +8,7 @@ import sys
 
 def test_the_postgres_driver_is_imported_only_when_it_is_used() -> None:
     check = (
-        "import sys, holdfast.store.opening, holdfast.store.restore, holdfast.store.verify;"
+        "import sys, holdfast.store.opening, holdfast.store.backup.restore, holdfast.store.verify;"
         "print([name for name in sys.modules if name.startswith('psycopg')])"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True, timeout=60)

@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.store.damage import unread_commits
-from holdfast.store.log_repair import FRAME_HEADER, WAL_HEADER, header_is_valid, repair_log
+from holdfast.store.salvage.damage import unread_commits
+from holdfast.store.salvage.log_repair import FRAME_HEADER, WAL_HEADER, header_is_valid, repair_log
 
 PAGE = 4096
 ROWS = 20

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.teams.confirmation import FILE_NAME, HARMLESS, HARMLESS_SETTINGS
-from holdfast.teams.roster import SETTINGS, TEAM_FIELDS
-from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.config import SETTINGS, TEAM_FIELDS, read_roster
+from holdfast.teams.config_file import RosterFile
+from holdfast.teams.confirmation import FILE_NAME, HARMLESS, HARMLESS_SETTINGS, digest_of
 from holdfast.teams.team import Delivery, Team, TeamSettings
 
 WIDER: dict[str, Any] = {
@@ -177,3 +177,31 @@ def test_a_daemon_that_follows_the_file_sees_the_word(home: Path) -> None:
     other.confirm(other.waiting())
     assert following.refresh()
     assert following.roster.teams["a"].skip_permissions
+
+
+def test_an_upgrade_asks_for_no_word_again(tmp_path: Path) -> None:
+    """Digests as earlier versions wrote them beside these very teams."""
+    full = {
+        "project": "/srv/backend",
+        "machine": "elsewhere",
+        "description": "Backend",
+        "skipPermissions": True,
+        "color": "#E91E63",
+        "agent": "echo",
+        "model": "opus",
+        "env": {"NODE_ENV": "test"},
+        "allowedTools": ["Read", "Bash(git status)"],
+        "disallowedTools": ["WebFetch"],
+        "policy": "ask",
+        "maxCostUsdPerDay": 5,
+        "chat": {"id": -1001234567890, "topic": 7, "allowedUsers": [12345]},
+        "sessionFile": ".session",
+        "stateFile": "/var/state.json",
+        "delivery": "hook",
+    }
+    bare = {"path": "/srv/web", "machine": "elsewhere"}
+    roster = read_roster(json.dumps({"teams": {"full": full, "bare": bare}}), home=tmp_path)
+    assert {name: digest_of(team) for name, team in roster.teams.items()} == {
+        "full": "22660f7b459948b5d6f0dba5014804c6d95e43b192da4a3d1d9d01288f2aabe6",
+        "bare": "4c3ca8af37093f1d53e6f572dd8189f205e32c5a61b200855b23c5ce6e086cf0",
+    }

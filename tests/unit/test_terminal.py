@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.terminal import ScreenedStream, one_line, say, screened, visible, write_own
+from holdfast.text.terminal import ScreenedStream, one_line, say, screened, visible, write_own
 
 STEERING = [
     "\x1b",

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from holdfast.wire.tools import Call, Params, Repetition, Tool
+from holdfast.wire.mcp.tools import Call, Params, Repetition, Tool
 
 
 class Plain(Params):

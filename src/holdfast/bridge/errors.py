@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import NotFound
-from holdfast.senders import NotYours
+from holdfast.identity.senders import NotYours
 
 __all__ = ["NotYours", "UnknownMessage", "UnknownTarget"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any
+
+from holdfast.errors import BadInput
 
 MAX_TEXT = 100_000
 """Characters of a message."""
@@ -22,6 +23,12 @@ ADOPTED = "archive"
 TTL_MS = 7 * 24 * 3_600_000
 LEASE_MS = 10 * 60_000
 """How long whoever took a message has it to themselves."""
+MAX_ID = 128
+"""Characters of a message's id."""
+MAX_TASK_FIELD = 2_000
+"""Characters of each field of a task."""
+MAX_PENDING_IDS = 100
+"""Ids of messages that a task may list."""
 
 
 class Priority(IntEnum):
@@ -121,9 +128,14 @@ class Update:
     kind: str
     message_id: str | None
     content: str
-    data: dict[str, Any]
-    chat_only: bool
     created_at: int
+    outcome: str | None = None
+    """Of a reply: how its message ended."""
+    restart: Restart | None = None
+    archive: str | None = None
+    """Of what was adopted: where it came from."""
+    buttons: tuple[tuple[str, str], ...] = ()
+    """The label and the action of each button that a chat shows below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +148,55 @@ class Task:
     current_task_id: str | None
     last_completed_step: str | None
     pending_messages: tuple[str, ...]
-    updated_at: int
-    decision: str | None
-    """The owner's word after a restart: resume or fresh; None while it was not asked or not given."""
+    updated_at: int = 0
+    decision: str | None = None
+    """The owner's decision after a restart: resume or fresh; None while it was not asked or not given."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectTask:
+    """What an agent is working on in a project that is no target's."""
+
+    root: str
+    owner: str
+    """The identity of the caller that saved it."""
+    session_id: str | None
+    current_task: str
+    current_task_id: str | None
+    last_completed_step: str | None
+    pending_messages: tuple[str, ...]
+    updated_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """A task that was not finished, as whoever comes next sees it."""
+
+    task: ProjectTask
+    at_work: bool
+    """Whether the agent that saved it is connected now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskReport:
+    """What an agent reports with save_task: what it works on, or that it is finished."""
+
+    current_task: str | None
+    current_task_id: str | None = None
+    last_completed_step: str | None = None
+    pending_messages: tuple[str, ...] = ()
+    done: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be stored."""
+        if self.current_task is None and not self.done:
+            raise BadInput("current_task", "is required, unless done is true")
+        for field in ("current_task", "current_task_id", "last_completed_step"):
+            value = getattr(self, field)
+            if value is not None and (not 0 < len(value) <= MAX_TASK_FIELD or "\0" in value):
+                raise BadInput(field, f"must be 1 to {MAX_TASK_FIELD} characters without NUL bytes")
+        if len(self.pending_messages) > MAX_PENDING_IDS or any(len(one) > MAX_ID for one in self.pending_messages):
+            raise BadInput("pending_messages", f"must be at most {MAX_PENDING_IDS} ids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +211,16 @@ class Restart:
     def content(self) -> str:
         """As the seed words it."""
         return f"⚠️ Agent session restarted. Previous context lost. Session: {self.old} → {self.new}"
+
+
+def is_same_work(one: Task | ProjectTask, other: Task | ProjectTask) -> bool:
+    """Whether two tasks tell the same: the same work, as far along."""
+    return (one.current_task, one.current_task_id, one.last_completed_step, one.pending_messages) == (
+        other.current_task,
+        other.current_task_id,
+        other.last_completed_step,
+        other.pending_messages,
+    )
 
 
 def fingerprint(text: str) -> str:

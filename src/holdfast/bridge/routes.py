@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from holdfast.bridge.letters import Letters
+from holdfast.bridge import views
+from holdfast.bridge.dead_letters import Letters
 from holdfast.bridge.model import MAX_TEXT, Priority, Status
 from holdfast.bridge.service import MESSAGE_ID_PATTERN, MESSAGE_ID_RULE, Bridge
 from holdfast.connections.keys import Scope
-from holdfast.wire.rest import Answer, Asked, Given, Problem, Reply, RestRoute, Told
-from holdfast.wire.rest_fields import Limit
+from holdfast.wire.http.fields import Limit
+from holdfast.wire.http.rest import Answer, Asked, Given, Problem, Reply, RestRoute, Told
 
 BASE = "/api/bridge"
 
@@ -110,22 +111,25 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             sender=asked.sender.label,
             source="rest",
         )
-        return Reply(sent)
+        return Reply(views.sent_view(sent))
 
     async def targets(asked: Asked) -> Reply:
-        return Reply(await bridge.status(asked.sender))
+        return Reply(views.status_view(await bridge.status(asked.sender)))
 
     async def updates(asked: Asked) -> Reply:
         query: UpdatesPage = asked.query
-        return Reply(await bridge.pull(query.target, query.since, query.limit, sender=asked.sender))
+        pulled = await bridge.pull(query.target, query.since, query.limit, sender=asked.sender)
+        return Reply(views.pulled_view(pulled))
 
     async def messages(asked: Asked) -> Reply:
         query: MessagesPage = asked.query
         status = None if query.status is None else Status(query.status)
-        return Reply({"messages": await letters.listed(query.target, status, query.limit, asked.sender)})
+        found = await letters.listed(query.target, status, query.limit, asked.sender)
+        return Reply({"messages": [views.letter_view(letter) for letter in found]})
 
     async def retry(asked: Asked) -> Reply:
-        return Reply(await letters.retry(asked.path.message_id, asked.query.target, asked.sender))
+        retried = await letters.retry(asked.path.message_id, asked.query.target, asked.sender)
+        return Reply(views.retried_view(retried))
 
     found = [
         RestRoute(

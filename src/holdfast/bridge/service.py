@@ -6,38 +6,42 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from holdfast.bridge import agent_queries, project_tasks, queries, update_queries
 from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
+    MAX_ID,
     MAX_TEXT,
     TTL_MS,
     Message,
+    OpenTask,
     Outcome,
     Priority,
+    ProjectTask,
     Refusal,
     Restart,
     Status,
     Task,
-    Update,
+    TaskReport,
     UpdateKind,
 )
-from holdfast.bridge.project_tasks import OpenTask
-from holdfast.bridge.task_report import MAX_ID, TaskReport
-from holdfast.bridge.wording import delivered
-from holdfast.caller import Caller
+from holdfast.bridge.queries import incarnations, tasks, updates
+from holdfast.bridge.queries import queue as queries
 from holdfast.errors import BadInput
-from holdfast.project import Root, path_of
-from holdfast.quoting import quoted
-from holdfast.senders import OWNER, Kind, Sender, sender_of, teams_around
+from holdfast.identity.caller import Caller
+from holdfast.identity.project import Root, path_of
+from holdfast.identity.senders import OWNER, Kind, Sender, sender_of, teams_around
+from holdfast.reasoning.queries import projects
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, had_no_effect, locked_answer, once, store_answer
+from holdfast.store.calls import CallKey, first_time, had_no_effect, locked_answer, store_answer
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.team import Team, name_problem, team_at
-from holdfast.telling import ANYBODY, Words
-from holdfast.times import iso, milliseconds
+from holdfast.text.quoting import quoted
+from holdfast.times import milliseconds
+
+if TYPE_CHECKING:
+    from holdfast.bridge.results import Finished, Pulled, Sent, Taken, TargetStatus, TaskSaved
 
 MOST_UPDATES = 100
 LONGEST_WAIT_S = 300
@@ -46,20 +50,22 @@ POLL_S = 2.0
 MESSAGE_ID_PATTERN = rf"^[A-Za-z0-9!#$%&()*+,./:;=?@^_~-]{{1,{MAX_ID}}}$"
 MESSAGE_ID_RULE = f"must be 1 to {MAX_ID} ASCII letters, digits and signs, without spaces, quotes and brackets"
 _MESSAGE_ID = re.compile(MESSAGE_ID_PATTERN)
+STRANGER = "stranger"
+"""The owner of a task that nobody in particular saved: a client that nothing tells from others."""
 
 Targets = Callable[[], Mapping[str, Team]]
 """The teams as they are configured now; each is a target."""
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
-    """A target at a glance."""
+class Inbox:
+    """What a target's agent finds when it comes back."""
 
     task: Task | None
     following: Message | None
     """What will be handed out next."""
-    waiting: dict[str, int]
-    """How many messages wait, by sender."""
+    waiting: list[tuple[str, int]]
+    """The senders of messages that wait, most first, and how many of each."""
 
 
 class Bridge:
@@ -83,8 +89,10 @@ class Bridge:
         ttl_ms: int = TTL_MS,
         reply_to: str | None = None,
         key: CallKey | None = None,
-    ) -> dict[str, Any]:
-        """Queue a message; `queued` false with the reason where it is not."""
+    ) -> Sent:
+        """Queue a message, or say why it is not queued."""
+        from holdfast.bridge.results import Sent
+
         if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
             raise BadInput("message", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
         for name, value in (("id", message_id), ("reply_to", reply_to)):
@@ -93,9 +101,9 @@ class Bridge:
         if not 1_000 <= ttl_ms <= LONGEST_TTL_MS:
             raise BadInput("ttl_seconds", "must be 1 to 31,536,000")
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> Sent:
             if target not in self._targets():
-                return {"queued": False, "reason": f"unknown target: {_shown(target)}"}
+                return Sent(target, reason=f"unknown target: {_shown(target)}")
             made = queries.enqueue(
                 tx,
                 target,
@@ -108,93 +116,81 @@ class Bridge:
                 reply_to=reply_to,
             )
             if isinstance(made, Refusal):
-                return {"queued": False, "reason": made.value}
+                return Sent(target, reason=made.value)
             if self._has_chat(target) and source != "telegram":
-                shown = f"{sender}: {text}"
-                update_queries.add(tx, target, UpdateKind.MESSAGE, shown, made, {}, chat_only=True)
-            return {"queued": True, "id": made, "target": target}
+                updates.add(tx, target, UpdateKind.MESSAGE, f"{sender}: {text}", made, chat_only=True)
+            return Sent(target, made)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
     async def pull(
         self, target: str, since: str | None, limit: int = MOST_UPDATES, *, sender: Sender = OWNER
-    ) -> dict[str, Any]:
+    ) -> Pulled:
         """What happened at a target after a cursor or since a time; to another team, what became of its messages."""
+        from holdfast.bridge.results import Pulled
+
         self._known(target)
         after, at = _since(since)
         sent_by = None if sender.may_act_for(target) else sender.label
+        found = await self._store.read(
+            lambda tx: updates.told(tx, target, after=after, since=at, limit=limit, sent_by=sent_by)
+        )
+        return Pulled(tuple(found), found[-1].seq if found else after)
 
-        def read(tx: Tx) -> list[Update]:
-            return update_queries.told(tx, target, after=after, since=at, limit=limit, sent_by=sent_by)
-
-        found = await self._store.read(read)
-        restarts = [update for update in found if update.kind == UpdateKind.SESSION_RESTART]
-        reply: dict[str, Any] = {"updates": [update_view(update) for update in found]}
-        if restarts:
-            last = restarts[-1]
-            reply["session_restart"] = {**last.data, "at": iso(last.created_at)}
-        reply["cursor"] = str(found[-1].seq if found else after)
-        return reply
-
-    async def status(self, sender: Sender = OWNER) -> dict[str, Any]:
+    async def status(self, sender: Sender = OWNER) -> list[TargetStatus]:
         """Every target: what waits, what is worked on, by whom, and when they were last heard of.
 
         What another team works on is its own, and a key that is limited to teams sees no other.
         """
         names = [name for name in self._targets() if sender.may_see(name)]
+        return await self._store.read(lambda tx: [_status(tx, name, whole=sender.may_act_for(name)) for name in names])
 
-        def read(tx: Tx) -> dict[str, Any]:
-            return {name: _target_view(tx, name, whole=sender.may_act_for(name)) for name in names}
+    async def inbox(self, target: str) -> Inbox:
+        """The task and the messages that wait, for an agent that comes back; nothing is taken."""
 
-        return {"targets": await self._store.read(read)}
-
-    async def glance(self, target: str) -> Glance:
-        """A target as somebody who comes back to it sees it; nothing is taken."""
-
-        def read(tx: Tx) -> Glance:
+        def read(tx: Tx) -> Inbox:
             following = next(iter(queries.pending(tx, target, 1)), None)
-            return Glance(agent_queries.task(tx, target), following, queries.waiting_by_sender(tx, target))
+            return Inbox(tasks.of_target(tx, target), following, queries.waiting_by_sender(tx, target))
 
         return await self._store.read(read)
 
     # -- whoever works ------------------------------------------------------------------------------------------------
 
-    async def take(
-        self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None
-    ) -> dict[str, Any]:
+    async def take(self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None) -> Taken:
         """Lease the next message for the caller; waits for one as long as it is asked to."""
+        from holdfast.bridge.results import Taken
+
         if not 0 <= wait_s <= LONGEST_WAIT_S:
             raise BadInput("wait_seconds", f"must be 0 to {LONGEST_WAIT_S}")
         sender = self.sender(caller)
         by, here = taker(caller), target or sender.home
         deadline = time.monotonic() + wait_s
 
-        def write(tx: Tx) -> tuple[str, Message | None, int]:
+        def write(tx: Tx) -> Taken:
             known = locked_answer(tx, key)
             name = self._own(sender, known["target"] if known else here, "The queue")
             queue = queries.front(tx, name)
             if known is not None:
                 still = [message for message in queue.out if message.row_id == known["row"] and message.lease_by == by]
                 if still:
-                    return name, still[0], queue.waiting
+                    return Taken(name, still[0], queue.waiting)
             message, waiting = self._take(tx, queue, by)
             if message is not None:
                 store_answer(tx, key, {"target": name, "row": message.row_id})
-            return name, message, waiting
+            return Taken(name, message, waiting)
 
-        name, taken, waiting = await self._store.write(write)
-        if taken is None and wait_s:
+        taken = await self._store.write(write)
+        if taken.message is None and wait_s:
             with Wakeups(self._store) as news:
                 while True:
-                    name, taken, waiting = await self._store.write(write)
-                    if taken is not None or (left := deadline - time.monotonic()) <= 0:
+                    taken = await self._store.write(write)
+                    if taken.message is not None or (left := deadline - time.monotonic()) <= 0:
                         break
                     await news.wait(min(left, POLL_S))
                     news.clear()
-        if taken is None:
+        if taken.message is None:
             had_no_effect(key)
-            return {"target": name, "message": f"Nothing waits for {name}."}
-        return {"target": name, **message_view(taken, waiting=waiting)}
+        return taken
 
     @staticmethod
     def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
@@ -210,17 +206,21 @@ class Bridge:
 
     async def finish(
         self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None, key: CallKey | None = None
-    ) -> dict[str, Any]:
+    ) -> Finished:
         """End a message that the caller took; ending it again in the same way changes nothing."""
         if reply is not None and (len(reply) > MAX_TEXT or "\0" in reply):
             raise BadInput("reply", f"must be at most {MAX_TEXT} characters without NUL bytes")
         by, sender = taker(caller), self.sender(caller)
-        return await self._store.write(once(key, lambda tx: self._finish(tx, sender, by, message_id, outcome, reply)))
+
+        def write(tx: Tx) -> Finished:
+            return self._finish(tx, sender, by, message_id, outcome, reply)
+
+        return await self._store.write(first_time(key, write))
 
     @staticmethod
-    def _finish(
-        tx: Tx, sender: Sender, by: str, message_id: str, outcome: Outcome, reply: str | None
-    ) -> dict[str, Any]:
+    def _finish(tx: Tx, sender: Sender, by: str, message_id: str, outcome: Outcome, reply: str | None) -> Finished:
+        from holdfast.bridge.results import Finished
+
         found = queries.find(tx, message_id, by)
         if found is not None and tx.engine == "postgres":
             # Another transaction may have changed it before this one got the lock.
@@ -233,18 +233,18 @@ class Bridge:
         message, waiting = found
         sender.require(message.target, "The queue")
         if Status(message.status).over and message.lease_by == by and message.outcome == outcome.value:
-            return {"id": message.id, "status": message.status, "repeated": True}
+            return Finished(message.id, Status(message.status), waiting, repeated=True)
         if message.status != Status.LEASED or message.lease_by != by:
             whose = "was finished" if Status(message.status).over else "is not with you any more"
             raise NotYours(
                 f"Message {message.id} {whose} (it is {message.status}).", recovery="take_message gives you the next."
             )
         status = queries.finish(tx, message, outcome, reply)
-        return {"id": message.id, "status": status.value, "waiting": waiting + (status is Status.PENDING)}
+        return Finished(message.id, status, waiting + (status is Status.PENDING))
 
     async def save_task(
         self, caller: Caller, target: str | None, report: TaskReport, key: CallKey | None = None
-    ) -> dict[str, Any]:
+    ) -> TaskSaved:
         """Keep what the caller is working on, for whoever comes after it, or that it is finished."""
         report.check()
         sender = self.sender(caller)
@@ -254,9 +254,9 @@ class Bridge:
                 recovery="Leave target out: your task is kept for your own project.",
             )
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> TaskSaved:
             if (named := target or sender.home) is not None:
-                return report.write_for_target(tx, self._own(sender, named, "The task"), caller)
+                return _save_for_target(tx, self._own(sender, named, "The task"), caller, report)
             if caller.key_teams is not None:
                 raise BadInput("target", f"is needed: your key is for {', '.join(sorted(caller.key_teams))}")
             if caller.root is None:
@@ -265,13 +265,13 @@ class Bridge:
                     "is needed: your project is not known",
                     recovery='Name it with init {operation: "bind_root", mcpRootUri: "file:///…"}.',
                 )
-            return report.write_for_project(tx, caller.root, caller)
+            return _save_for_project(tx, caller.root, caller, report)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
     async def open_tasks(self, root: Root, limit: int) -> list[OpenTask]:
         """What agents in a project said they work on, and did not say that it is done."""
-        return await self._store.read(lambda tx: project_tasks.unfinished(tx, root, limit))
+        return await self._store.read(lambda tx: tasks.open_in_project(tx, root, limit))
 
     # -- who is at work -----------------------------------------------------------------------------------------------
 
@@ -281,8 +281,8 @@ class Bridge:
         """An agent of the target was heard of; the restart that is, and the task it may resume."""
 
         def write(tx: Tx) -> tuple[Restart | None, Task | None]:
-            found = agent_queries.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
-            return found, agent_queries.task(tx, target) if found else None
+            found = incarnations.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
+            return found, tasks.of_target(tx, target) if found else None
 
         return await self._store.write(write)
 
@@ -330,49 +330,64 @@ def taker(caller: Caller) -> str:
     return f"session:{caller.agent_session}" if caller.agent_session else caller.identity or "somebody"
 
 
-def message_view(message: Message, *, waiting: int) -> dict[str, Any]:
-    """A message as its taker gets it."""
-    view: dict[str, Any] = {
-        "id": message.id,
-        "priority": Priority(message.priority).word,
-        "from": message.sender,
-        "text": Words(delivered(message, waiting=waiting), ANYBODY),
-        "attempt": message.attempts,
-        "waiting": waiting,
-    }
-    return view if message.reply_to is None else {**view, "reply_to": message.reply_to}
+def _status(tx: Tx, name: str, *, whole: bool) -> TargetStatus:
+    """A target's queue; whole: with what its agent works on."""
+    from holdfast.bridge.results import TargetStatus
+
+    working, waiting = queries.leased(tx, name), queries.waiting(tx, name)
+    last_seen = incarnations.last_seen(tx, name)
+    if not whole:
+        return TargetStatus(name, waiting, len(working), last_seen)
+    return TargetStatus(
+        name,
+        waiting,
+        len(working),
+        last_seen,
+        task=tasks.of_target(tx, name),
+        working_on=working[0].text if working else None,
+        session_id=incarnations.incarnation(tx, name),
+        dead_letters=queries.count(tx, name, Status.DEAD),
+        held=queries.count(tx, name, Status.HELD),
+    )
 
 
-def update_view(update: Update) -> dict[str, Any]:
-    """An update in the seed's shape; one that came with an archive names it."""
-    archive = {"from": str(update.data.get("archive"))} if update.kind == UpdateKind.ADOPTED else {}
-    return {
-        "message_id": update.message_id,
-        "content": update.content,
-        "created_at": iso(update.created_at),
-        "type": update.kind,
-        **archive,
-    }
+def _save_for_target(tx: Tx, target: str, caller: Caller, report: TaskReport) -> TaskSaved:
+    """Store a report as the task of a target."""
+    from holdfast.bridge.results import TaskSaved
+
+    if report.done:
+        return TaskSaved(tasks.finish_of_target(tx, target), target=target)
+    task = Task(
+        target=target,
+        session_id=caller.agent_session,
+        current_task=report.current_task or "",
+        current_task_id=report.current_task_id,
+        last_completed_step=report.last_completed_step,
+        pending_messages=report.pending_messages,
+    )
+    return TaskSaved(tasks.save_for_target(tx, task), target=target)
 
 
-def _target_view(tx: Tx, name: str, *, whole: bool) -> dict[str, Any]:
-    working = queries.leased(tx, name)
-    task, seen_at = agent_queries.task(tx, name), agent_queries.last_seen(tx, name)
-    view = {
-        "pending": queries.waiting(tx, name),
-        "in_progress": len(working),
-        "current_task": task.current_task if task else (Words(working[0].text, None, _begun) if working else None),
-        "session_id": agent_queries.incarnation(tx, name),
-        "last_seen": None if seen_at is None else iso(seen_at),
-        "dead_letters": queries.count(tx, name, Status.DEAD) or None,
-        "held": queries.count(tx, name, Status.HELD) or None,
-    }
-    shown = view if whole else {name: view[name] for name in ("pending", "in_progress", "last_seen")}
-    return {key: value for key, value in shown.items() if value is not None}
+def _save_for_project(tx: Tx, root: Root, caller: Caller, report: TaskReport) -> TaskSaved:
+    """Store a report as the caller's own task in a project that is no target's, unless recording is paused there."""
+    from holdfast.bridge.results import TaskSaved
 
-
-def _begun(text: str) -> str:
-    return text[:200]
+    if projects.is_paused(tx, root, None):
+        return TaskSaved()
+    owner, project = caller.identity or STRANGER, str(path_of(root.uri) or root.uri)
+    if report.done:
+        ended = tasks.finish_in_project(tx, root, owner, report.current_task, report.current_task_id)
+        return TaskSaved(ended, project=project)
+    task = ProjectTask(
+        root=root.uri,
+        owner=owner,
+        session_id=caller.agent_session,
+        current_task=report.current_task or "",
+        current_task_id=report.current_task_id,
+        last_completed_step=report.last_completed_step,
+        pending_messages=report.pending_messages,
+    )
+    return TaskSaved(tasks.save_for_project(tx, task, root.key), project=project)
 
 
 def is_message_id(text: str) -> bool:

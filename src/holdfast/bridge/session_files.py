@@ -7,12 +7,12 @@ missing, cut off or no file at all is never a sign that its agent is gone.
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import bounded_json
+from holdfast.files import open_regular
+from holdfast.text import bounded_json
 
 MAX_BYTES = 64 * 1024
 MAX_ID = 128
@@ -54,21 +54,12 @@ class Written:
 def read_small(path: Path) -> Written | None:
     """A regular file of a bearable size; None for anything else, and where it cannot be read now."""
     try:
-        # A link could lead anywhere, and a pipe would keep its reader waiting.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A link could lead anywhere.
+        with open_regular(path, follow=False) as file:
+            content, at = file.read(MAX_BYTES + 1), os.fstat(file.fileno()).st_mtime_ns // 1_000_000
     except OSError:
         return None
-    try:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            return None
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return Written(content, about.st_mtime_ns // 1_000_000) if len(content) <= MAX_BYTES else None
+    return Written(content, at) if len(content) <= MAX_BYTES else None
 
 
 def session_in(content: bytes) -> SessionFile | None:

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from holdfast.bridge.model import TTL_MS, Outcome, Priority
+from holdfast.bridge import views
+from holdfast.bridge.model import TTL_MS, Outcome, Priority, TaskReport
 from holdfast.bridge.service import Bridge
-from holdfast.bridge.task_report import TaskReport
-from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
+from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
 
 
 class SendParams(Params):
@@ -63,17 +63,17 @@ class TaskParams(Params):
 def offer(bridge: Bridge) -> Offer:
     """All that the bridge puts on the wire."""
     tools = [_send(bridge), _pull(bridge), _status(bridge), _take(bridge), _finish(bridge)]
-    return Offer(tools=tools, applies=bridge.applies_to)
+    return Offer(tools=tools, order=70, applies=bridge.applies_to)
 
 
 def offer_task(bridge: Bridge) -> Offer:
     """What every agent is to call while it works, in any project."""
-    return Offer(tools=[_save(bridge)])
+    return Offer(tools=[_save(bridge)], order=30)
 
 
 def _send(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: SendParams) -> dict[str, Any]:
-        return await bridge.send(
+        sent = bridge.send(
             params.target,
             params.message,
             message_id=params.id,
@@ -83,6 +83,7 @@ def _send(bridge: Bridge) -> Tool:
             reply_to=params.reply_to,
             key=call.key,
         )
+        return await call.reply(sent, views.sent_view)
 
     return Tool(
         name="send_message",
@@ -101,7 +102,8 @@ def _send(bridge: Bridge) -> Tool:
 
 def _pull(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: PullParams) -> dict[str, Any]:
-        return await bridge.pull(params.target, params.since, sender=bridge.sender(call.caller))
+        sender = bridge.sender(call.caller)
+        return views.pulled_view(await bridge.pull(params.target, params.since, sender=sender))
 
     return Tool(
         name="pull_updates",
@@ -118,7 +120,7 @@ def _pull(bridge: Bridge) -> Tool:
 
 def _status(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: StatusParams) -> dict[str, Any]:
-        return await bridge.status(bridge.sender(call.caller))
+        return views.status_view(await bridge.status(bridge.sender(call.caller)))
 
     return Tool(
         name="queue_status",
@@ -137,7 +139,7 @@ def _status(bridge: Bridge) -> Tool:
 
 def _take(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: TakeParams) -> dict[str, Any]:
-        return await bridge.take(call.caller, params.target, params.wait_seconds or 0, call.key)
+        return views.taken_view(await bridge.take(call.caller, params.target, params.wait_seconds or 0, call.key))
 
     return Tool(
         name="take_message",
@@ -153,7 +155,9 @@ def _take(bridge: Bridge) -> Tool:
 
 def _finish(bridge: Bridge) -> Tool:
     async def handle(call: Call, params: FinishParams) -> dict[str, Any]:
-        return await bridge.finish(call.caller, params.id, Outcome(params.outcome), params.reply, call.key)
+        outcome = Outcome(params.outcome)
+        finished = bridge.finish(call.caller, params.id, outcome, params.reply, call.key)
+        return await call.reply(finished, views.finished_view)
 
     return Tool(
         name="finish_message",
@@ -177,7 +181,8 @@ def _save(bridge: Bridge) -> Tool:
             tuple(params.pending_messages or ()),
             bool(params.done),
         )
-        return await bridge.save_task(call.caller, params.target, report, call.key)
+        saved = bridge.save_task(call.caller, params.target, report, call.key)
+        return await call.reply(saved, views.task_saved_view)
 
     return Tool(
         name="save_task",

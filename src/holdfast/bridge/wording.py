@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from holdfast.bridge.model import Message, Priority, Task
-from holdfast.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
-from holdfast.senders import OWNER
-from holdfast.telling import without_secrets
+from holdfast.identity.senders import OWNER
+from holdfast.text import clipped
+from holdfast.text.masking import without_secrets
+from holdfast.text.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
 
 BEGINNING = 80
 MAX_ID = 128
@@ -17,10 +18,11 @@ MOST_PENDING = 2
 def beginning(text: str) -> str:
     """The first words of a text, on one line."""
     line = " ".join(text.split(maxsplit=BEGINNING // 2))  # so many words, of one letter each, fill it
-    return line if len(line) <= BEGINNING else f"{line[: BEGINNING - 1]}…"
+    return clipped(line, BEGINNING)
 
 
 _LINES = f' Its text: the lines marked "{MARK.strip()}"'
+_OWNER, _OWNER_AS = OWNER.label, f"{OWNER.label} ("
 ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish_message is not needed."
 
 
@@ -51,7 +53,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     if priority == Priority.STOP:
         lines.append(f"[STOP: halt what you are doing at once, and say so. Then finish_message {message.id}.]")
         return "\n".join(lines)
-    words = in_quotes(beginning(text), BEGINNING)[1:-1]
+    words = in_quotes(text, BEGINNING)[1:-1]
     first = f'Announce it: "[New message received: {words}]".'
     if priority == Priority.URGENT:
         order = "It is URGENT: put the present task aside for it."
@@ -67,7 +69,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
 
 def told_text(message: Message) -> str:
     """The words of a message as its target gets them: what the owner sends as it was written, else without secrets."""
-    by_owner = message.sender == OWNER.label or message.sender.startswith(f"{OWNER.label} (")
+    by_owner = message.sender == _OWNER or message.sender.startswith(_OWNER_AS)
     return message.text if by_owner else without_secrets(message.text)
 
 

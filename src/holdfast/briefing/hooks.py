@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from holdfast.briefing.incarnations import Visit
+from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind
 from holdfast.briefing.model import Wish
+from holdfast.briefing.queries.agent_sessions import Visit
 from holdfast.briefing.service import NOTHING, Briefing, Briefings
-from holdfast.briefing.sources import Beside
-from holdfast.briefing.wish import WishUnreadable, wish
-from holdfast.hook_answers import Answer
-from holdfast.processes import mark_of
-from holdfast.project import Root, RootSource, locate
-from holdfast.protocol.in_time import in_time
-from holdfast.quoting import error_text
+from holdfast.briefing.settings import WishUnreadable, wish
+from holdfast.capability.briefing import Covered
+from holdfast.files.in_time import in_time
+from holdfast.identity.project import Root, RootSource, locate
+from holdfast.process.alive import mark_of
+from holdfast.text.quoting import error_text
 
-EVENTS = ("SessionStart", "PreCompact", "SessionEnd")
+KINDS = (HookKind.STARTED, HookKind.COMPACTING, HookKind.ENDED)
 SOURCES = ("startup", "resume", "compact", "clear")
 AGAIN_SECONDS = 3.0
 """A session start that is told twice within this time, by a plugin and by settings, is answered once."""
@@ -39,42 +37,32 @@ class BriefingHooks:
 
     async def handle(
         self,
-        event: str,
-        payload: Mapping[str, Any],
+        event: HookEvent,
         *,
         pid: int | None = None,
         wanted: str | None = None,
-        beside: Beside = NOTHING,
-    ) -> Answer | None:
+        covered: Covered = NOTHING,
+    ) -> HookAnswer | None:
         """What the hook is to print; None when there is nothing to say."""
-        session, cwd = payload.get("session_id"), payload.get("cwd")
-        if "agent_id" in payload or not isinstance(session, str) or not _SESSION.fullmatch(session):
+        if event.is_subagent or not _SESSION.fullmatch(event.session_id) or not _is_path(event.cwd):
             return None
-        if not isinstance(cwd, str) or not cwd.startswith("/") or "\0" in cwd or len(cwd) > LONGEST_PATH:
-            return None
-        if event == "SessionStart":
-            return await self._begins(payload, session, cwd, pid, wanted, beside)
-        transcript = _transcript(payload)
-        if event == "PreCompact" and transcript is not None:
-            await self._briefings.compacts(session, transcript, await in_time(_root, cwd))
-        elif event == "SessionEnd":
-            root = await in_time(_root, cwd)
-            await self._briefings.ends(session, transcript, root, str(payload.get("reason", "other"))[:40])
+        if event.kind is HookKind.STARTED:
+            return await self._begins(event, pid, wanted, covered)
+        transcript = _transcript(event)
+        if event.kind is HookKind.COMPACTING and transcript is not None:
+            await self._briefings.compacts(event.session_id, transcript, await in_time(_root, event.cwd))
+        elif event.kind is HookKind.ENDED:
+            root = await in_time(_root, event.cwd)
+            await self._briefings.ends(event.session_id, transcript, root, event.reason[:40])
         return None
 
     async def _begins(
-        self,
-        payload: Mapping[str, Any],
-        session: str,
-        cwd: str,
-        pid: int | None,
-        wanted: str | None,
-        beside: Beside,
-    ) -> Answer | None:
-        source = payload.get("source")
+        self, event: HookEvent, pid: int | None, wanted: str | None, covered: Covered
+    ) -> HookAnswer | None:
+        session, cwd, source = event.session_id, event.cwd, event.source
         if source not in SOURCES or not self._first_time(session, source, pid):
             return None
-        transcript = _transcript(payload)
+        transcript = _transcript(event)
         root = await in_time(_root, cwd)
 
         def arrival() -> tuple[Visit, Wish | None]:
@@ -92,8 +80,8 @@ class BriefingHooks:
         try:
             visit, wished = await in_time(arrival)
         except WishUnreadable as failure:
-            return {"systemMessage": error_text(f"Holdfast: {failure}")}
-        found = await self._briefings.begins(visit, wished, beside)
+            return HookAnswer(notice=error_text(f"Holdfast: {failure}"))
+        found = await self._briefings.begins(visit, wished, covered)
         return None if found is None else _answer(found)
 
     def _first_time(self, session: str, source: str, pid: int | None) -> bool:
@@ -106,23 +94,21 @@ class BriefingHooks:
         return True
 
 
-def _answer(briefing: Briefing) -> Answer:
-    told = {"hookEventName": "SessionStart", "additionalContext": briefing.text}
+def _answer(briefing: Briefing) -> HookAnswer:
     if not briefing.items:
-        return {"hookSpecificOutput": told}
+        return HookAnswer(briefing.text)
     kinds = ", ".join(dict.fromkeys(item.kind for item in briefing.items))
-    return {
-        "hookSpecificOutput": told,
-        "systemMessage": f"Holdfast told the agent of earlier work here: {kinds}. `holdfast resume` shows it.",
-    }
+    notice = f"Holdfast told the agent of earlier work here: {kinds}. `holdfast resume` shows it."
+    return HookAnswer(briefing.text, notice)
 
 
 def _root(cwd: str) -> Root:
     return locate(cwd, RootSource.DIRECTORY)
 
 
-def _transcript(payload: Mapping[str, Any]) -> Path | None:
-    path = payload.get("transcript_path")
-    if not isinstance(path, str) or not path.startswith("/") or "\0" in path or len(path) > LONGEST_PATH:
-        return None
-    return Path(path)
+def _transcript(event: HookEvent) -> Path | None:
+    return Path(event.transcript) if _is_path(event.transcript) else None
+
+
+def _is_path(text: str) -> bool:
+    return text.startswith("/") and "\0" not in text and len(text) <= LONGEST_PATH

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from dataclasses import replace
+from enum import StrEnum
+
+from holdfast.capability.briefing import Item
 
 LONGEST = 9_000
 """Characters of a briefing: Claude Code cuts what is longer than 10,000 to a preview."""
@@ -43,46 +45,6 @@ TOKENS = {
     Occasion.ASKED: 1_200,
 }
 """What each occasion may cost."""
-
-
-class Rank(IntEnum):
-    """What an agent needs most comes first, and is the last to be left out."""
-
-    TASK = 0
-    """What was being done, what was asked last."""
-    BLOCKED = 10
-    """What stands in the way: a gate, a STOP, an urgent message."""
-    NEXT = 20
-    """What comes next: the protocol's phase, the task's step, the plan."""
-    THOUGHTS = 30
-    MODIFIED = 40
-    FAILED = 50
-    READ = 60
-    DECIDED = 70
-    OTHERS = 80
-    """What other teams asked or answered."""
-    WAY_BACK = 5
-    """How the conversation itself is taken up again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One thing that an agent is told."""
-
-    kind: str
-    """What it is about: request, task, thoughts, protocol, modified, read, failed, messages, …"""
-    rank: int
-    text: str
-    """One line, or a few; stored text in it is quoted as data."""
-    more: str | None = None
-    """The tool that gives more."""
-    shorter: str | None = None
-    """What is said instead where the whole does not fit; None where it is left out then."""
-
-    @property
-    def line(self) -> str:
-        """As it stands in the briefing."""
-        return f"- {self.text}" + (f" (more: {self.more})" if self.more else "")
 
 
 def tokens(text: str) -> int:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from holdfast.briefing.service import Briefings
-from holdfast.briefing.sources import Place
-from holdfast.project import MAX_ROOT, RootSource, locate
-from holdfast.protocol.in_time import in_time
-from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
-from holdfast.wire.rest_fields import whole_number
+from holdfast.capability.briefing import Place
+from holdfast.files.in_time import in_time
+from holdfast.identity.project import MAX_ROOT, RootSource, locate
+from holdfast.wire.http.fields import whole_number
+from holdfast.wire.http.rest import Answer, Asked, Given, Reply, RestRoute, Told
 
 Project = Annotated[
     str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=MAX_ROOT, description="a project's directory, from the root on")

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from holdfast.briefing.model import LONGEST
 from holdfast.briefing.service import Briefings
-from holdfast.briefing.sources import Place
-from holdfast.caller import Caller
-from holdfast.wire.tools import Call, Offer, Page, Params, Prompt, Repetition, Resource, Tool
+from holdfast.capability.briefing import Place
+from holdfast.identity.caller import Caller
+from holdfast.wire.mcp.tools import Call, Offer, Page, Params, Prompt, Repetition, Resource, Tool
 
 URI = "holdfast://briefing"
 NOTHING = "Nothing is known of earlier work in this project."
@@ -21,6 +21,7 @@ class ResumeParams(Params):
     """Parameters of `resume`."""
 
     budget: int | None = Field(None, ge=50, le=2_500, description="Tokens; default 1,200")
+    dismiss: str | None = Field(None, description="Session whose work is done or unwanted")
 
 
 def offer(briefings: Briefings) -> Offer:
@@ -33,7 +34,11 @@ def offer(briefings: Briefings) -> Offer:
         return found.text[:LONGEST] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:
-        return {"briefing": await told(call.caller, params.budget)}
+        root = call.caller.root
+        if params.dismiss is None or root is None:
+            return {"briefing": await told(call.caller, params.budget)}
+        dismissed = await briefings.dismiss(root, params.dismiss)
+        return {"dismissed": dismissed, "briefing": await told(call.caller, params.budget)}
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
         return await told(caller) + "\n"
@@ -42,6 +47,7 @@ def offer(briefings: Briefings) -> Offer:
         return Page([(URI, "briefing", "Where this project's work stands")])
 
     return Offer(
+        order=10,
         tools=[
             Tool(
                 name="resume",
@@ -53,7 +59,6 @@ def offer(briefings: Briefings) -> Offer:
                 params=ResumeParams,
                 handler=resume,
                 repetition=Repetition.IDEMPOTENT,
-                read_only=True,
                 idempotent=True,
                 always_load=True,
             )

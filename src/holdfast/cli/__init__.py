@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from holdfast.cli.common import is_agent, is_for_agents
+from holdfast.cli.common import is_agent
 from holdfast.config import read_settings
 from holdfast.errors import HoldfastError
-from holdfast.terminal import one_line, say, screened
+from holdfast.text.terminal import one_line, say, screened
 from holdfast.version import __version__
 
 DESCRIPTION = "Holdfast keeps a coding agent's sessions alive across everything that ends them."
@@ -19,12 +19,12 @@ DESCRIPTION = "Holdfast keeps a coding agent's sessions alive across everything 
 EXAMPLES = """\
 examples:
   holdfast serve                        run the daemon in the foreground
-  holdfast mcp                          what an agent starts (stdio); starts a daemon when there is none
-  holdfast setup claude                 put it into Claude Code; shown first, taken out with --remove
-  holdfast status                       who serves, since when, how many clients
-  holdfast send homelab "Fix the DNS"   work for an agent, also while it is busy or gone
-  holdfast key create phone             a key for one more HTTP client
-  holdfast backup ~/holdfast.backup     one file, while everything goes on
+  holdfast mcp                          what an agent starts (stdio); starts a daemon if none is running
+  holdfast setup claude                 set up Claude Code; shows the changes first; --remove undoes them
+  holdfast status                       the running daemon, its uptime and clients
+  holdfast send homelab "Fix the DNS"   queue work for an agent, even while it is busy or gone
+  holdfast key create phone             create a key for another HTTP client
+  holdfast backup ~/holdfast.backup     back up into one file while work goes on
   holdfast verify                       prove that nothing was lost or changed
 
 environment: HOLDFAST_HOME (default ~/.holdfast), HOLDFAST_HOST, HOLDFAST_PORT, HOLDFAST_DATABASE_URL
@@ -45,15 +45,17 @@ ROOMS = {
     "protocol": ("protocol",),
     "trust": ("trust",),
     "bridge": ("send", "pull", "queue", "tail", "bridge"),
-    "resume": ("resume",),
+    "resume": ("resume", "dismiss"),
+    "move": ("move",),
     "handoff": ("handoff", "adopt", "release"),
+    "sessions": ("sessions",),
     "history": ("import", "find", "saved", "statusline"),
 }
-"""Which module has which commands, in the order of `holdfast --help`: one command does not import the others."""
+"""The module of each command, in the order of `holdfast --help`; running one does not import the others."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status. Nothing that it prints steers the terminal."""
+    """Run one command and return its exit status. Its output contains no terminal control sequences."""
     with screened():
         return _run(argv)
 
@@ -76,7 +78,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:
         return 141
     except OSError as error:
-        from holdfast.file_errors import explain
+        from holdfast.files.errors import explain
 
         say(f"holdfast: {explain(error)}", file=sys.stderr)
         return 1
@@ -84,22 +86,23 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _refuse_agents(arguments: Sequence[str], options: argparse.Namespace) -> None:
-    only_looks = is_for_agents(arguments) and not getattr(options, "fix", False)
+    """Let a managed agent's shell give those commands alone that declare `for_agents`, because they only look."""
+    only_looks = getattr(options, "for_agents", False) and not getattr(options, "fix", False)
     if not only_looks and is_agent(read_settings(home=getattr(options, "home", None)).home):
         raise HoldfastError(
-            f"`holdfast {arguments[0]}` is not for managed agents.", recovery="Its owner calls it in a terminal."
+            f"`holdfast {arguments[0]}` is not for managed agents.", recovery="The owner must run it in a terminal."
         )
 
 
 class _Parser(argparse.ArgumentParser):
-    """Quotes what it does not understand on one line."""
+    """Argument parser whose errors quote unknown input on one line."""
 
     def error(self, message: str) -> NoReturn:
         super().error(one_line(message))
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """The commands with their options: all, or those that are in one module with `command`."""
+    """Build the parser with all commands, or only with those in the module of `command`."""
     parser: argparse.ArgumentParser = _Parser(
         prog="holdfast",
         description=DESCRIPTION,
@@ -117,6 +120,6 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def _add_relayed(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """`mcp` and `hook` are dispatched before this parser is built; they are here for `holdfast --help`."""
+    """Add `mcp` and `hook` for `holdfast --help`; they are dispatched before this parser is built."""
     commands.add_parser("mcp", help="speak MCP on stdin and stdout; what an agent starts")
     commands.add_parser("hook", help="pass an agent's hook event to the daemon")

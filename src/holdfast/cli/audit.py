@@ -1,4 +1,4 @@
-"""`holdfast audit`: who tried to take up which connection, and how that ended."""
+"""`holdfast audit`: attempts to reconnect to a connection, and their outcome."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from holdfast.cli.control import ask_daemon
 from holdfast.client import AuditEntry, Client
 from holdfast.config import Settings
 from holdfast.errors import BadInput, NoDaemon
-from holdfast.secrets_file import read_or_make
-from holdfast.terminal import say
+from holdfast.files.private import read_or_make
+from holdfast.text.terminal import say
 
 AT_ONCE = 200
 COLUMNS = "{:24} {:13} {:24} {:36} {:12} {:16} {}"
@@ -23,11 +23,11 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     audit = commands.add_parser(
         "audit",
-        help="show who tried to take up which connection, and how that ended",
-        description="Show who asked for tokens and tried to take up which connection, the newest first.",
+        help="show attempts to reconnect to a connection, and their outcome",
+        description="Show who asked for tokens and who tried to reconnect to which connection, newest first.",
     )
-    audit.add_argument("--session", metavar="ID", help="only of this connection")
-    audit.add_argument("--limit", metavar="N", type=int, default=50, help="how many at most (default 50)")
+    audit.add_argument("--session", metavar="ID", help="only for this connection")
+    audit.add_argument("--limit", metavar="N", type=int, default=50, help="the maximum number of entries (default 50)")
     audit.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(audit)
     audit.set_defaults(run=show_audit)
@@ -43,7 +43,7 @@ def show_audit(options: argparse.Namespace) -> int:
         say(json.dumps(shown))
         return 0
     if not entries:
-        say("Nothing was recorded yet.")
+        say("No audit entries.")
         return 0
     say(COLUMNS.format("TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT"))
     for entry in entries:
@@ -57,8 +57,8 @@ def _client(settings: Settings) -> Client:
     status = ask_daemon(settings, "status")
     if status["address"] is None:
         raise NoDaemon(
-            f"The daemon serves no HTTP, which the audit is read through: {status['http']}",
-            recovery="Once that is repaired, start it again with `holdfast serve`.",
+            f"The audit is read over HTTP, which the daemon does not serve: {status['http']}",
+            recovery="Fix that, then restart the daemon with `holdfast serve`.",
         )
     return Client(status["address"], read_or_make(settings.key_file))
 

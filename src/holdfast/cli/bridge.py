@@ -1,4 +1,4 @@
-"""`holdfast send`, `pull`, `queue` and `tail`: work for a target's agent, and what comes of it."""
+"""`holdfast send`, `pull`, `queue` and `tail`: messages for a target's agent, and updates from it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import BadInput, NoDaemon, NotFound
-from holdfast.teams.fields import shown
-from holdfast.terminal import say
+from holdfast.teams.config_fields import shown
+from holdfast.text.terminal import say
 from holdfast.times import iso
 
 FOLLOW_SECONDS = 1.0
 RECENT_MS = 3_600_000
-"""How far `tail` looks back when it begins."""
+"""How far `tail` looks back when it starts."""
 RECENT = 10
-LINE = 10_000
-CELL = 40
+MAX_LINE = 10_000
+MAX_CELL = 40
 HEADINGS = ("TARGET", "PENDING", "IN PROGRESS", "DEAD", "HELD", "LAST SEEN", "SESSION", "TASK")
 
 Update = dict[str, Any]
@@ -35,27 +35,27 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     send.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
     send.add_argument("words", metavar="MESSAGE", nargs="+", help="the message; - reads it from stdin")
     how = send.add_mutually_exclusive_group()
-    how.add_argument("--urgent", dest="priority", action="store_const", const="urgent", help="before all others")
-    how.add_argument("--stop", dest="priority", action="store_const", const="stop", help="halt what is under way")
-    send.add_argument("--id", metavar="ID", help="the message's id; sent again under it, it is a duplicate")
+    how.add_argument("--urgent", dest="priority", action="store_const", const="urgent", help="ahead of all others")
+    how.add_argument("--stop", dest="priority", action="store_const", const="stop", help="stop what the agent is doing")
+    send.add_argument("--id", metavar="ID", help="the message's id; sending it again is a duplicate")
     add_home(send)
     send.set_defaults(run=run_send, priority="normal")
 
-    pull = commands.add_parser("pull", help="what happened at a target: replies, restarts, task changes")
+    pull = commands.add_parser("pull", help="show what happened at a target: replies, restarts, task changes")
     pull.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
     pull.add_argument("--since", metavar="CURSOR", help="the last cursor, or a time such as 2026-01-31T12:00:00Z")
     pull.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(pull)
     pull.set_defaults(run=run_pull)
 
-    queue = commands.add_parser("queue", help="every target: what waits, what is worked on, by whom")
-    queue.add_argument("target", metavar="TARGET", nargs="?", help="this one alone")
+    queue = commands.add_parser("queue", help="show every target: messages waiting, in progress, and its agent")
+    queue.add_argument("target", metavar="TARGET", nargs="?", help="only this one")
     queue.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(queue)
-    queue.set_defaults(run=run_queue)
+    queue.set_defaults(run=run_queue, for_agents=True)
 
     tail = commands.add_parser("tail", help="follow what happens at a target until Ctrl-C")
-    tail.add_argument("target", metavar="TARGET", nargs="?", help="this one alone (default: all)")
+    tail.add_argument("target", metavar="TARGET", nargs="?", help="only this one (default: all)")
     add_home(tail)
     tail.set_defaults(run=run_tail)
 
@@ -70,7 +70,7 @@ def run_send(options: argparse.Namespace) -> int:
     if not sent["queued"]:
         say(f"Not queued: {shown(sent['reason'])}.", file=sys.stderr)
         return 1
-    say(f"Queued for {shown(sent['target'])} as {shown(sent['id'], LINE)}.")
+    say(f"Queued for {shown(sent['target'])} as {shown(sent['id'], MAX_LINE)}.")
     return 0
 
 
@@ -83,9 +83,9 @@ def run_pull(options: argparse.Namespace) -> int:
         return 0
     _print(pulled["updates"])
     if pulled["updates"]:
-        say(f"To go on from here: --since {pulled['cursor']}")
+        say(f"To continue from here: --since {pulled['cursor']}")
     else:
-        say("Nothing happened." if options.since is None else "Nothing happened since.")
+        say("No updates." if options.since is None else "No updates since.")
     return 0
 
 
@@ -96,7 +96,7 @@ def run_queue(options: argparse.Namespace) -> int:
         say(json.dumps({"targets": targets}))
         return 0
     if not targets:
-        say("There are no targets yet: each team is one. `holdfast teams add NAME --project DIR` adds one.")
+        say("There are no targets yet; each team is one. Add a team with `holdfast teams add NAME --project DIR`.")
         return 0
     rows = [HEADINGS, *(_row(name, target) for name, target in targets.items())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
@@ -106,7 +106,7 @@ def run_queue(options: argparse.Namespace) -> int:
 
 
 def run_tail(options: argparse.Namespace) -> int:
-    """Show what happens, as it happens; a daemon that is started anew is followed on."""
+    """Follow updates as they happen, across restarts of the daemon."""
     settings = settings_of(options)
     since: dict[str, str] = {}
     gone = False
@@ -122,7 +122,7 @@ def run_tail(options: argparse.Namespace) -> int:
             if not since:
                 raise
             if not gone:
-                say("The daemon is away; waiting for it.", file=sys.stderr, flush=True)
+                say("The daemon is not running; waiting for it.", file=sys.stderr, flush=True)
             gone = True
         time.sleep(FOLLOW_SECONDS)
 
@@ -159,13 +159,13 @@ def _targets(status: dict[str, Any], only: str | None) -> dict[str, dict[str, An
 
 def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
     names = ("pending", "in_progress", "dead_letters", "held", "last_seen", "session_id", "current_task")
-    return (shown(name), *(shown(str(target.get(key, "-")), CELL) for key in names))
+    return (shown(name), *(shown(str(target.get(key, "-")), MAX_CELL) for key in names))
 
 
 def _print(updates: Iterable[Update], target: str | None = None) -> None:
     for update in updates:
         told = [update["created_at"], *([shown(target)] if target else []), update["type"]]
-        source = [f"from {shown(update['from'], LINE)}"] if "from" in update else []
-        say("  ".join([*told, shown(update["message_id"] or "-", LINE), *source]), flush=True)
+        source = [f"from {shown(update['from'], MAX_LINE)}"] if "from" in update else []
+        say("  ".join([*told, shown(update["message_id"] or "-", MAX_LINE), *source]), flush=True)
         for line in str(update["content"]).splitlines():
-            say(f"    {shown(line, LINE)}", flush=True)
+            say(f"    {shown(line, MAX_LINE)}", flush=True)

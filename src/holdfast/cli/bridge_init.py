@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast import claude_settings
+from holdfast.agents.claude import settings as claude_settings
 from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.config import Settings
 from holdfast.errors import BadInput
-from holdfast.git_place import git_answer, keep_out_of_git
-from holdfast.teams.roster_file import RosterFile
+from holdfast.git.directory import git_answer, keep_out_of_git
+from holdfast.teams.config_file import RosterFile
 from holdfast.teams.team import Delivery, Team
-from holdfast.terminal import one_line, say
+from holdfast.text.terminal import one_line, say
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -29,7 +29,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Install the hooks in a project, or take them out."""
+    """Install the hooks in a project, or remove them."""
     project = Path(os.path.realpath(Path(options.directory).expanduser()))
     if not project.is_dir():
         raise BadInput("DIR", f"{options.directory} is not a directory")
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     _apply(claude_settings.installed(project, hooks, home=other_home(settings)), options)
     top = git_answer(project, "rev-parse", "--show-toplevel")
     if top and not options.dry_run:
-        # The hooks' command is this machine's own.
+        # The hooks' command is specific to this machine.
         keep_out_of_git(project, (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix())
     _warn(project, settings)
     return 0
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
     if not change.needed:
-        say(f"The hooks in {change.path} are as they should be.")
+        say(f"The hooks in {change.path} are up to date.")
         return
     print(f"{'Would change' if options.dry_run else 'Changing'} {one_line(str(change.path))}:\n\n{change.diff()}")
     if not options.dry_run:
@@ -57,25 +57,25 @@ def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
 
 
 def _warn(project: Path, settings: Settings) -> None:
-    """Say what keeps messages from coming; the hooks themselves are in order."""
+    """Warn about settings that keep messages from being delivered, although the hooks are installed."""
     roster = RosterFile(settings.home)
     team = _at_home(project, roster.roster.teams.values())
     if team is None:
         say(
-            f"warning: no team of {roster.path} has its project here, so nothing will come."
-            f" `holdfast teams add NAME --project {project}` makes it one.",
+            f"warning: no team of {roster.path} has its project here, so no messages will be delivered."
+            f" Add one with `holdfast teams add NAME --project {project}`.",
             file=sys.stderr,
         )
     elif team.delivery is Delivery.RUN:
         say(
-            f'warning: {roster.path} has "delivery": "run" for {team.name}, so nothing will come with these hooks.',
+            f'warning: {roster.path} has "delivery": "run" for {team.name}, so these hooks deliver nothing.',
             file=sys.stderr,
         )
     else:
-        say(f"Messages for {team.name} come to the agent that works here.")
+        say(f"Messages for {team.name} are delivered to the agent that works here.")
 
 
 def _at_home(project: Path, teams: Iterable[Team]) -> Team | None:
-    """The team whose project this is, or has this inside it."""
+    """The team whose project this is, or contains this."""
     homes = {Path(os.path.realpath(team.project)): team for team in teams}
     return next((homes[folder] for folder in (project, *project.parents) if folder in homes), None)

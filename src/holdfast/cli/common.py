@@ -1,78 +1,65 @@
-"""What commands share: the --home option, what it comes to, and a progress bar."""
+"""Shared by commands: the --home option and its settings, questions to a person, and a progress bar."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.config import Settings, read_settings
 from holdfast.errors import HoldfastError
-from holdfast.lock import check_home_owner
-from holdfast.managed import VARIABLE, runs_under_agent
-from holdfast.terminal import one_line, write_own
+from holdfast.identity.managed import VARIABLE, runs_under_agent
+from holdfast.process.home_lock import check_home_owner
+from holdfast.text.terminal import one_line, write_own
 
 BAR = 24
-FOR_AGENTS = frozenset(
-    (
-        *("status", "doctor", "verify", "resume", "find", "saved", "statusline", "queue", "demo"),
-        *("protocol check", "protocol show", "protocol validate", "teams list", "teams check", "teams stats"),
-    )
-)
-"""What a managed agent's shell may call: it only looks. Every other command is its owner's, a new one too."""
 
 
 def add_home(parser: argparse.ArgumentParser) -> None:
-    """Every command can be pointed at another data directory."""
+    """Add the --home option."""
     parser.add_argument("--home", metavar="DIR", help="the data directory (HOLDFAST_HOME, default ~/.holdfast)")
 
 
 def settings_of(options: argparse.Namespace) -> Settings:
-    """The settings in force for a command; raises ForeignHome where the data directory is another user's."""
+    """Read the settings of a command; raises ForeignHome if the data directory belongs to another user."""
     settings = read_settings(home=options.home)
     check_home_owner(settings.home)
     return settings
 
 
 def other_home(settings: Settings) -> str | None:
-    """The data directory, where an agent or its hook would not find it by itself."""
+    """The data directory, if an agent or its hook would not find it by default."""
     return None if settings.home == read_settings({}).home else str(settings.home)
 
 
-def is_for_agents(words: Sequence[str]) -> bool:
-    """Whether a managed agent's shell may give this command."""
-    return words[0] in FOR_AGENTS or " ".join(words[:2]) in FOR_AGENTS
-
-
 def is_agent(home: Path) -> bool:
-    """Whether a managed agent of this data directory, or something that it started, gave this command."""
+    """Return whether a managed agent of this data directory, or a process it started, runs this command."""
     return VARIABLE in os.environ or runs_under_agent(os.getpid(), home)
 
 
 def is_person(home: Path) -> bool:
-    """Whether somebody sits at a terminal who can be asked and shown what it is about."""
+    """Return whether a person is at the terminal and can be asked."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not is_agent(home)
 
 
 def agreed(home: Path, what: str, question: str) -> bool:
-    """Whether a person at a terminal says yes; raises where there is none. No option answers this."""
+    """Ask a person at the terminal for a yes; raises without a terminal. No option answers this."""
     require_person(home, what)
     return input(f"{question} Type yes: ").strip().lower() == "yes"
 
 
 def require_person(home: Path, what: str) -> None:
-    """Refuse to `what` unless a person at a terminal wants it."""
+    """Refuse to `what` unless a person is at the terminal."""
     if not is_person(home):
         raise HoldfastError(
             f"Only a person at a terminal can {what}.",
-            recovery="Repeat the command in a terminal, with neither its input nor its output redirected.",
+            recovery="Run the command in a terminal, without redirecting its input or output.",
         )
 
 
 def show_progress(share: float, message: str) -> None:
-    """A progress bar, where somebody is looking."""
+    """Show a progress bar if stderr is a terminal."""
     if not sys.stderr.isatty():
         return
     filled = round(BAR * max(0.0, min(1.0, share)))

@@ -1,4 +1,4 @@
-"""Asking the daemon, or doing it here when there is none."""
+"""Sends commands to the daemon, or runs them here if none is running."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
-from holdfast.lock import HomeLock
+from holdfast.process.home_lock import HomeLock
 from holdfast.relay import place
-from holdfast.terminal import say
+from holdfast.text.terminal import say
 
 ANSWER_SECONDS = 10.0
 
@@ -20,7 +20,7 @@ Progress = Callable[[float, str], None]
 
 
 class CommandFailed(HoldfastError):
-    """The daemon refused a command; the message is its own."""
+    """The daemon refused a command; the message is the daemon's."""
 
     code = "E_COMMAND_FAILED"
 
@@ -33,7 +33,7 @@ def ask_daemon(
     progress: Progress | None = None,
     timeout: float | None = ANSWER_SECONDS,
 ) -> dict[str, Any]:
-    """Have the running daemon do `name`; raises NoDaemon when none answers."""
+    """Have the running daemon run the command `name`; raises NoDaemon if none answers."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
     try:
@@ -51,10 +51,10 @@ def ask_daemon(
             return _answer(lines, progress)
     except TimeoutError as error:
         raise NoDaemon(
-            f"The daemon for {settings.home} does not answer.", recovery="`holdfast stop` ends it by force."
+            f"The daemon for {settings.home} does not answer.", recovery="Stop it by force with `holdfast stop`."
         ) from error
     except ConnectionError as error:
-        raise NoDaemon(f"The daemon for {settings.home} ended meanwhile.", recovery="Repeat the command.") from error
+        raise NoDaemon(f"The daemon for {settings.home} ended before it answered.", recovery="Run it again.") from error
     finally:
         connection.close()
 
@@ -73,16 +73,16 @@ def _answer(lines: Any, progress: Progress | None) -> dict[str, Any]:
 
 
 def ask_or_do(settings: Settings, name: str, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    """Have the daemon do it; where none is running, open the store here, under the same lock."""
+    """Have the daemon run it; if none is running, open the store here, under the same lock."""
     try:
         return ask_daemon(settings, name, args, progress=progress, timeout=None)
     except NoDaemon:
         try:
             lock = HomeLock.take(settings.home, by_hand=True, purpose=name)
         except DaemonRunning:
-            # One started between the two attempts.
+            # A daemon started between the two attempts.
             return ask_daemon(settings, name, args, progress=progress, timeout=None)
-    import asyncio  # most commands find a daemon, and it would cost each of them
+    import asyncio  # imported late: most commands find a daemon and do not need it
 
     try:
         return asyncio.run(_do(settings, name, args, progress))
@@ -92,19 +92,20 @@ def ask_or_do(settings: Settings, name: str, args: dict[str, Any], progress: Pro
 
 async def _do(settings: Settings, name: str, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
     from holdfast.app import build
-    from holdfast.app_store import open_app_store
-    from holdfast.secrets_file import read_or_make
+    from holdfast.files.private import read_or_make
+    from holdfast.store.from_settings import open_app_store
+    from holdfast.store.high_water import HighWater
     from holdfast.store.loss_notices import LossNotices
 
     store, notices = await open_app_store(settings)
     losses = LossNotices(settings.home)
-    for notice in [*([] if losses.tell_of(notices) else notices), *losses.lines()]:
+    for notice in [*([] if losses.includes_report(notices) else notices), *losses.lines()]:
         say(notice, file=sys.stderr)
     try:
         app = build(store, settings, read_or_make(settings.home / "machine"))
         await app.connections.reconnects.start()
-        result = await app.commands()[name](args, progress)
-        await app.records.mark.note()
+        result = await app.commands()[name].run(args, progress)
+        await HighWater(settings.home, store).note()
         return result
     finally:
         await store.close()

@@ -1,4 +1,4 @@
-"""`holdfast status` and `stop`: looking after the daemon."""
+"""`holdfast status` and `stop`."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from holdfast.cli.common import add_home, settings_of
 from holdfast.cli.control import ask_daemon
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
-from holdfast.file_errors import FileTrouble, explain
-from holdfast.lock import Holder, HomeLock, current_holder, make_home, read_holder
+from holdfast.files.errors import FileTrouble, explain
+from holdfast.process.home_lock import Holder, HomeLock, current_holder, make_home, read_holder
 from holdfast.relay import place
-from holdfast.terminal import say
+from holdfast.text.terminal import say
 from holdfast.times import iso
 
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.02
 STOP = "stop"
 NOT_RUNNING = 3
-"""Exit status of `status` when no daemon is running, as init scripts have it."""
+"""Exit status of `status` when no daemon is running, as in init scripts."""
 STORE_AWAY = 1
-"""Exit status of `status` when the daemon runs and its store does not answer."""
+"""Exit status of `status` when the daemon is running but its store does not answer."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     status = commands.add_parser(
         "status",
-        help="show the running daemon (exit status 3 when there is none)",
+        help="show the running daemon (exit status 3 if there is none)",
         description="Show the running daemon. Exit status 3: there is none; 1: its store does not answer.",
     )
     status.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(status)
-    status.set_defaults(run=show_status)
+    status.set_defaults(run=show_status, for_agents=True)
 
     stop = commands.add_parser(
         "stop",
@@ -51,7 +51,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def show_status(options: argparse.Namespace) -> int:
-    """Print what the daemon says of itself."""
+    """Print the daemon's status."""
     settings = settings_of(options)
     try:
         status = ask_daemon(settings, "status")
@@ -77,10 +77,10 @@ def show_status(options: argparse.Namespace) -> int:
         repair = f" {outage['repair']}" if outage.get("repair") else ""
         say(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
     for loop in status["loops"]:
-        missed = outage and (loop["last_error"] or "").startswith("StoreUnreachable")  # the line above says it for all
+        missed = outage and (loop["last_error"] or "").startswith("StoreUnreachable")  # covered by the line above
         if loop["last_error"] and not missed:
             say(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
-    for mirror in status["mirrors"]:
+    for mirror in status.get("mirrors", ()):
         say(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
     for notice in status["notices"]:
         say(f"notice    {notice}")
@@ -88,34 +88,34 @@ def show_status(options: argparse.Namespace) -> int:
 
 
 def stop_daemon(options: argparse.Namespace) -> int:
-    """Stop it in good order; by force if it does not answer."""
+    """Stop the daemon cleanly; by force if it does not answer."""
     settings = settings_of(options)
     make_home(settings.home)
     told: int | None = None
     deadline = time.monotonic() + STOP_SECONDS
     while True:
-        # First: a relay that notices the daemon's end must find the marker and not start another.
+        # Marked first: a relay that notices the daemon's end must find the marker and not start another.
         unmarked = _mark_stopped(settings)
         if _is_free(settings):
             break
         holder = _daemon_in(settings)
-        if holder is not None and holder.pid != told:  # also one that took over from the one that was told
+        if holder is not None and holder.pid != told:  # may also be one that took over meanwhile
             told, deadline = holder.pid, time.monotonic() + STOP_SECONDS
             _tell_to_stop(settings, holder.pid)
         elif time.monotonic() > deadline:
             if told is None:
-                raise NoDaemon("The daemon does not end and did not say which process it is.")
+                raise NoDaemon("The daemon does not stop, and its process id is unknown.")
             _signal(told, signal.SIGKILL)
             deadline = time.monotonic() + STOP_SECONDS
         time.sleep(POLL_SECONDS)
     if told is None:
         say(f"No daemon was running for {settings.home}.")
     elif unmarked is None:
-        say("Stopped. It stays so until the next `holdfast serve` or a newly started agent.")
+        say("Stopped. It stays stopped until the next `holdfast serve` or a newly started agent.")
     else:
         say("Stopped.")
     if unmarked is not None:
-        say(f"holdfast: It may be started again by an agent that runs: {unmarked}", file=sys.stderr)
+        say(f"holdfast: A running agent may start it again: {unmarked}", file=sys.stderr)
     return 0 if unmarked is None else 1
 
 
@@ -132,7 +132,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def _mark_stopped(settings: Settings) -> FileTrouble | None:
-    """Keep running relays from starting a daemon; why they could not be, where the marker cannot be written."""
+    """Keep running relays from starting a daemon; return why, if the marker cannot be written."""
     marker = Path(place.stopped_marker(str(settings.home)))
     try:
         if not marker.exists():
@@ -147,20 +147,20 @@ def _is_free(settings: Settings) -> bool:
         HomeLock.take(settings.home, by_hand=True, purpose=STOP).release()
     except DaemonRunning:
         return False
-    except OSError:  # nothing can be written there, but it can be looked at
+    except OSError:  # not writable, but readable
         return current_holder(settings.home) is None
     return True
 
 
 def _daemon_in(settings: Settings) -> Holder | None:
-    """Who is to be stopped; None while that is not known."""
+    """The daemon to be stopped; None while it is not known."""
     holder = read_holder(settings.home)
-    if holder is None or holder.purpose == STOP:  # somebody else looks whether it is free
+    if holder is None or holder.purpose == STOP:  # another `holdfast stop` is checking whether it is free
         return None
     if holder.purpose != "daemon":
         raise DaemonRunning(
-            f"{settings.home} is held by `holdfast {holder.purpose}`, process {holder.pid}, which is no daemon.",
-            recovery="Wait until it has ended.",
+            f"{settings.home} is held by `holdfast {holder.purpose}`, process {holder.pid}, which is not a daemon.",
+            recovery="Wait until it has finished.",
         )
     return holder
 

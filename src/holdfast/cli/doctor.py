@@ -1,4 +1,4 @@
-"""`holdfast doctor`: looks at the whole chain as it is installed; each fault comes with its repair."""
+"""`holdfast doctor`: checks the whole chain as it is installed, and names a repair for each fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import BadInput
 from holdfast.relay.main import BadUsage, read_options
 from holdfast.relay.spawn import SESSION_NAMES
-from holdfast.terminal import write_own
+from holdfast.text.terminal import write_own
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -31,15 +31,15 @@ MARGIN = 20
 """Columns before the text: the mark and the link's name."""
 
 DESCRIPTION = """\
-Look at the whole chain from the agent to the store, as it is installed: the data directory, the key, the store, the
-daemon, a real relay, every hook (by running it), the agent's configuration, Serena, Telegram. A daemon is started where
-none runs, as the first agent would. Exit status: 0 when everything holds (notes included), 1 when there is a fault.
+Check the whole chain from the agent to the store, as it is installed: the data directory, the key, the store, the
+daemon, a real relay, every hook (by running it), the agent's configuration, Serena, Telegram. A daemon is started if
+none is running, as the first agent would do. Exit status: 0 if there is no fault (notes do not count), 1 if there is.
 """
 EXAMPLES = """\
 examples:
   holdfast doctor           one line per link, with the repair of each fault
-  holdfast doctor --fix     also make the repairs that can destroy nothing, and say which
-  holdfast doctor --json    the same for programs
+  holdfast doctor --fix     also make the repairs that are safe, and say which
+  holdfast doctor --json    the same as JSON
 """
 
 
@@ -47,7 +47,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     parser = commands.add_parser(
         "doctor",
-        help="check the whole chain as it is installed; each fault with its repair (exit status 1 if there is one)",
+        help="check the whole chain as it is installed, with a repair for each fault (exit status 1 if there is one)",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -55,26 +55,28 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--fix", action="store_true", help="make the safe repairs: permissions, daemon, hooks")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_home(parser)
-    parser.set_defaults(run=examine)
+    parser.set_defaults(run=examine, for_agents=True)
 
 
 def run(arguments: Sequence[str] = ()) -> int:
-    """`holdfast doctor` with these arguments, for a command that ends with it."""
+    """Run `holdfast doctor` with these arguments, for a command that ends with it."""
     parser = argparse.ArgumentParser()
     add_to(parser.add_subparsers())
     return examine(parser.parse_args(["doctor", *arguments]))
 
 
 def examine(options: argparse.Namespace) -> int:
-    """Look at everything and tell."""
-    # Not above: it brings the store's and the chats' packages with it, which other commands do not need.
+    """Check everything and print the findings."""
+    # Imported late: it imports the packages of the store and the chats, which other commands do not need.
     from holdfast.doctor.chain import Diagnosis, diagnose
 
     printed = _Quiet() if options.json else _Lines()
     try:
-        diagnosis = diagnose(_surroundings(options), fix=options.fix, show=printed.show, told=printed.told)
+        diagnosis = diagnose(
+            _surroundings(options), fix=options.fix, show=printed.show, show_repairs=printed.show_repairs
+        )
     except BadInput as error:
-        # Without settings there is nothing else to look at.
+        # Without settings there is nothing else to check.
         finding = Finding(Mark.FAULT, error.message, error.recovery or "Correct or unset it.", link="settings")
         printed.show([finding])
         diagnosis = Diagnosis([finding])
@@ -88,25 +90,25 @@ def examine(options: argparse.Namespace) -> int:
 def _surroundings(options: argparse.Namespace) -> Surroundings:
     from holdfast.protocol.worktree import worktree_of
 
-    settings = read_settings(home=options.home)  # also of another user: that is one of the findings
+    settings = read_settings(home=options.home)  # even of another user: that is one of the findings
     here = worktree_of(Path.cwd())
 
     try:
-        patience = read_options([]).patience
+        timeout = read_options([]).patience
     except BadUsage as error:
         raise BadInput("HOLDFAST_DAEMON_WAIT", str(error).partition(": ")[2].rstrip(".")) from error
 
     def ask(name: str, args: dict[str, Any]) -> dict[str, Any]:
         return ask_daemon(settings, name, args)
 
-    # What is started from here works on the same data directory, and is not the agent that may have called us.
+    # Processes started here use the same data directory, and must not count as the agent that may have called us.
     ours = {name: value for name, value in os.environ.items() if name not in SESSION_NAMES}
     env = {**ours, "HOLDFAST_HOME": str(settings.home)}
-    return Surroundings(settings, env, here.path if here is not None else Path.cwd(), ask, patience=patience)
+    return Surroundings(settings, env, here.path if here is not None else Path.cwd(), ask, timeout=timeout)
 
 
 class _Lines:
-    """Findings as lines, coloured where somebody is looking."""
+    """Prints findings as lines, coloured on a terminal."""
 
     def __init__(self) -> None:
         self._coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -119,8 +121,8 @@ class _Lines:
             if finding.repair is not None and finding.mark is not Mark.OK:
                 self._line(" " * MARGIN, f"-> {finding.repair}")
 
-    def told(self, repairs: Iterable[Finding]) -> None:
-        """Print repairs that were made."""
+    def show_repairs(self, repairs: Iterable[Finding]) -> None:
+        """Print the repairs that were made."""
         for repair in repairs:
             self._line(f"{'fixed' if repair.mark is Mark.OK else 'failed':7}{repair.link:12} ", repair.text)
 
@@ -135,12 +137,12 @@ class _Lines:
 
 
 class _Quiet(_Lines):
-    """Prints nothing on the way: the document comes at the end."""
+    """Prints no lines; the JSON document comes at the end."""
 
     def show(self, findings: Iterable[Finding]) -> None:
         """Print nothing."""
 
-    def told(self, repairs: Iterable[Finding]) -> None:
+    def show_repairs(self, repairs: Iterable[Finding]) -> None:
         """Print nothing."""
 
 
@@ -148,11 +150,11 @@ def _verdict(diagnosis: Diagnosis, *, fixing: bool) -> str:
     faults = diagnosis.faults
     if not faults:
         notes = sum(1 for finding in diagnosis.findings if finding.mark is Mark.NOTE)
-        return f"\nNothing is broken; {notes} notes." if notes else "\nEverything holds."
+        return f"\nNo faults; {notes} notes." if notes else "\nNo faults."
     count = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
     fixable = sum(1 for finding in faults if finding.fix is not None)
     if fixing or not fixable:
-        return f"\n{count}; the lines with -> say what to do."
+        return f"\n{count}; see the lines with -> for what to do."
     repairable = ("it" if fixable == 1 else "them") if fixable == len(faults) else f"{fixable} of them"
     return f"\n{count}. `holdfast doctor --fix` repairs {repairable}."
 

@@ -1,4 +1,4 @@
-"""`holdfast handoff` and `holdfast adopt`: a project's sessions, from one machine to another."""
+"""`holdfast handoff`, `adopt` and `release`: take a project's sessions from one machine to another."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents.registry import resume_command_of
 from holdfast.cli.common import add_home, agreed, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.teams.fields import shown
-from holdfast.terminal import quoted_block, say
+from holdfast.teams.config_fields import shown
+from holdfast.text.terminal import quoted_block, say
 
 HANDOFF = """\
 Writes the reasoning sessions, protocol runs, queue, tasks, team conversations and ledgers of a project, and the
-transcripts of its agent's conversations, into one file. It holds everything that was said, and no keys: keep it as you
-keep the project itself. `holdfast adopt` takes it over on another machine.
+transcripts of its agent sessions, into one file. It contains everything that was said, but no keys: protect it as you
+protect the project itself. `holdfast adopt` imports it on another machine.
 
 example:
   holdfast handoff ~/work/shop -o shop.handoff
 """
 ADOPT = """\
-Takes over what `holdfast handoff` wrote, for the project directory as it lies here. What is here already stays;
-adopting twice changes nothing. Afterwards `claude --resume` goes on here where it was left there.
+Imports what `holdfast handoff` wrote into the project directory here. What is already here stays; adopting twice
+changes nothing. Afterwards `claude --resume` continues here where you left off there.
 
 The archive is signed. A signer that this machine does not know is shown, and remembered once you say yes: compare the
-fingerprint with the one that `holdfast handoff` printed. Messages and tasks that it brings reach no agent before
+fingerprint with the one that `holdfast handoff` printed. Messages and tasks in the archive are held until
 `holdfast release`.
 
 example:
   cd ~/src/shop && holdfast adopt ~/shop.handoff
 
-exit status: 0 all of it was taken over or was here; 1 something was refused, and said
+exit status: 0 everything was imported or already here; 1 something was refused, as printed
 """
 
 RELEASE = """\
-Messages, notices and tasks that came with an archive wait here for your word. Without a TARGET they are listed; with
-one, they are shown whole, and once you say yes they wait for its agent like any other message.
+Messages, notices and tasks that came with an archive are held until you release them. Without a TARGET they are listed;
+with one, they are shown in full, and once you say yes they are queued for its agent like any other message.
 
 example:
   holdfast release shop
@@ -55,14 +56,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     handoff.add_argument("project", metavar="PROJECT", nargs="?", default=".", help="its directory (default: here)")
-    handoff.add_argument("-o", "--output", metavar="FILE", help="where to (default: ./<project>.handoff)")
+    handoff.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: ./<project>.handoff)")
     handoff.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
     add_home(handoff)
     handoff.set_defaults(run=run_handoff)
 
     adopt = commands.add_parser(
         "adopt",
-        help="take over what `holdfast handoff` wrote on another machine",
+        help="import what `holdfast handoff` wrote on another machine",
         description=ADOPT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -70,19 +71,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     adopt.add_argument("--project", metavar="DIR", default=".", help="the project's directory here (default: here)")
     adopt.add_argument("--trust-signer", metavar="FINGERPRINT", help="as `holdfast handoff` printed it; do not ask")
     adopt.add_argument(
-        "--unsigned", action="store_true", help="take one that nobody signed: anybody may have changed it"
+        "--unsigned", action="store_true", help="accept an unsigned archive, which anybody may have changed"
     )
     add_home(adopt)
     adopt.set_defaults(run=run_adopt)
 
     release = commands.add_parser(
         "release",
-        help="let messages that came with an archive go to their agent",
+        help="release held messages that came with an archive to their agent",
         description=RELEASE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     release.add_argument("target", metavar="TARGET", nargs="?", help="whose messages (default: list those of all)")
-    release.add_argument("ids", metavar="ID", nargs="*", help="these alone")
+    release.add_argument("ids", metavar="ID", nargs="*", help="only these")
     release.add_argument("--drop", action="store_true", help="remove them instead")
     release.add_argument("--yes", action="store_true", help="with --drop: do not ask")
     add_home(release)
@@ -104,12 +105,12 @@ def run_handoff(options: argparse.Namespace) -> int:
     for warning in report["warnings"]:
         say(f"warning: {warning}", file=sys.stderr)
     say(f"Signed by this machine: {report['signer']}")
-    say(f"There: `holdfast adopt {shlex.quote(target.name)} --project DIR`")
+    say(f"On the other machine: `holdfast adopt {shlex.quote(target.name)} --project DIR`")
     return 0
 
 
 def run_adopt(options: argparse.Namespace) -> int:
-    """Take over an archive."""
+    """Import an archive."""
     project = _absolute(options.project)
     file, settings = _absolute(options.file), settings_of(options)
     signer = options.trust_signer or _confirmed_signer(file, settings.home)
@@ -117,60 +118,60 @@ def run_adopt(options: argparse.Namespace) -> int:
     report = ask_or_do(settings, "adopt", {**args, "signer": signer, "unsigned": options.unsigned}, show_progress)
     say(_summary(report))
     for target, number in report["held"].items():
-        say(f"{number} messages for {target} wait for your word: `holdfast release {target}` shows them.")
+        say(f"{number} messages for {target} are held: `holdfast release {target}` shows them.")
     for note in report["notes"]:
         say(f"note: {note}")
     for refusal in report["refused"]:
         say(f"refused: {refusal}", file=sys.stderr)
     if report["resume"]:
-        say(f"Go on: cd {shlex.quote(report['project'])} && claude --resume {report['resume']}")
+        say(f"To continue: cd {shlex.quote(report['project'])} && {resume_command_of()(report['resume'])}")
     return 1 if report["refused"] else 0
 
 
 def _confirmed_signer(file: Path, home: Path) -> str | None:
-    """The fingerprint of a signer that this machine does not know, once its owner said yes; nobody else is asked."""
+    """Ask the owner to accept an unknown signer; return its fingerprint. Only a person at a terminal is asked."""
     if not sys.stdin.isatty():
         return None
-    from holdfast.archive import signing
-    from holdfast.archive.container import opened
+    from holdfast.handoff import signing
+    from holdfast.handoff.container import opened
 
     with opened(file) as archive:
         signer, machine = archive.signer, archive.machine
     if signer is None or signing.is_known(home, signer):
         return None
     print(f"{file} says it is from {machine}, and is signed by a key that this machine does not know:")
-    print(f"\n  {signer.fingerprint}\n\n`holdfast handoff` printed the same there, if it is from you.")
-    if input("Take it over, and know this signer from now on? Type yes: ").strip().lower() != "yes":
+    print(f"\n  {signer.fingerprint}\n\nIf the archive is yours, `holdfast handoff` printed the same there.")
+    if input("Import it, and remember this signer? Type yes: ").strip().lower() != "yes":
         raise HoldfastError(f"{file} was not adopted. Nothing was written.")
     return signer.fingerprint
 
 
 def run_release(options: argparse.Namespace) -> int:
-    """Let what came with archives go to its agents, or remove it."""
+    """Release held messages to their agents, or remove them."""
     settings = settings_of(options)
     found = ask_or_do(settings, "held", {"target": options.target}, show_progress)
     messages = [one for one in found["messages"] if not options.ids or one["id"] in options.ids]
     if missing := set(options.ids) - {one["id"] for one in messages}:
         raise NotFound(f"Not held for {shown(options.target)}: {', '.join(map(shown, sorted(missing)))}.")
     if not messages:
-        print("Nothing waits for your word.")
+        print("No messages are held.")
         return 0
     for one in messages:
         print(f"{shown(one['id'])} for {shown(one['target'])}, {one['priority']}, from {shown(one['sender'], 400)}")
         print(quoted_block(one["text"]))
     if found["more"]:
-        print(f"The first {len(found['messages'])} of them; the rest come next time.")
+        print(f"These are the first {len(found['messages'])}; run the command again for the rest.")
     if options.target is None:
-        print("`holdfast release TARGET [ID…]` lets them go, `--drop` removes them.")
+        print("`holdfast release TARGET [ID…]` releases them, `--drop` removes them.")
         return 0
-    question = "Remove them?" if options.drop else f"Let the agent of {options.target} have them?"
+    question = "Remove them?" if options.drop else f"Release them to the agent of {options.target}?"
     if not (options.drop and options.yes) and not agreed(settings.home, "release messages", question):
-        print("They wait on.")
+        print("They are still held.")
         return 1
-    # What was shown is what is released: the ids of these, and of no other.
+    # Release exactly what was shown: these ids and no others.
     args = {"target": options.target, "ids": [one["id"] for one in messages], "drop": options.drop}
     ask_or_do(settings, "release", args, show_progress)
-    print(f"{len(messages)} messages {'were removed' if options.drop else f'wait for {options.target} now'}.")
+    print(f"{len(messages)} messages {'were removed' if options.drop else f'were released to {options.target}'}.")
     return 0
 
 
@@ -178,7 +179,7 @@ def _summary(report: dict[str, Any]) -> str:
     added, changed, transcripts = report["added"], report["changed"], report["transcripts"]
     written = transcripts.get("new", 0) + transcripts.get("ahead", 0)
     if not added and not changed and not written:
-        return f"Everything of it was in {report['project']} already; nothing was changed."
+        return f"{report['project']} already has everything in the archive; nothing was changed."
     parts = [
         f"{added.get(name, 0) + changed.get(name, 0)} {label}"
         for name, label in (
@@ -193,7 +194,7 @@ def _summary(report: dict[str, Any]) -> str:
 
 
 def config_directory() -> str:
-    """Where Claude Code keeps its transcripts, for whoever calls; the daemon's own environment may differ."""
+    """The caller's Claude Code configuration directory; the daemon's environment may name another."""
     chosen = os.environ.get("CLAUDE_CONFIG_DIR")
     return str(_absolute(chosen) if chosen else Path.home() / ".claude")
 

@@ -1,4 +1,4 @@
-"""`holdfast import`, `find`, `saved` and `statusline`: what was said before, and what Holdfast gave back."""
+"""`holdfast import`, `find`, `saved` and `statusline`: earlier conversations, and what Holdfast recovered."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
-from holdfast.terminal import say
+from holdfast.text.terminal import say
 
 IMPORT = """\
-Indexes the transcripts that Claude Code keeps on this machine, so that `holdfast find` finds what was said and done.
-Local, redacted, and only when you ask for it. Repeated, it reads only what is new; one that was cut off goes on.
+Indexes the transcripts that Claude Code keeps on this machine, so that `holdfast find` can search them. Local,
+redacted, and only when you run it. Run again, it reads only what is new, and continues if it was interrupted.
 
 examples:
   holdfast import claude            this project's conversations
@@ -24,18 +24,18 @@ examples:
 """
 FIND = """\
 Finds what was said in earlier conversations with Claude Code: all words must be in one message, command or tool result.
-Prints the project, the date, the line, and the command that takes the conversation up again.
+Prints the project, the date, the line, and the command that resumes the conversation.
 
 examples:
   holdfast find "ECONNREFUSED 127.0.0.1:5432"
   holdfast find --project ~/work/shop drawer
-  holdfast find --scan drawer       without an import: reads the transcripts themselves, the newest first
+  holdfast find --scan drawer       without an import: reads the transcripts themselves, newest first
 
-exit status: 0 something was found; 1 nothing was, or nothing is imported yet
+exit status: 0 something was found; 1 nothing was found, or nothing is imported yet
 """
 STATUSLINE = """\
-Prints one short line about the session whose JSON is on standard input: phase, waiting messages, thoughts. For Claude
-Code's settings.json:
+Prints one short line about the session whose JSON is on standard input: phase, waiting messages, thoughts. For
+Claude Code's settings.json:
   "statusLine": {"type": "command", "command": "holdfast statusline"}
 
 example:
@@ -63,23 +63,23 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     claude.set_defaults(run=run_import)
 
     find = _parser(commands, "find", "find what was said in earlier conversations", FIND)
-    find.add_argument("text", metavar="TEXT", nargs="+", help="words that must all be there")
+    find.add_argument("text", metavar="TEXT", nargs="+", help="words that must all occur")
     find.add_argument("--project", metavar="DIR", help="in this project's conversations (default: in all)")
     find.add_argument("--limit", metavar="N", type=int, default=10, help="conversations shown, 1 to 100 (default: 10)")
-    find.add_argument("--scan", action="store_true", help="read the transcripts themselves; nothing is kept")
+    find.add_argument("--scan", action="store_true", help="read the transcripts themselves; stores nothing")
     find.add_argument("--json", action="store_true", help="print the hits as JSON")
-    find.set_defaults(run=run_find)
+    find.set_defaults(run=run_find, for_agents=True)
 
-    saved = commands.add_parser("saved", help="what agents got back from Holdfast, by project")
+    saved = commands.add_parser("saved", help="show what agents recovered from Holdfast, by project")
     span = saved.add_mutually_exclusive_group()
     span.add_argument("--all", action="store_true", help="ever")
     span.add_argument("--week", action="store_false", dest="all", help="in the last seven days (the default)")
     saved.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(saved)
-    saved.set_defaults(run=run_saved)
+    saved.set_defaults(run=run_saved, for_agents=True)
 
     _parser(commands, "statusline", "one line for Claude Code's status line", STATUSLINE).set_defaults(
-        run=run_statusline
+        run=run_statusline, for_agents=True
     )
 
 
@@ -104,14 +104,14 @@ def run_import(options: argparse.Namespace) -> int:
     report = ask_or_do(settings_of(options), "history-import", args, show_progress)
     if not report["found"]:
         where = f"of {project} " if project else ""
-        say(f"There are no transcripts {where}under {args['config']}. `--all` looks at every project.")
+        say(f"There are no transcripts {where}under {args['config']}. `--all` searches every project.")
         return 0
     say(
         f"{report['found']} transcripts ({report['bytes'] / 1e6:.1f} MB): {report['files']} had something new,"
         f" {report['passages']} passages indexed. `holdfast find TEXT` finds them."
     )
     if report["unreadable"]:
-        say(f"{report['unreadable']} could not be read and were left out.", file=sys.stderr)
+        say(f"{report['unreadable']} could not be read and were skipped.", file=sys.stderr)
     return 0
 
 
@@ -131,16 +131,18 @@ def run_find(options: argparse.Namespace) -> int:
     if answer["files"] or options.json:
         return _shown(answer, query, as_json=options.json)
     say("Nothing is imported yet: `holdfast import claude --all` indexes the transcripts on this machine.")
-    if sys.stdin.isatty() and input("Look through them directly this once? [y/N] ").strip().lower() == "y":
+    if sys.stdin.isatty() and input("Search them directly this time? [y/N] ").strip().lower() == "y":
         return _shown(_scan(query, project, options.limit), query, as_json=False)
-    say("`holdfast find --scan TEXT` looks through them directly.")
+    say("`holdfast find --scan TEXT` searches them directly.")
     return 1
 
 
 def _scan(query: str, project: Path | None, limit: int) -> dict[str, Any]:
     from holdfast.history.scanning import scan
+    from holdfast.history.views import scanned_view
 
-    return scan(query, Path(config_directory()), project, limit, show_progress)
+    config = Path(config_directory())
+    return scanned_view(scan(query, config, project, limit, show_progress), config)
 
 
 def _shown(answer: dict[str, Any], query: str, *, as_json: bool) -> int:
@@ -155,14 +157,14 @@ def _shown(answer: dict[str, Any], query: str, *, as_json: bool) -> int:
         say(f"  {hit['role']}: {hit['line']}")
         say(f"  {hit['resume']}")
     if not results:
-        say(f"Nothing holds all of: {query}")
+        say(f"Nothing found that contains all of: {query}")
     if answer.get("left_out"):
-        say(f"{answer['left_out']} older transcripts were not looked at; `holdfast import claude --all` takes all.")
+        say(f"{answer['left_out']} older transcripts were not searched; `holdfast import claude --all` indexes all.")
     return 0 if results else 1
 
 
 def run_saved(options: argparse.Namespace) -> int:
-    """Show what was given back."""
+    """Show what was recovered."""
     projects = ask_or_do(settings_of(options), "saved", {"all": options.all}, show_progress)["projects"]
     if options.json:
         say(json.dumps({"projects": projects}))
@@ -185,7 +187,7 @@ def run_saved(options: argparse.Namespace) -> int:
 
 def run_statusline(options: argparse.Namespace) -> int:
     """Print the status line."""
-    from holdfast.history.statusline_client import main
+    from holdfast.relay.statusline import main
 
     return main(options.home)
 

@@ -1,4 +1,4 @@
-"""`holdfast key`: the owner's key, and further ones for HTTP clients."""
+"""`holdfast key`: the owner's key, and additional keys for HTTP clients."""
 
 from __future__ import annotations
 
@@ -8,53 +8,51 @@ from datetime import UTC, datetime
 
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
-from holdfast.lock import make_home
-from holdfast.secrets_file import read_or_make
-from holdfast.terminal import say
+from holdfast.files.private import read_or_make
+from holdfast.process.home_lock import make_home
+from holdfast.text.terminal import say
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and what it can be asked for."""
+    """Add the command and its actions."""
     key = commands.add_parser(
         "key",
-        help="print the key that HTTP clients send as a bearer token; create and revoke further ones",
-        description="Print the owner's key, which HTTP clients send as a bearer token, or look after further keys.",
+        help="print the key that HTTP clients send as a bearer token; create and revoke additional ones",
+        description="Print the owner's key, which HTTP clients send as a bearer token, or manage additional keys.",
     )
     add_home(key)
     key.set_defaults(run=print_key)
-    actions = key.add_subparsers(metavar="<action>", title="further keys")
+    actions = key.add_subparsers(metavar="<action>", title="additional keys")
 
-    create = _action(actions, "create", "make a named key and print it, this once")
+    create = _action(actions, "create", "create a named key and print it, this once")
     create.add_argument("name", metavar="NAME", help="1 to 64 of A-Z a-z 0-9 . _ -")
     create.add_argument(
         "--scope",
         choices=("admin", "read"),
         default="read",
-        help="admin may do everything, and MCP needs it; read may only look (default)",
+        help="admin may do everything, and is needed for MCP; read is read-only (default)",
     )
     create.add_argument(
         "--team",
         action="append",
         metavar="NAME",
         dest="teams",
-        help="limit it to what concerns this team: its bridge target and its conversations (may be given again)",
+        help="limit it to what concerns this team: its bridge target and its conversations (may be repeated)",
     )
     create.set_defaults(run=create_key)
 
     _action(actions, "list", "list the keys, without their secrets").set_defaults(run=list_keys)
 
-    revoke = _action(actions, "revoke", "honour a key no longer")
+    revoke = _action(actions, "revoke", "revoke a key")
     revoke.add_argument("name", metavar="NAME")
     revoke.set_defaults(run=revoke_key)
 
-    rotate = _action(
-        actions, "rotate-signing", "sign reconnect tokens with a new key; tokens already given out stay good"
-    )
+    rotate = _action(actions, "rotate-signing", "sign reconnect tokens with a new key; existing tokens stay valid")
     rotate.set_defaults(run=rotate_signing)
 
 
 def print_key(options: argparse.Namespace) -> int:
-    """Print the owner's key; it is made when there is none yet."""
+    """Print the owner's key; it is created if there is none yet."""
     settings = settings_of(options)
     make_home(settings.home)
     say(read_or_make(settings.key_file))
@@ -62,7 +60,7 @@ def print_key(options: argparse.Namespace) -> int:
 
 
 def create_key(options: argparse.Namespace) -> int:
-    """Make a key."""
+    """Create a key."""
     args = {"name": options.name, "scope": options.scope, "teams": options.teams}
     say(ask_or_do(settings_of(options), "key-create", args, show_progress)["key"])
     say(f"This is the key {options.name} ({options.scope}). It is not shown again.", file=sys.stderr)
@@ -73,25 +71,25 @@ def list_keys(options: argparse.Namespace) -> int:
     """List the keys."""
     keys = ask_or_do(settings_of(options), "key-list", {}, show_progress)["keys"]
     say(f"{'NAME':24} {'SCOPE':6} {'CREATED':20} STATE")
-    say(f"{'owner':24} {'admin':6} {'':20} in force (`holdfast key` prints it)")
+    say(f"{'owner':24} {'admin':6} {'':20} active (`holdfast key` prints it)")
     for key in keys:
-        state = "in force" if key["revoked_at"] is None else f"revoked {_time(key['revoked_at'])}"
+        state = "active" if key["revoked_at"] is None else f"revoked {_time(key['revoked_at'])}"
         limited = f"; limited to {', '.join(key['teams'])}" if key["teams"] else ""
         say(f"{key['name']:24} {key['scope']:6} {_time(key['created_at']):20} {state}{limited}")
     return 0
 
 
 def revoke_key(options: argparse.Namespace) -> int:
-    """Honour a key no longer."""
+    """Revoke a key."""
     ask_or_do(settings_of(options), "key-revoke", {"name": options.name}, show_progress)
     say(f"The key {options.name} is revoked.")
     return 0
 
 
 def rotate_signing(options: argparse.Namespace) -> int:
-    """Sign with a new key from now on."""
+    """Rotate the signing key."""
     kid = ask_or_do(settings_of(options), "key-rotate-signing", {}, show_progress)["kid"]
-    say(f"Reconnect tokens are signed with key {kid} from now on. Those signed before stay good until they expire.")
+    say(f"Reconnect tokens are signed with key {kid} from now on. Older tokens stay valid until they expire.")
     return 0
 
 
@@ -99,7 +97,7 @@ def _action(
     actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
 ) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=text)
-    # Without a default, so that `holdfast key --home DIR list` is not overruled by the action's own option.
+    # Without a default, so that the action's own option does not override `holdfast key --home DIR list`.
     parser.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="the data directory (HOLDFAST_HOME)")
     return parser
 

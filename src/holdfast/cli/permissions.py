@@ -1,4 +1,4 @@
-"""`holdfast approve` and `holdfast deny`: the word that a managed agent waits for."""
+"""`holdfast approve` and `holdfast deny`: decide what a managed agent asks permission for."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 from holdfast.cli.common import add_home, require_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
-from holdfast.teams.fields import shown
+from holdfast.teams.config_fields import shown
 from holdfast.teams.permissions import LONGEST, shown_input
-from holdfast.terminal import quoted_block, say
+from holdfast.text.terminal import quoted_block, say
 
-SHORTEST = 4
-"""Characters of an id that are enough to name a request."""
+MIN_ID = 4
+"""Characters of an id that are enough to identify a request."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     for name, allowed, text in (
-        ("approve", True, "let a managed agent do what it asks for (without an id: list what waits)"),
+        ("approve", True, "allow what a managed agent asks for (without an id: list the requests)"),
         ("deny", False, "refuse what a managed agent asks for"),
     ):
         parser = commands.add_parser(name, help=text)
@@ -35,14 +35,14 @@ def run(options: argparse.Namespace) -> int:
         for request in waiting:
             _show(request)
         if not waiting:
-            say("Nobody asks for a permission.")
+            say("No permission requests.")
         return 0
-    matching = [request for request in waiting if request["id"].startswith(options.id) and len(options.id) >= SHORTEST]
+    matching = [request for request in waiting if request["id"].startswith(options.id) and len(options.id) >= MIN_ID]
     decision = {"id": options.id, "allowed": options.allowed}
     if len(matching) == 1:
         _show(matching[0])
         if options.allowed:
-            require_person(settings.home, "let an agent do what it asks for")
+            require_person(settings.home, "allow what an agent asks for")
         decision |= {"id": matching[0]["id"], "digest": matching[0]["digest"]}
     decided = ask_or_do(settings, "permit", decision, show_progress)
     say(f"{'Allowed' if options.allowed else 'Denied'}: {shown(decided['tool'], LONGEST)} of team {decided['team']}.")
@@ -50,6 +50,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(request: dict[str, Any]) -> None:
-    """Print the whole of a request: nobody can judge what is hidden."""
+    """Print a request in full: nobody can judge what is hidden."""
     say(f"{request['id']}  {request['team']}: {shown(request['tool'], LONGEST)}")
     print(quoted_block(shown_input(request["input"])))

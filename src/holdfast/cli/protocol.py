@@ -16,13 +16,13 @@ from holdfast.protocol.model import Check, CheckKind, Gate
 from holdfast.protocol.project.agent_settings import AgentSettings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.worktree import Worktree, worktree_of
-from holdfast.teams.fields import shown
-from holdfast.terminal import say
+from holdfast.teams.config_fields import shown
+from holdfast.text.terminal import say
 
 EXIT_STATUS = {"PASS": 0, "FAIL": 1}
-UNDECIDED = 2
-"""Exit status where there is no run, or nobody to ask."""
-SHOWN = 400
+NO_RUN_STATUS = 2
+"""Exit status if there is no run, or no daemon to ask."""
+MAX_SHOWN = 400
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -32,13 +32,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     check = verbs.add_parser("check", help="show every fault of a project's protocol (exit status 1 if there is one)")
     add_directory(check)
-    check.set_defaults(run=run_check)
+    check.set_defaults(run=run_check, for_agents=True)
 
     show = verbs.add_parser("show", help="show the phases, the gates between them and what verifies each")
     add_directory(show)
     show.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(show)
-    show.set_defaults(run=run_show)
+    show.set_defaults(run=run_show, for_agents=True)
 
     protocol_init.add_to(verbs)
 
@@ -47,20 +47,20 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     add_directory(validate)
     validate.add_argument(
-        "--pre-commit", action="store_true", help="verify only what must be met before work, and so before a commit"
+        "--pre-commit", action="store_true", help="verify only the gates that must be met before a commit"
     )
     validate.add_argument("--json", action="store_true", help="print the result as JSON")
     add_home(validate)
-    validate.set_defaults(run=run_validate)
+    validate.set_defaults(run=run_validate, for_agents=True)
 
 
 def add_directory(parser: argparse.ArgumentParser) -> None:
-    """Every command takes a directory of the project."""
+    """Add the DIR argument."""
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: here)")
 
 
 def worktree_at(options: argparse.Namespace) -> Worktree:
-    """The worktree that a command is about."""
+    """The worktree of a command's DIR."""
     worktree = worktree_of(Path(options.directory).expanduser())
     if worktree is None:
         raise BadInput("DIR", f"{shown(options.directory)} is not a directory")
@@ -71,16 +71,16 @@ def run_check(options: argparse.Namespace) -> int:
     """Show the faults of a project's protocol."""
     project = read_project(worktree_at(options).path)
     for fault in project.faults:
-        say(shown(str(fault), SHOWN))
+        say(shown(str(fault), MAX_SHOWN))
     if project.faults:
         return 1
-    told = "as .holdfast/protocol.toml says" if project.configured else "without a protocol.toml"
-    say(f"The protocol {project.protocol.name} can be used ({told}): {len(project.protocol.gates)} gates.")
+    source = "from .holdfast/protocol.toml" if project.configured else "without a protocol.toml"
+    say(f"The protocol {project.protocol.name} is valid ({source}): {len(project.protocol.gates)} gates.")
     return 0
 
 
 def run_show(options: argparse.Namespace) -> int:
-    """Show the chain of phases and gates."""
+    """Show the phases and gates."""
     worktree = worktree_at(options)
     project = read_project(worktree.path)
     trusted = is_trusted(options, worktree, project)
@@ -96,10 +96,10 @@ def run_show(options: argparse.Namespace) -> int:
         gate = step.gate
         say(
             f"{shown(step.source, 24):24} {shown(gate.name, 24):24} {shown(step.target, 24):24} {gate.level.value:8}"
-            f" {'yes' if gate.blocking else 'no':6} {shown(_checks(gate, trusted), SHOWN)}"
+            f" {'yes' if gate.blocking else 'no':6} {shown(_checks(gate, trusted), MAX_SHOWN)}"
         )
     for fault in project.faults:
-        say(f"fault: {shown(str(fault), SHOWN)}")
+        say(f"fault: {shown(str(fault), MAX_SHOWN)}")
     return 0
 
 
@@ -115,17 +115,17 @@ def run_validate(options: argparse.Namespace) -> int:
         say(json.dumps(result))
     else:
         for gate in result["gates"]:
-            say(f"{gate['status']:8} {shown(gate['message'], SHOWN)}")
+            say(f"{gate['status']:8} {shown(gate['message'], MAX_SHOWN)}")
             for step in gate.get("recovery", ()) if gate["blocking"] else ():
-                say(f"         {shown(step, SHOWN)}")
-        say(shown(result["message"], SHOWN))
-    return EXIT_STATUS.get(result["status"], UNDECIDED)
+                say(f"         {shown(step, MAX_SHOWN)}")
+        say(shown(result["message"], MAX_SHOWN))
+    return EXIT_STATUS.get(result["status"], NO_RUN_STATUS)
 
 
 def is_trusted(
     options: argparse.Namespace, worktree: Worktree, project: ProjectProtocol, brought: AgentSettings | None = None
 ) -> bool:
-    """Whether the owner trusts the project as it is now, with what it brings for its agent where that is given."""
+    """Return whether the owner trusts the project as it is now, including its agent settings if given."""
     if not project.digest:
         return False
     answer = ask_or_do(settings_of(options), "trusted", {"root": worktree.root}, show_progress)
@@ -140,8 +140,8 @@ def _checks(gate: Gate, trusted: bool) -> str:
 def _check(check: Check, trusted: bool) -> str:
     if check.kind is CheckKind.COMMAND:
         if not check.argv:
-            return "command: none is configured"
-        return f"command: {shlex.join(check.argv)} ({'trusted' if trusted else 'not run before `holdfast trust`'})"
+            return "command: none configured"
+        return f"command: {shlex.join(check.argv)} ({'trusted' if trusted else 'not run until `holdfast trust`'})"
     what = ", ".join(check.paths or check.names)
     return f"{check.kind.value}: {what}" if what else check.kind.value
 

@@ -1,4 +1,4 @@
-"""`holdfast protocol init`: a project's protocol.toml, and the hooks that see its agents keep to it."""
+"""`holdfast protocol init`: writes a project's protocol.toml and installs the hooks that enforce it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import argparse
 import os
 from pathlib import Path
 
-from holdfast import claude_settings, git_hook
+from holdfast.agents.claude import settings as claude_settings
 from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.errors import BadInput, Conflict, HoldfastError
-from holdfast.git_place import keep_out_of_git
-from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
+from holdfast.files.inside import UnreadableInside, read_inside, real_path
+from holdfast.git import pre_commit
+from holdfast.git.directory import keep_out_of_git
 from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
 from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
 from holdfast.protocol.worktree import worktree_of
-from holdfast.terminal import one_line, say
+from holdfast.text.terminal import one_line, say
 
 TEMPLATE = """\
-# How agents work in this project. `holdfast protocol show` prints what this file makes of it.
+# How agents work in this project. `holdfast protocol show` prints the result.
 
 # agents: the protocol of a project with .agents/; simple: context read, checks pass, committed;
 # document: the project's own SESSION-PROTOCOL.md.
@@ -41,18 +42,18 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     init = verbs.add_parser("init", help="write .holdfast/protocol.toml and install this project's hooks")
     init.add_argument("directory", metavar="DIR", nargs="?", default=".", help="in the project (default: here)")
-    init.add_argument("--protocol", choices=NAMES, help="default: agents where .agents/ is, else simple")
+    init.add_argument("--protocol", choices=NAMES, help="default: agents if .agents/ exists, otherwise simple")
     init.add_argument("--enforcement", choices=[one.value for one in Enforcement], help="default: warn")
-    init.add_argument("--no-hooks", action="store_true", help="leave the agent's settings alone")
-    init.add_argument("--git-hook", action="store_true", help="also install a git pre-commit hook that asks the gates")
-    init.add_argument("--remove", action="store_true", help="take the hooks out again; protocol.toml stays")
+    init.add_argument("--no-hooks", action="store_true", help="do not change the agent's settings")
+    init.add_argument("--git-hook", action="store_true", help="also install a git pre-commit hook to check the gates")
+    init.add_argument("--remove", action="store_true", help="remove the hooks; protocol.toml stays")
     init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     add_home(init)
     init.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Set a project up, or take its hooks out."""
+    """Set up a project, or remove its hooks."""
     worktree = worktree_of(Path(options.directory).expanduser())
     if worktree is None:
         raise BadInput("DIR", f"{options.directory} is not a directory")
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         hooks = claude_settings.PURPOSES["protocol"]
         _apply(claude_settings.installed(worktree.path, hooks, home=other_home(settings_of(options))), options)
         if worktree.is_git and not options.dry_run:
-            # The hooks' command is this machine's own; untracked, it would keep the tree from ever being clean.
+            # The hooks' command is specific to this machine; untracked, it would keep the tree from being clean.
             keep_out_of_git(worktree.path, claude_settings.LOCAL)
     if options.git_hook:
         _install_git_hook(worktree.path, options)
@@ -76,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:
-    """Write protocol.toml where there is none; whether it was written."""
+    """Write protocol.toml if there is none; return whether it was written."""
     try:
         there = read_inside(worktree, SETTINGS, MAX_BYTES) is not None
         path = real_path(worktree, SETTINGS)
@@ -85,10 +86,10 @@ def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:
     if there:
         if options.protocol or options.enforcement:
             raise Conflict(
-                f"{SETTINGS} is there already and was left as it is.",
+                f"{SETTINGS} already exists and was not changed.",
                 recovery="Edit it, or leave out --protocol and --enforcement.",
             )
-        say(f"{SETTINGS} is there already.")
+        say(f"{SETTINGS} already exists.")
         return False
     protocol = options.protocol or read_project(worktree).protocol.name
     text = TEMPLATE.format(
@@ -106,7 +107,7 @@ def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:
 def _create(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(exist_ok=True)
-        # Exclusively: a file that came meanwhile is somebody's, and a link is not followed.
+        # Exclusively: a file created meanwhile is not overwritten, and a link is not followed.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "w") as file:
             file.write(text)
     except OSError as failure:
@@ -115,7 +116,7 @@ def _create(path: Path, text: str) -> None:
 
 def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
     if not change.needed:
-        say(f"The hooks in {change.path} are as they should be.")
+        say(f"The hooks in {change.path} are up to date.")
         return
     print(f"{'Would change' if options.dry_run else 'Changing'} {one_line(str(change.path))}:\n\n{change.diff()}")
     if not options.dry_run:
@@ -124,13 +125,13 @@ def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
 
 def _install_git_hook(worktree: Path, options: argparse.Namespace) -> None:
     if options.dry_run:
-        print(f"Would write {one_line(str(git_hook.hook_path(worktree)))}:\n\n{git_hook.script()}")
+        print(f"Would write {one_line(str(pre_commit.hook_path(worktree)))}:\n\n{pre_commit.script()}")
     else:
-        say(f"The git hook is {git_hook.install(worktree)}.")
+        say(f"The git hook is {pre_commit.install(worktree)}.")
 
 
 def _remove(worktree: Path, options: argparse.Namespace) -> int:
     _apply(claude_settings.removed(worktree, claude_settings.PURPOSES["protocol"]), options)
-    if not options.dry_run and (worktree / ".git").exists() and git_hook.remove(worktree):
+    if not options.dry_run and (worktree / ".git").exists() and pre_commit.remove(worktree):
         say("The git hook is removed.")
     return 0

@@ -1,4 +1,4 @@
-"""`holdfast backup`, `restore`, `verify`, `acknowledge-loss`, `forget`, `pause`, `resume-recording`: what is stored."""
+"""`holdfast backup`, `restore`, `verify`, `acknowledge-loss`, `forget`, `pause`, `resume-recording`."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ from holdfast.cli.common import add_home, require_person, settings_of, show_prog
 from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
-from holdfast.lock import HomeLock
-from holdfast.terminal import say
+from holdfast.process.home_lock import HomeLock
+from holdfast.text.terminal import say
 
 if TYPE_CHECKING:
     from holdfast.store import Tx
 
-TEXTS_NAMED = 20
+MAX_NAMED_TEXTS = 20
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     backup = commands.add_parser("backup", help="write everything into one file, while work goes on")
-    backup.add_argument("file", metavar="FILE", help="where to; it restores into either engine")
+    backup.add_argument("file", metavar="FILE", help="the file to write; it can be restored into either engine")
     backup.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
-    backup.add_argument("--anyway", action="store_true", help="also when what is stored does not verify")
+    backup.add_argument("--anyway", action="store_true", help="even if verification of the store fails")
     add_home(backup)
     backup.set_defaults(run=run_backup)
 
     restore = commands.add_parser(
         "restore",
-        help="put a backup in the place of what is stored (the daemon must be stopped)",
+        help="replace the store by a backup (the daemon must be stopped)",
         description="Restore a backup into the embedded store, or into PostgreSQL when HOLDFAST_DATABASE_URL is set."
-        " Of one that this installation did not make, keys and trust are left out and waiting work is held, unless you"
-        " say that it is yours.",
+        " From a backup that this installation did not make, keys and trust are left out and waiting work is held,"
+        " unless you say that it is yours.",
     )
     restore.add_argument("file", metavar="FILE", help="a file that `holdfast backup` wrote")
     restore.add_argument("--replace", action="store_true", help="PostgreSQL only: replace what is stored there")
     restore.add_argument(
         "--mine",
         action="store_true",
-        help="the backup is yours, though this installation did not make it: keys, trust and waiting work too",
+        help="the backup is yours, though another installation made it: restore keys, trust and waiting work too",
     )
     add_home(restore)
     restore.set_defaults(run=run_restore)
 
     verify = commands.add_parser(
         "verify",
-        help="prove that nothing was lost or changed (exit status 1 if it was)",
+        help="prove that nothing was lost or changed (exit status 1 if something was)",
         description="Check the database, the log of events, the register of sessions and every hash chain, and name"
-        " what is lost or changed. Nothing of the store is changed by it. Exit status 1 where anything is lost that was"
-        " not acknowledged with `holdfast acknowledge-loss`.",
+        " what is lost or changed. It does not change the store. Exit status 1 if anything is lost that was not"
+        " acknowledged with `holdfast acknowledge-loss`.",
     )
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_home(verify)
-    verify.set_defaults(run=run_verify)
+    verify.set_defaults(run=run_verify, for_agents=True)
 
     acknowledge = commands.add_parser(
         "acknowledge-loss",
-        help="end the notices of a loss, once you have seen what was lost",
+        help="dismiss the notices of a loss, once you have seen what was lost",
         description="Show the losses that were noticed, and end their notices in status, serve, doctor and briefings."
-        " Nothing of the store is changed by it.",
+        " It does not change the store.",
     )
     add_home(acknowledge)
     acknowledge.set_defaults(run=run_acknowledge)
 
     forget = commands.add_parser(
         "forget",
-        help="really remove a session, or everything of a project",
-        description="Really remove a session, or everything of a project: from the database, its log and its index,"
+        help="permanently remove a session, or everything of a project",
+        description="Permanently remove a session, or everything of a project: from the database, its log and index,"
         " from the daemon's log, and with every copy of the store that Holdfast made by itself. Backups that you made"
-        " still hold it.",
+        " still contain it.",
     )
     forget.add_argument("what", metavar="PROJECT|SESSION", help="a project's directory or URI, or a session id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
@@ -101,16 +101,16 @@ def run_backup(options: argparse.Namespace) -> int:
         say(f"PROBLEM {problem}")
     for line in report["losses"]:
         say(f"LOSS    {line}")
-    verdict = "which does not verify" if report["problems"] else "verified"
+    verdict = "verification failed" if report["problems"] else "verified"
     say(f"{report['file']}: {report['rows']} rows, {report['bytes'] / 1e6:.1f} MB, {verdict}.")
-    _name_damaged_texts(report.get("damaged_texts", []), "The backup has it byte for byte.")
+    _name_damaged_texts(report.get("damaged_texts", []), "The backup contains it byte for byte.")
     return 0
 
 
 def run_restore(options: argparse.Namespace) -> int:
     """Restore a backup."""
-    from holdfast.store import own_backups
-    from holdfast.store.restore import restore_postgres, restore_sqlite
+    from holdfast.store.backup import own_backups
+    from holdfast.store.backup.restore import restore_postgres, restore_sqlite
 
     settings = settings_of(options)
     source = Path(options.file).expanduser().absolute()
@@ -128,18 +128,18 @@ def run_restore(options: argparse.Namespace) -> int:
         lock.release()
     say(f"Restored {sum(report.rows.values())} rows from {source}.")
     if report.previous is not None:
-        say(f"What was there before is kept as {report.previous}.")
-    _name_damaged_texts(report.damaged_texts, "U+FFFD stands for what cannot be read.")
+        say(f"The previous store is kept as {report.previous}.")
+    _name_damaged_texts(report.damaged_texts, "Unreadable bytes are shown as U+FFFD.")
     return 0
 
 
 def _amend_foreign(source: Path, mine: bool, tx: Tx) -> None:
-    """Hold back what a backup from elsewhere brings, unless a person says that it is theirs."""
-    from holdfast.archive.foreign_backup import brought, hold_back
+    """Hold what a backup of another installation contains, unless a person says that it is theirs."""
+    from holdfast.handoff.queries.foreign_backup import brought, hold_back
 
     told = brought(tx)
     if told and not mine:
-        say(f"{source} was not made by this installation. It brings:")
+        say(f"{source} was not made by this installation. It contains:")
         for line in told:
             say(f"  {line}")
         mine = _is_theirs()
@@ -150,22 +150,22 @@ def _amend_foreign(source: Path, mine: bool, tx: Tx) -> None:
 
 
 def _is_theirs() -> bool:
-    """Whether a person at the terminal says that a backup is theirs; a managed agent is not asked."""
+    """Ask a person at the terminal whether a backup is theirs; a managed agent is not asked."""
     if not sys.stdin.isatty() or "HOLDFAST_MANAGED" in os.environ:
         return False
-    return input("If it is yours, and all of this is to be in force here, type mine: ").strip().lower() == "mine"
+    return input("If it is yours, and all of this should take effect here, type mine: ").strip().lower() == "mine"
 
 
 def _name_damaged_texts(places: list[str], then: str) -> None:
-    """Say which texts were damaged before they were copied."""
-    for place in places[:TEXTS_NAMED]:
+    """Print which texts were already damaged."""
+    for place in places[:MAX_NAMED_TEXTS]:
         say(f"Damaged text, not UTF-8: {place}. {then}")
-    if len(places) > TEXTS_NAMED:
-        say(f"And {len(places) - TEXTS_NAMED} more damaged texts.")
+    if len(places) > MAX_NAMED_TEXTS:
+        say(f"And {len(places) - MAX_NAMED_TEXTS} more damaged texts.")
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Check the store and every hash chain, and say what is lost."""
+    """Check the store and every hash chain, and print what is lost."""
     report = _verified(settings_of(options))
     if options.json:
         say(json.dumps(report))
@@ -177,9 +177,9 @@ def run_verify(options: argparse.Namespace) -> int:
     for line in report["losses"]:
         say(f"LOST    {line}")
     if not report["complete"]:
-        say("There are more problems than these.")
+        say("There are more problems.")
     if report.get("salvage"):
-        say("The next start of the daemon moves the damaged database aside and keeps all that can still be read.")
+        say("The next start of the daemon moves the damaged database aside and keeps whatever is still readable.")
     checked = ", ".join(report["checked"]) or "nothing: there is no store yet"
     if not report["ok"]:
         say(f"Something was lost or changed (checked: {checked}).")
@@ -190,7 +190,7 @@ def run_verify(options: argparse.Namespace) -> int:
 
 
 def _verified(settings: Settings) -> dict[str, Any]:
-    """What the daemon finds in its open store; without one, what is found here in a copy of the embedded store."""
+    """Have the daemon verify its store; without one, verify a copy of the embedded store here."""
     if settings.database_url is not None:
         return ask_or_do(settings, "verify", {}, show_progress)
     try:
@@ -202,8 +202,8 @@ def _verified(settings: Settings) -> dict[str, Any]:
             return ask_daemon(settings, "verify", {}, progress=show_progress, timeout=None)
     import asyncio
 
-    from holdfast.app_store import clock_of
-    from holdfast.records import verify_unopened
+    from holdfast.records.service import verify_unopened
+    from holdfast.store.from_settings import clock_of
 
     try:
         return asyncio.run(verify_unopened(settings.home, clock_of(settings), show_progress))
@@ -213,12 +213,12 @@ def _verified(settings: Settings) -> dict[str, Any]:
 
 
 def _writable(home: Path) -> bool:
-    """Whether a daemon could begin here meanwhile; nobody can on a disk that is read-only."""
+    """Return whether a daemon could start here meanwhile, which it cannot on a read-only disk."""
     return not home.exists() or os.access(home, os.W_OK)
 
 
 def run_acknowledge(options: argparse.Namespace) -> int:
-    """Show what was lost and end the notices of it."""
+    """Show what was lost and dismiss its notices."""
     from holdfast.store.loss_notices import LossNotices
     from holdfast.store.sqlite import system_clock
 
@@ -238,15 +238,15 @@ def run_acknowledge(options: argparse.Namespace) -> int:
 
 
 def run_forget(options: argparse.Namespace) -> int:
-    """Remove for good."""
+    """Remove a session or project permanently."""
     what, settings = options.what, settings_of(options)
     if "/" in what or Path(what).is_dir():
         what = what if "://" in what else str(Path(what).expanduser().resolve())
     if not options.yes:
         _show_what_would_go(ask_or_do(settings, "forget", {"what": what, "look": True}, show_progress))
         if options.json or not sys.stdin.isatty():
-            raise HoldfastError("Nothing was removed.", recovery="Say with --yes that all of this is to go for good.")
-        if input("Remove all of this for good? Type yes: ").strip().lower() != "yes":
+            raise HoldfastError("Nothing was removed.", recovery="Confirm with --yes that all of this should go.")
+        if input("Remove all of this permanently? Type yes: ").strip().lower() != "yes":
             say("Nothing was removed.")
             return 1
     report = ask_or_do(settings, "forget", {"what": what}, show_progress)
@@ -257,10 +257,10 @@ def run_forget(options: argparse.Namespace) -> int:
     for file in report["files"]:
         say(f"Removed: {file}, a copy of the store.")
     for file in report["named_in"]:
-        say(f"Still named in {file}, which is yours to change.")
+        say(f"Still named in {file}, which only you should change.")
     for trouble in report["left"]:
-        say(f"NOT ERASED YET: {trouble} The daemon tries again every hour and when it starts; so does this command.")
-    say("Backups that you made yourself still hold it.")
+        say(f"NOT ERASED YET: {trouble} The daemon retries every hour and when it starts; so does this command.")
+    say("Backups that you made yourself still contain it.")
     return 0 if report["success"] else 1
 
 
@@ -275,7 +275,7 @@ def _show_what_would_go(found: dict[str, Any]) -> None:
 
 
 def _counted(report: dict[str, Any]) -> str:
-    """The numbers of what was found, in words."""
+    """Format the counts of what was found."""
     named = {
         "runs": "protocol runs",
         "messages": "messages",

@@ -1,4 +1,4 @@
-"""`holdfast resume`: where a project's work stands, as an agent that starts there is told."""
+"""`holdfast resume`: the briefing that an agent starting in a project gets; `holdfast dismiss`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from pathlib import Path
 
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
-from holdfast.teams.fields import shown
-from holdfast.terminal import say
+from holdfast.teams.config_fields import shown
+from holdfast.text.terminal import say
 
-LINE = 10_000
+MAX_LINE = 10_000
 EXAMPLES = """\
 examples:
-  holdfast resume                what an agent that starts in this directory is told
-  holdfast resume ~/api --json   the same of another project, for programs
+  holdfast resume                the briefing that an agent starting in this directory gets
+  holdfast resume ~/api --json   the same for another project, as JSON
+  holdfast dismiss 5f0c9a1e      stop mentioning that session's open work: it is done or not wanted
 """
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
+    """Add the commands."""
     parser = commands.add_parser(
         "resume",
-        help="where a project's work stands, as an agent is told",
+        help="show where a project's work stands, as an agent is told",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -31,7 +32,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--budget", metavar="TOKENS", type=_tokens, help="how long it may be (default: 1200)")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, for_agents=True)
+    parser = commands.add_parser("dismiss", help="stop mentioning a session's open work: it is done or not wanted")
+    parser.add_argument("session", metavar="SESSION", help="its id or the beginning of it; `holdfast resume` names it")
+    parser.add_argument("project", metavar="DIR", nargs="?", default=".", help="the project (default: this directory)")
+    add_home(parser)
+    parser.set_defaults(run=run_dismiss)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -42,9 +48,17 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
     elif found["text"]:
         for line in found["text"].splitlines():
-            say(shown(line, LINE))
+            say(shown(line, MAX_LINE))
     else:
-        say(f"Nothing is known of earlier work in {shown(found['project'], LINE)}.")
+        say(f"Nothing is known of earlier work in {shown(found['project'], MAX_LINE)}.")
+    return 0
+
+
+def run_dismiss(options: argparse.Namespace) -> int:
+    """Stop mentioning a session's open work."""
+    args = {"project": str(Path(options.project).resolve()), "session": options.session}
+    found = ask_or_do(settings_of(options), "dismiss", args, show_progress)
+    say(f"The open work of session {shown(found['dismissed'], MAX_LINE)} will not be mentioned again.")
     return 0
 
 

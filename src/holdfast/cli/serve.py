@@ -1,4 +1,4 @@
-"""`holdfast serve`: the daemon in the foreground, with a word to whoever starts it."""
+"""`holdfast serve`: runs the daemon in the foreground and prints how to connect."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from holdfast.cli.common import add_home
 from holdfast.config import DEFAULT_HOST, DEFAULT_PORT, Settings, read_settings
-from holdfast.daemon_log import DaemonLog
+from holdfast.daemon.log import DaemonLog
+from holdfast.daemon.serve import TAKE_OVER_SECONDS, serve, serve_detached, start_again
 from holdfast.errors import DaemonRunning, HoldfastError
-from holdfast.serving import TAKE_OVER_SECONDS, serve, serve_detached, start_again
-from holdfast.terminal import say
+from holdfast.text.terminal import say
 
 if TYPE_CHECKING:
-    from holdfast.daemon import Daemon
-    from holdfast.lock import HomeLock
+    from holdfast.daemon.daemon import Daemon
+    from holdfast.process.home_lock import HomeLock
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,8 +31,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="run the daemon in the foreground",
         description="Run the daemon in the foreground. It serves agents on a unix socket and HTTP on loopback.",
     )
-    parser.add_argument("--host", help=f"where HTTP listens (HOLDFAST_HOST, default {DEFAULT_HOST})")
-    parser.add_argument("--port", type=int, help=f"where HTTP listens (HOLDFAST_PORT, default {DEFAULT_PORT})")
+    parser.add_argument("--host", help=f"the address HTTP listens on (HOLDFAST_HOST, default {DEFAULT_HOST})")
+    parser.add_argument("--port", type=int, help=f"the port HTTP listens on (HOLDFAST_PORT, default {DEFAULT_PORT})")
     parser.add_argument("--detach", action="store_true", help="run in the background, as a relay starts it")
     add_home(parser)
     parser.set_defaults(run=run)
@@ -50,9 +50,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _take_over(settings: Settings) -> HomeLock:
-    """The data directory's lock. A daemon that a relay started makes room, also one that was started meanwhile."""
+    """Take the data directory's lock. A daemon that a relay started, even meanwhile, is stopped."""
     from holdfast.cli.control import ask_daemon
-    from holdfast.lock import HomeLock, read_holder
+    from holdfast.process.home_lock import HomeLock, read_holder
 
     if kept := HomeLock.handed_down(settings.home, by_hand=True):
         return kept
@@ -74,7 +74,7 @@ def _take_over(settings: Settings) -> HomeLock:
 
 
 def _banner(daemon: Daemon) -> None:
-    """What a person sees who starts the daemon."""
+    """Print how to connect, for the person who starts the daemon."""
     settings = daemon.settings
     command = shutil.which("holdfast") or str(Path(sys.executable).with_name("holdfast"))
     here = "" if settings.home == read_settings({}).home else f"HOLDFAST_HOME={shlex.quote(str(settings.home))} "
@@ -86,10 +86,10 @@ def _banner(daemon: Daemon) -> None:
         "",
         "Connect Claude Code (or codex, gemini, opencode, cursor, vscode); it shows what it changes and asks:",
         f"  {here}{command} setup claude",
-        "Connect any other agent: let it start this MCP server over stdio:",
+        "Connect any other agent by having it start this MCP server over stdio:",
         f"  {here}{command} mcp",
         "",
-        "Ctrl-C stops it.",
+        "Press Ctrl-C to stop.",
     ]
     for line in lines:
         say(line)

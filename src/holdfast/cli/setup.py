@@ -1,4 +1,4 @@
-"""`holdfast setup`: puts Holdfast into an agent's settings, shown first and agreed to, and takes it out again."""
+"""`holdfast setup`: adds Holdfast to an agent's settings, after showing the changes and asking; also removes it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast import claude_settings
+from holdfast.agents.claude import settings as claude_settings
+from holdfast.agents.claude.permissions import CORE, Allow
+from holdfast.agents.claude.setup import ClaudeSetup, Scope
+from holdfast.agents.other_settings import AGENTS, Agent, server_for
 from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.errors import BadInput, HoldfastError
-from holdfast.git_place import git_answer, keep_out_of_git
-from holdfast.setup.agents import AGENTS, Agent, server_for
-from holdfast.setup.claude import ClaudeSetup, Scope
+from holdfast.git.directory import git_answer, keep_out_of_git
 from holdfast.setup.originals import Originals
-from holdfast.setup.permissions import CORE, Allow
 from holdfast.setup.steps import Step, apply
-from holdfast.terminal import say
+from holdfast.text.terminal import say
 
 DESCRIPTION = """\
-Puts Holdfast into an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (SessionStart,
-PreCompact, SessionEnd). Shows every change first and asks once. Running it again changes nothing; --remove takes out
-what it put in and gives back files that nobody changed since, to the byte. Files that cannot be read are refused.
+Adds Holdfast to an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (SessionStart,
+PreCompact, SessionEnd). Shows every change first and asks once. Running it again changes nothing; --remove removes what
+it added, and restores files that were not changed since, byte for byte. Files that cannot be read are refused.
 """
 EXAMPLES = """\
 examples:
   holdfast setup claude                       for you, in every project
-  holdfast setup claude --project             for everybody who works on the project here (files to commit)
-  holdfast setup claude --yes --allow core    in a script; the agent may use the core tools unasked
-  holdfast setup claude --remove              take it out again
+  holdfast setup claude --project             for everyone who works on the project here (files to commit)
+  holdfast setup claude --yes --allow core    in a script; the agent may use the core tools without asking
+  holdfast setup claude --remove              remove it again
   holdfast setup codex --dry-run              show what would change, and change nothing
 
-exit status: 0 done; 1 refused or not agreed to, nothing was changed; 2 wrong usage
+exit status: 0 done; 1 refused or declined, nothing was changed; 2 usage error
 """
 
 
@@ -40,7 +40,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     setup = commands.add_parser(
         "setup",
-        help="put Holdfast into an agent's settings, or take it out",
+        help="add Holdfast to an agent's settings, or remove it",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -50,7 +50,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     claude.add_argument(
         "--allow",
         choices=[one.value for one in Allow],
-        help="which tools the agent may use unasked: none, the core, all (default: as it is)",
+        help="which tools the agent may use without asking: none, the core, all (default: unchanged)",
     )
     claude.set_defaults(run=run_claude)
     for agent in AGENTS.values():
@@ -64,23 +64,23 @@ def _add_agent(
     parser = agents.add_parser(
         name,
         help=title,
-        description=f"Put Holdfast into the settings of {title}, or take it out.",
+        description=f"Add Holdfast to the settings of {title}, or remove it.",
         epilog=f"example:\n  holdfast setup {name} --dry-run",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "directory", metavar="DIR", nargs="?", default=".", help="the project that is set up (default: here)"
+        "directory", metavar="DIR", nargs="?", default=".", help="the project to set up (default: here)"
     )
     chosen = parser.add_mutually_exclusive_group()
     says = {
         Scope.USER: "for you, in every project (default)",
-        Scope.PROJECT: "for everybody who works on the project: files to commit, with nothing of this machine in them",
+        Scope.PROJECT: "for everyone who works on the project: files to commit, with nothing specific to this machine",
         Scope.LOCAL: "for you, in this project",
     }
     for scope in scopes:
         chosen.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, help=says[scope])
     parser.set_defaults(scope=Scope.USER)
-    parser.add_argument("--remove", action="store_true", help="take Holdfast out again")
+    parser.add_argument("--remove", action="store_true", help="remove Holdfast again")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask; for scripts")
     add_home(parser)
@@ -88,7 +88,7 @@ def _add_agent(
 
 
 def run_claude(options: argparse.Namespace) -> int:
-    """Set Claude Code up, or take Holdfast out of it."""
+    """Set up Claude Code, or remove Holdfast from it."""
     project, settings = _project(options), settings_of(options)
     setup = ClaudeSetup(options.scope, project, settings.home, other_home(settings), os.environ)
     if options.remove:
@@ -100,16 +100,16 @@ def run_claude(options: argparse.Namespace) -> int:
         return 0 if agreed else 1
     if options.scope is Scope.LOCAL:
         _keep_local_settings_out_of_git(project)
-    print("\nSessions see it from their next start. Now the whole chain, as it is installed:\n", flush=True)
+    print("\nSessions use it from their next start. Checking the whole chain as it is installed:\n", flush=True)
     from holdfast.cli import doctor
 
     if doctor.run(["--home", str(settings.home)]) != 0:
-        say("Claude Code is set up; the faults named above are still to be repaired.", file=sys.stderr)
+        say("Claude Code is set up, but the faults above still need repair.", file=sys.stderr)
     return 0
 
 
 def run_other(options: argparse.Namespace) -> int:
-    """Set another agent up, or take Holdfast out of it."""
+    """Set up another agent, or remove Holdfast from it."""
     agent: Agent = options.agent
     settings = settings_of(options)
     project = _project(options) if options.scope is Scope.PROJECT else None
@@ -129,10 +129,10 @@ def run_other(options: argparse.Namespace) -> int:
 def _carried_out(
     steps: Sequence[Step], options: argparse.Namespace, with_rules: Callable[[], Sequence[Step]] | None = None
 ) -> bool:
-    """Show the steps, ask, do them; whether all is then as it should be, or would be."""
+    """Show the steps, ask, and do them; return whether everything is then (or would be) as it should be."""
     needed = [step for step in steps if step.needed]
     if not needed:
-        say("There is nothing of Holdfast here." if options.remove else "Everything is as it should be.")
+        say("Holdfast is not set up here." if options.remove else "Everything is already set up.")
         return True
     print("This would change:\n" if options.dry_run else "This will change:\n")
     for step in needed:
@@ -152,12 +152,12 @@ def _asked(*, offers_rules: bool) -> str:
     if not sys.stdin.isatty():
         raise HoldfastError(
             "Nothing was changed: there is no terminal to ask on.",
-            recovery="Give --yes to agree beforehand, or --dry-run to look only.",
+            recovery="Use --yes to agree in advance, or --dry-run to only look.",
         )
-    question = "Do it? [y/N] "
+    question = "Continue? [y/N] "
     if offers_rules:
         say(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE)}.")
-        question = "Do it? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
+        question = "Continue? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
     try:
         given = input(question).strip().lower()
     except EOFError:
@@ -175,7 +175,7 @@ def _project(options: argparse.Namespace) -> Path:
 
 
 def _keep_local_settings_out_of_git(project: Path) -> None:
-    """Those settings name this machine's python."""
+    """Exclude the local settings from git: they name this machine's Python."""
     top = git_answer(project, "rev-parse", "--show-toplevel")
     if top is None:
         return

@@ -1,4 +1,4 @@
-"""`holdfast teams add`, `remove`, `confirm`, `list` and `check`: who is at work where."""
+"""`holdfast teams`: add, remove, confirm, list and check the teams of teams.json; adopt sessions; show figures."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from holdfast.cli.common import add_home, agreed, is_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
-from holdfast.protocol.project.agent_settings import brings_nothing
+from holdfast.protocol.project.agent_settings import has_no_agent_settings
+from holdfast.teams.config import Roster
+from holdfast.teams.config_fields import from_home, shown
+from holdfast.teams.config_file import RosterFile
 from holdfast.teams.confirmation import rights_of
-from holdfast.teams.fields import from_home, shown
-from holdfast.teams.roster import Roster
-from holdfast.teams.roster_file import RosterFile
-from holdfast.teams.whereabouts import true_spelling
-from holdfast.terminal import quoted_block, say
+from holdfast.teams.project_paths import true_spelling
+from holdfast.text.terminal import quoted_block, say
 
-SHOWN_PATH = 100
+MAX_SHOWN_PATH = 100
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -30,35 +30,35 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add = verbs.add_parser("add", help="add a team")
     add.add_argument("name", metavar="NAME", help="1 to 64 of A-Z a-z 0-9 . _ -")
     add.add_argument("--project", metavar="DIR", default=".", help="where its agent works (default: here)")
-    add.add_argument("--description", metavar="TEXT", help="what others may ask it")
+    add.add_argument("--description", metavar="TEXT", help="what other teams may ask it")
     add.add_argument("--model", metavar="MODEL", help="the agent's model (default: its own)")
     add.add_argument("--color", metavar="#RRGGBB", help="its color in programs that show teams (GET /api/teams)")
     add.add_argument(
         "--skip-permissions",
         action="store_true",
-        help="let its agent do everything without asking; only where it cannot do harm",
+        help="let its agent do everything without asking; only where it can do no harm",
     )
     add_home(add)
     add.set_defaults(run=run_add)
 
-    found = verbs.add_parser("found", help="sessions on disk in the teams' projects that could be adopted")
+    found = verbs.add_parser("found", help="list sessions on disk in the teams' projects that can be adopted")
     add_home(found)
     found.set_defaults(run=run_found)
 
-    adopt = verbs.add_parser("adopt", help="make a session on disk the conversation of a pair")
-    adopt.add_argument("team", metavar="TEAM", help="whose agent it is")
+    adopt = verbs.add_parser("adopt", help="make a session on disk the conversation of two teams")
+    adopt.add_argument("team", metavar="TEAM", help="the team whose agent's session it is")
     adopt.add_argument("session", metavar="SESSION", help="the session's id")
-    adopt.add_argument("--from", dest="sender", metavar="TEAM", help="who asks in it (default: somebody outside)")
+    adopt.add_argument("--from", dest="sender", metavar="TEAM", help="the asking team (default: somebody outside)")
     adopt.add_argument("--thread", metavar="NAME", help="as which thread (default: main)")
     add_home(adopt)
     adopt.set_defaults(run=run_adopt)
 
-    stats = verbs.add_parser("stats", help="messages, lifetimes, the most active pairs, tokens and cost")
+    stats = verbs.add_parser("stats", help="show messages, lifetimes, the most active pairs, tokens and cost")
     stats.add_argument("--json", action="store_true", help="print them as JSON")
     add_home(stats)
-    stats.set_defaults(run=run_stats)
+    stats.set_defaults(run=run_stats, for_agents=True)
 
-    confirm = verbs.add_parser("confirm", help="show rights in teams.json that were changed, and let them count")
+    confirm = verbs.add_parser("confirm", help="show rights in teams.json that were changed, and confirm them")
     add_home(confirm)
     confirm.set_defaults(run=run_confirm)
 
@@ -70,20 +70,20 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     listed = verbs.add_parser("list", help="show the teams")
     listed.add_argument("--json", action="store_true", help="print them as JSON")
     add_home(listed)
-    listed.set_defaults(run=run_list)
+    listed.set_defaults(run=run_list, for_agents=True)
 
     check = verbs.add_parser("check", help="show every fault with its repair (exit status 1 if one keeps a team away)")
     add_home(check)
-    check.set_defaults(run=run_check)
+    check.set_defaults(run=run_check, for_agents=True)
 
 
 def run_found(options: argparse.Namespace) -> int:
-    """List sessions that could be adopted."""
+    """List sessions that can be adopted."""
     sessions = ask_or_do(settings_of(options), "teams-found", {}, show_progress)["sessions"]
     for session in sessions:
         say(f"{session['team'][:20]:20} {session['sessionId']}  {session['modifiedAt'][:16]}  {session['title'][:60]}")
     if not sessions:
-        say("No session on disk is free to be adopted.")
+        say("There are no sessions on disk to adopt.")
     return 0
 
 
@@ -91,7 +91,7 @@ def run_adopt(options: argparse.Namespace) -> int:
     """Adopt a session."""
     args = {"team": options.team, "session": options.session, "from": options.sender, "thread": options.thread}
     made = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
-    say(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} goes on in session {made['sessionId']}.")
+    say(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} continues in session {made['sessionId']}.")
     return 0
 
 
@@ -128,21 +128,21 @@ def run_add(options: argparse.Namespace) -> int:
         skip_permissions=options.skip_permissions,
         color=options.color,
     )
-    say(f"Team {team.name} works in {shown(str(team.project), SHOWN_PATH)}.")
+    say(f"Team {team.name} works in {shown(str(team.project), MAX_SHOWN_PATH)}.")
     if is_person(settings_of(options).home):
         file.confirm([team])
     elif team in file.waiting():
-        say("Its rights count once you said `holdfast teams confirm` in a terminal.")
+        say("Its rights take effect once you run `holdfast teams confirm` in a terminal.")
     return 0
 
 
 def run_confirm(options: argparse.Namespace) -> int:
-    """Show changed rights and let them count."""
+    """Show changed rights and confirm them."""
     home = settings_of(options).home
     file = RosterFile(home)
     waiting, settings, changed = file.waiting(), file.configured.settings, file.waiting_settings()
     if not waiting and not changed:
-        say("No rights wait for your word.")
+        say("No rights are waiting to be confirmed.")
         return 0
     if changed:
         say("All teams would have these settings:")
@@ -150,12 +150,12 @@ def run_confirm(options: argparse.Namespace) -> int:
     for team in waiting:
         say(f"Team {shown(team.name)} would have these rights:")
         print(quoted_block(_written(rights_of(team))))
-    if not agreed(home, "confirm rights", "Let them count?"):
-        say("They do not count.")
+    if not agreed(home, "confirm rights", "Confirm them?"):
+        say("They were not confirmed.")
         return 1
-    # What was shown is what counts: a file that changed since has other rights.
+    # Confirm exactly what was shown: a file that changed since has other rights.
     file.confirm(waiting, settings if changed else None)
-    say("They count.")
+    say("Confirmed.")
     return 0
 
 
@@ -171,7 +171,7 @@ def run_remove(options: argparse.Namespace) -> int:
 
 
 def run_list(options: argparse.Namespace) -> int:
-    """Show the teams, those that cannot be served included."""
+    """Show the teams, including those that cannot be served."""
     file = RosterFile(settings_of(options).home)
     if options.json:
         say(json.dumps(_described(file.roster)))
@@ -183,14 +183,14 @@ def run_list(options: argparse.Namespace) -> int:
     rows = [("NAME", "PROJECT", "AGENT", "FAULTS")]
     for name, count in counts.items():
         team = file.roster.teams.get(name)
-        project = shown(str(team.project), SHOWN_PATH) if team else "(not served)"
+        project = shown(str(team.project), MAX_SHOWN_PATH) if team else "(not served)"
         rows.append((shown(name), project, team.agent if team else "-", str(count or "-")))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     if len(rows) > 1:
         for row in rows:
             say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
     elif not file.roster.faults:
-        say("There are no teams yet. `holdfast teams add NAME --project DIR` adds one.")
+        say("There are no teams yet. Add one with `holdfast teams add NAME --project DIR`.")
     if file.roster.faults:
         say("`holdfast teams check` shows the faults and their repair.")
     return 0
@@ -202,7 +202,7 @@ def run_check(options: argparse.Namespace) -> int:
     roster = file.roster
     for fault in roster.faults:
         say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
-    if not all(brings_nothing(team.project) for team in roster.teams.values()):
+    if not all(has_no_agent_settings(team.project) for team in roster.teams.values()):
         off = ask_or_do(settings_of(options), "teams-settings", {}, show_progress)["off"]
         for name, why in off.items():
             say(f"{'warning':8} {shown(name)}: {why}")
@@ -212,7 +212,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def _described(roster: Roster) -> dict[str, Any]:
-    """What is in force, as JSON. Of the environment only the names: tokens are kept there."""
+    """The effective settings as JSON. Of environment variables only the names, because they may hold tokens."""
     teams = []
     for name in (*roster.teams, *roster.refused):
         team = roster.teams.get(name)

@@ -1,4 +1,4 @@
-"""`holdfast trust`: the owner's word that a project's commands may be run, for exactly this content."""
+"""`holdfast trust`: allows a project's commands to run, for exactly this content."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.errors import Conflict
 from holdfast.protocol.project.agent_settings import FILES, AgentSettings, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
-from holdfast.teams.fields import shown
-from holdfast.terminal import quoted_block, say
+from holdfast.teams.config_fields import shown
+from holdfast.text.terminal import quoted_block, say
 
-WHOLE = 300_000
-"""Longer than anything that can be asked about: what is trusted is shown in full."""
+MAX_SHOWN = 300_000
+"""Larger than anything that can be trusted, so that it is always shown in full."""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -25,22 +25,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     trust = commands.add_parser(
         "trust",
         help="let a project's commands and agent settings take effect, until they are changed",
-        description="Show what a project's protocol would run and what its managed agents would follow, and let them."
-        " A change of that content asks again.",
+        description="Show what a project's protocol would run and what its managed agents would use, and allow it."
+        " A change to that content needs new trust.",
     )
     add_directory(trust)
-    trust.add_argument("--revoke", action="store_true", help="trust the project no longer")
+    trust.add_argument("--revoke", action="store_true", help="no longer trust the project")
     add_home(trust)
     trust.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Trust a project as it is now, or no longer."""
+    """Trust a project as it is now, or revoke that."""
     worktree = worktree_at(options)
-    place = shown(str(worktree.path), WHOLE)
+    place = shown(str(worktree.path), MAX_SHOWN)
     if options.revoke:
         was = ask_or_do(settings_of(options), "untrust", {"root": worktree.root}, show_progress)["was_trusted"]
-        say(f"{place} is {'no longer trusted' if was else 'not trusted anyway'}.")
+        say(f"{place} is {'no longer trusted' if was else 'not trusted'}.")
         return 0
     project = read_project(worktree.path)
     if project.faults:
@@ -50,42 +50,44 @@ def run(options: argparse.Namespace) -> int:
         )
     brought = read_agent_settings(worktree.path)
     if brought.problem is not None:
-        print(f"What {place} brings for managed agents cannot be trusted: {shown(brought.problem, 400)}\n")
+        print(f"The agent settings of {place} cannot be trusted: {shown(brought.problem, 400)}\n")
     programs = [*runnable(project), *followed(brought)]
     if not programs:
-        say(f"{place} would run nothing: there is nothing to trust.")
+        say(f"{place} has nothing to run, so there is nothing to trust.")
         return 0
     if is_trusted(options, worktree, project, brought):
-        say(f"{place} is trusted already.")
+        say(f"{place} is already trusted.")
         return 0
-    print(f"Once trusted, {place} may have this run in your name:\n")
+    print(f"Once trusted, {place} can run this as you:\n")
     for program in programs:
         print(quoted_block(program))
     for path in brought.not_compared:
-        say(f"NOT COMPARED, because it is too large or leads out of the project: {shown(path, WHOLE)}")
-    print("\nThat includes whatever those programs run. A change of these files asks again; one of what they run, not.")
+        say(f"NOT COMPARED, because it is too large or leads out of the project: {shown(path, MAX_SHOWN)}")
+    print(
+        "\nThat includes whatever those programs run. Trust ends when these files change, not when what they run does."
+    )
     if not agreed(settings_of(options).home, "trust a project", "Trust it?"):
-        say("It is not trusted.")
+        say("It was not trusted.")
         return 1
-    # What was shown is what is trusted: a file that changed since has another digest.
+    # Trust exactly what was shown: a file that changed since has another digest.
     digests = {"digest": project.digest, "agent_digest": brought.digest}
     ask_or_do(settings_of(options), "trust", {"root": worktree.root, **digests}, show_progress)
-    say(f"{place} is trusted. `holdfast trust --revoke` takes that back.")
+    say(f"{place} is trusted. Undo this with `holdfast trust --revoke`.")
     return 0
 
 
 def runnable(project: ProjectProtocol) -> list[str]:
-    """Everything of a project that trust would let run, one line each."""
+    """Everything in a project that trust would allow to run, one line each."""
     programs = [shlex.join(argv) for argv in project.commands]
     for name, entry in project.executable.serena.items():
         programs.append(f"the MCP server {name} of {MCP_SERVERS}: {json.dumps(entry, ensure_ascii=False)}")
     if project.executable.serena_project is not None:
-        programs.append(f"serena, if you have it, with what {SERENA_PROJECT} says")
+        programs.append(f"serena, if you have it, with the settings of {SERENA_PROJECT}")
     return programs
 
 
 def followed(brought: AgentSettings) -> list[str]:
-    """Everything that managed agents would follow, one line each."""
+    """The settings that managed agents would use, one line each."""
     return [
         f"by managed agents: {path}" + (f": {content.decode('utf-8', 'replace')}" if path in FILES else "")
         for path, content in brought.files.items()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import re
 import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
+from holdfast.connections.queries import keys
 from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.store import Row, Store, Tx
+from holdfast.store import Store, Tx
+
+if TYPE_CHECKING:
+    from holdfast.connections.results import StoredKey
 
 FRESH_SECONDS = 5.0
 """How long a key that another daemon revoked may still be honoured here."""
@@ -69,19 +72,9 @@ class Keys:
 
         def write(tx: Tx) -> None:
             tx.lock("api-keys")
-            if tx.one("SELECT 1 AS known FROM api_keys WHERE name = :name", name=name):
+            if keys.is_known(tx, name):
                 raise Conflict(f"There is a key {name} already.", recovery="Choose another name.")
-            tx.run(
-                "INSERT INTO api_keys (id, name, scope, hash, created_at, teams)"
-                " VALUES (:id, :name, :scope, :hash, :now, :teams)",
-                id=tx.new_id(),
-                name=name,
-                scope=scope.value,
-                hash=_digest(secret),
-                now=tx.now(),
-                teams=json.dumps(sorted(set(teams))) if teams else None,
-            )
-            tx.emit("key.created", name, {"scope": scope.value})
+            keys.add(tx, name, scope.value, _digest(secret), teams)
 
         await self._store.write(write)
         await self._reload()
@@ -91,38 +84,24 @@ class Keys:
         """A key that is no longer honoured."""
 
         def write(tx: Tx) -> None:
-            changed = tx.run(
-                "UPDATE api_keys SET revoked_at = :now WHERE name = :name AND revoked_at IS NULL",
-                now=tx.now(),
-                name=name,
-            )
-            if not changed:
+            if not keys.revoke(tx, name):
                 raise NotFound(f"There is no key {name} in force.", recovery="`holdfast key list` lists them.")
-            tx.emit("key.revoked", name)
 
         await self._store.write(write)
         await self._reload()
 
-    async def list(self) -> list[dict[str, Any]]:
-        """Every key without its secret."""
-        rows = await self._store.read(
-            lambda tx: tx.all(
-                "SELECT name, scope, created_at, revoked_at, teams FROM api_keys ORDER BY created_at, name"
-            )
-        )
-        return [{**row, "teams": json.loads(row["teams"]) if row["teams"] else None} for row in rows]
+    async def list(self) -> list[StoredKey]:
+        """Every key without its secret, the revoked ones too."""
+        return await self._store.read(keys.every)
 
     async def _reload(self) -> None:
-        rows = await self._store.read(
-            lambda tx: tx.all("SELECT name, scope, hash, teams FROM api_keys WHERE revoked_at IS NULL")
-        )
-        self._known = [(row["hash"], _key(row)) for row in rows]
+        in_force = [key for key in await self._store.read(keys.every) if key.revoked_at is None]
+        self._known = [(key.hash, _key(key)) for key in in_force]
         self._read_at = time.monotonic()
 
 
-def _key(row: Row) -> Key:
-    teams = frozenset(json.loads(row["teams"])) if row["teams"] is not None else None
-    return Key(row["name"], Scope(row["scope"]), teams)
+def _key(stored: StoredKey) -> Key:
+    return Key(stored.name, Scope(stored.scope), None if stored.teams is None else frozenset(stored.teams))
 
 
 def _digest(secret: str) -> str:

@@ -100,14 +100,6 @@ class Issued:
     token: str
     expires_in_minutes: int
 
-    def view(self) -> dict[str, object]:
-        """As it is told to a client."""
-        return {
-            "session_id": self.connection_id,
-            "reconnect_token": self.token,
-            "expires_in_minutes": self.expires_in_minutes,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

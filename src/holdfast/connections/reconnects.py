@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections import Counter
 
-from holdfast.caller import Caller
-from holdfast.connections import audit, queries, token_queries, tokens
-from holdfast.connections.attempts import AttemptLimits
-from holdfast.connections.audit import Entry
+from holdfast.connections import tokens
 from holdfast.connections.model import (
     Attempt,
     Connection,
@@ -22,8 +18,14 @@ from holdfast.connections.model import (
     is_repeat,
     judge,
 )
-from holdfast.connections.signing import SigningRing
+from holdfast.connections.queries import audit, connections
+from holdfast.connections.queries import tokens as token_queries
+from holdfast.connections.queries.audit import Entry
+from holdfast.connections.rate_limits import AttemptLimits
+from holdfast.connections.signing_keys import SigningRing
 from holdfast.errors import Conflict, NotFound
+from holdfast.identity.caller import Caller
+from holdfast.ids import random_id
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, had_no_effect, locked_answer, store_answer
 
@@ -60,7 +62,7 @@ class Reconnects:
         """A new token for a connection that has not ended; earlier ones stay good."""
 
         def write(tx: Tx) -> Issued:
-            connection = queries.by_id(tx, connection_id)
+            connection = connections.by_id(tx, connection_id)
             if connection is None:
                 raise NotFound("Session not found")
             if connection.ended:
@@ -80,7 +82,7 @@ class Reconnects:
             claims = tokens.read(text, session_id, self._ring, tx.now())
             if isinstance(claims, Reason):
                 return self._of_unread(tx, session_id, text, claims)
-            connection = queries.by_id(tx, session_id)
+            connection = connections.by_id(tx, session_id)
             token = token_queries.by_hash(tx, tokens.digest(text))
             reason = judge(connection, token, tx.now())
             if reason is not None or connection is None or token is None:
@@ -116,7 +118,7 @@ class Reconnects:
             if isinstance(claims, Reason):
                 return self._of_unread(tx, session_id, text, claims)
             tx.lock(f"tokens:{session_id}")
-            connection = queries.by_id(tx, session_id)
+            connection = connections.by_id(tx, session_id)
             token = token_queries.by_hash(tx, tokens.digest(text))
             reason = judge(connection, token, tx.now())
             if reason is not None or connection is None or token is None:
@@ -124,7 +126,7 @@ class Reconnects:
             if token.retired_at is None:
                 fresh = self._new_token(tx, session_id)
                 token_queries.retire(tx, token.jti, fresh.jti)
-                count = queries.count_reconnect(tx, session_id)
+                count = connections.count_reconnect(tx, session_id)
                 tx.emit("connection.reconnected", session_id, {"count": count})
             else:
                 successor = token_queries.by_jti(tx, token.successor or "")
@@ -145,7 +147,7 @@ class Reconnects:
     def _again(self, tx: Tx, jti: str) -> Reconnected | Reason:
         """Answer a repeated call with the token that the first one made: its stored id gives its text again."""
         token = token_queries.by_jti(tx, jti)
-        connection = queries.by_id(tx, token.connection_id) if token else None
+        connection = connections.by_id(tx, token.connection_id) if token else None
         reason = judge(connection, token, tx.now())
         if reason is not None or connection is None or token is None:
             return reason or Reason.TOKEN_MISMATCH
@@ -155,10 +157,10 @@ class Reconnects:
         """End a connection by hand; says whether there was one."""
 
         def write(tx: Tx) -> bool:
-            connection = queries.by_id(tx, connection_id)
+            connection = connections.by_id(tx, connection_id)
             if connection is None:
                 return False
-            queries.revoke(tx, connection_id)
+            connections.revoke(tx, connection_id)
             token_queries.revoke_all(tx, connection_id)
             audit.write(tx, Entry("revoke", "ok", connection_id, attempt))
             tx.emit("connection.revoked", connection_id)
@@ -197,7 +199,7 @@ class Reconnects:
         self._limits.failed(session_id, attempt)
 
         def write(tx: Tx) -> Issued | None:
-            known = queries.by_id(tx, session_id)
+            known = connections.by_id(tx, session_id)
             if reason is Reason.TOKEN_REUSED:
                 token_queries.revoke_all(tx, session_id)
                 tx.emit("connection.token_reused", session_id)
@@ -215,7 +217,7 @@ class Reconnects:
         """Why a token is refused whose claims were not good; of a session that has ended, its age is not the matter."""
         if reason is not Reason.TOKEN_EXPIRED or isinstance(tokens.read(text, session_id, self._ring, 0), Reason):
             return reason
-        connection = queries.by_id(tx, session_id)
+        connection = connections.by_id(tx, session_id)
         return Reason.SESSION_ALREADY_DISCONNECTED if connection is not None and connection.ended else reason
 
     def _may_be_renewed(self, tx: Tx, connection: Connection, text: str, attempt: Attempt) -> bool:
@@ -233,7 +235,7 @@ class Reconnects:
     def _new_token(self, tx: Tx, connection_id: str) -> Token:
         now = tx.now() // 1000 * 1000
         token = Token(
-            jti=uuid.uuid4().hex,
+            jti=random_id().replace("-", ""),
             connection_id=connection_id,
             kid=self._ring.current.kid,
             issued_at=now,
@@ -255,8 +257,8 @@ class Reconnects:
 
 def _hand_over(tx: Tx, connection: Connection, caller: Caller) -> None:
     """The caller that presented the token is this connection from now on."""
-    if caller.identity is not None and not caller.identity.startswith(queries.BY_HANDLE):
-        queries.move_identity(tx, connection.id, caller.identity, caller.agent_session)
+    if caller.identity is not None and not caller.identity.startswith(connections.BY_HANDLE):
+        connections.move_identity(tx, connection.id, caller.identity, caller.agent_session)
 
 
 def _restored(connection: Connection) -> tuple[str, ...]:

@@ -8,14 +8,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.connections import views
+from holdfast.connections import rest_models
 from holdfast.connections.keys import Scope
 from holdfast.connections.model import Attempt, Connection, Reason, Refused, State
 from holdfast.connections.service import Connections
 from holdfast.connections.tokens import MAX_LENGTH
 from holdfast.errors import NotFound
-from holdfast.wire.rest import Answer, Asked, Given, Problem, Reply, RestRoute
-from holdfast.wire.rest_fields import SESSION_ID, Limit, RowCursor, SessionId, Time
+from holdfast.wire.http.fields import SESSION_ID, Limit, RowCursor, SessionId, Time
+from holdfast.wire.http.rest import Answer, Asked, Given, Problem, Reply, RestRoute
 
 BASE = "/api/mcp"
 SESSION = f"{BASE}/sessions/{{session_id}}"
@@ -35,7 +35,7 @@ class SessionsPage(Given):
 
     limit: Limit = 50
     cursor: Annotated[
-        str | None, Field(pattern=views.CURSOR, description="the next_cursor of the page before, unchanged")
+        str | None, Field(pattern=rest_models.CURSOR, description="the next_cursor of the page before, unchanged")
     ] = None
 
 
@@ -80,9 +80,9 @@ def routes(connections: Connections) -> list[RestRoute]:
 def _reading(connections: Connections) -> list[RestRoute]:
     async def page(asked: Asked, *, ended: bool) -> Reply:
         wanted = asked.query.limit
-        before = views.cursor_of(asked.query.cursor)
+        before = rest_models.cursor_of(asked.query.cursor)
         found = await connections.newest(ended=ended, before=before, limit=wanted + 1)
-        return Reply(views.sessions(found, wanted))
+        return Reply(rest_models.sessions(found, wanted))
 
     async def every(asked: Asked) -> Reply:
         return await page(asked, ended=True)
@@ -91,9 +91,9 @@ def _reading(connections: Connections) -> list[RestRoute]:
         return await page(asked, ended=False)
 
     async def one(asked: Asked) -> Reply:
-        return Reply(views.session(await _still_there(connections, asked)))
+        return Reply(rest_models.session(await _still_there(connections, asked)))
 
-    listed = {200: Answer("A page of sessions, the newest first.", views.Sessions)}
+    listed = {200: Answer("A page of sessions, the newest first.", rest_models.Sessions)}
     return [
         RestRoute("GET", f"{BASE}/sessions", "sessions", "All sessions", every, listed, query=SessionsPage),
         RestRoute(
@@ -111,7 +111,7 @@ def _reading(connections: Connections) -> list[RestRoute]:
             "session",
             "One session",
             one,
-            {200: Answer("The session.", views.Session), 404: GONE},
+            {200: Answer("The session.", rest_models.Session), 404: GONE},
             path_params=OneSession,
         ),
     ]
@@ -121,16 +121,16 @@ def _figures(connections: Connections) -> list[RestRoute]:
     async def requests(asked: Asked) -> Reply:
         connection = await _still_there(connections, asked)
         query = asked.query
-        rows = await connections.requests(connection.id, views.row_of(query.cursor), query.limit + 1)
-        return Reply(views.requests(rows, query.limit))
+        calls = await connections.requests(connection.id, rest_models.row_of(query.cursor), query.limit + 1)
+        return Reply(rest_models.requests(calls, query.limit))
 
     async def usage(asked: Asked) -> Reply:
-        return Reply(views.usage(await connections.usage_by_tool(asked.query.since)))
+        return Reply(rest_models.usage(await connections.usage_by_tool(asked.query.since)))
 
     async def audit(asked: Asked) -> Reply:
         query = asked.query
-        rows = await connections.audited(query.session_id, views.row_of(query.cursor), query.limit + 1)
-        return Reply(views.audit(rows, query.limit))
+        lines = await connections.audit_lines(query.session_id, rest_models.row_of(query.cursor), query.limit + 1)
+        return Reply(rest_models.audit(lines, query.limit))
 
     return [
         RestRoute(
@@ -139,7 +139,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "requests",
             "A session's tool calls",
             requests,
-            {200: Answer("A page of calls, the newest first.", views.Requests), 404: GONE},
+            {200: Answer("A page of calls, the newest first.", rest_models.Requests), 404: GONE},
             path_params=OneSession,
             query=RowsPage,
         ),
@@ -149,7 +149,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "usage",
             "How often each tool was called, and how long it took",
             usage,
-            {200: Answer("The figures of each tool, the most called first.", views.Usage)},
+            {200: Answer("The figures of each tool, the most called first.", rest_models.Usage)},
             query=UsagePeriod,
         ),
         RestRoute(
@@ -158,7 +158,7 @@ def _figures(connections: Connections) -> list[RestRoute]:
             "audit",
             "Who tried to take up which session, and how that ended",
             audit,
-            {200: Answer("A page of entries, the newest first.", views.Audit)},
+            {200: Answer("A page of entries, the newest first.", rest_models.Audit)},
             query=AuditPage,
         ),
     ]
@@ -170,11 +170,11 @@ def _changing(connections: Connections) -> list[RestRoute]:
         done = await connections.reconnects.reconnect(asked.path.session_id, asked.body.token, _attempt(asked))
         taken, outcome = (None, "error") if isinstance(done, Refused) else (asked.path.session_id, "ok")
         connections.usage.count(taken, "reconnect_session", time.perf_counter() - began, outcome)
-        return _refused(done) if isinstance(done, Refused) else Reply(views.reconnected(done), headers=NO_STORE)
+        return _refused(done) if isinstance(done, Refused) else Reply(rest_models.reconnected(done), headers=NO_STORE)
 
     async def token(asked: Asked) -> Reply:
         issued = await connections.reconnects.issue(asked.path.session_id, _attempt(asked))
-        return Reply(views.token(issued), headers=NO_STORE)
+        return Reply(rest_models.token(issued), headers=NO_STORE)
 
     async def revoke(asked: Asked) -> Reply:
         if not await connections.reconnects.revoke(asked.path.session_id, _attempt(asked)):
@@ -183,7 +183,9 @@ def _changing(connections: Connections) -> list[RestRoute]:
 
     token_answers = {
         200: Answer(
-            "A new token; earlier ones stay good.", views.Token, {"Cache-Control": "no-store: a token is a secret"}
+            "A new token; earlier ones stay good.",
+            rest_models.Token,
+            {"Cache-Control": "no-store: a token is a secret"},
         ),
         400: Answer("The session expired or was revoked.", Problem),
         404: NO_SUCH_SESSION,
@@ -197,7 +199,7 @@ def _changing(connections: Connections) -> list[RestRoute]:
             "Take up a session by its token, which is used up",
             reconnect,
             {
-                200: Answer("The session is taken up; here is its next token.", views.Reconnected),
+                200: Answer("The session is taken up; here is its next token.", rest_models.Reconnected),
                 401: Answer(
                     "The key is missing, or the token was refused: Reconnection failed: <reason>, with the next step.",
                     ReconnectProblem,

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from holdfast.connections.model import Reason, Token
-from holdfast.connections.signing import SigningKey, SigningRing
+from holdfast.connections.signing_keys import SigningKey, SigningRing
 
 ALGORITHM = "HS256"
 PURPOSE = "session_reconnect"

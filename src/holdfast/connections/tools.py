@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
-from holdfast.connections.model import Refused
 from holdfast.connections.service import Connections
-from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
+from holdfast.connections.views import reconnect_view
+from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
 
 
 class ReconnectParams(Params):
@@ -25,23 +25,7 @@ def offer(connections: Connections) -> Offer:
         done = await connections.reconnects.reconnect(
             params.session_id, params.reconnect_token, call.attempt, call.caller, call.key
         )
-        if isinstance(done, Refused):
-            reply: dict[str, Any] = {
-                "success": False,
-                "reason": done.reason.value,
-                "message": f"Reconnection failed: {done.reason.value}",
-                "next_step": done.next_step,
-            }
-            if done.retry_after_s is not None:
-                reply["retry_after_seconds"] = done.retry_after_s
-            return reply
-        return {
-            "success": True,
-            "message": "Session reconnected successfully",
-            "reconnect_count": done.reconnect_count,
-            "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "Nothing was attached to it.",
-            **done.issued.view(),
-        }
+        return reconnect_view(done)
 
     reconnect = Tool(
         name="reconnect_session",
@@ -59,4 +43,4 @@ def offer(connections: Connections) -> Offer:
         for_anonymous=True,
         failed=lambda reply: not reply["success"],
     )
-    return Offer(tools=[reconnect])
+    return Offer(tools=[reconnect], order=40)

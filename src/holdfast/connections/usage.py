@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
-from holdfast.store import Clock, Row, Store, Tx
+from holdfast.connections.queries import usage
+from holdfast.store import Clock, Store, Tx
 
 BUFFER = 10_000
 AT_ONCE = 1000
-KEEP_MS = 30 * 24 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +42,6 @@ class Usage:
 
             def write(tx: Tx, batch: list[Request] = batch) -> None:
                 for request in batch:
-                    tx.run(
-                        "INSERT INTO requests (connection_id, tool, at, duration_us, outcome)"
-                        " VALUES (:connection, :tool, :at, :duration, :outcome)",
-                        connection=request.connection_id,
-                        tool=request.tool,
-                        at=request.at,
-                        duration=request.duration_us,
-                        outcome=request.outcome,
-                    )
+                    usage.add(tx, request.connection_id, request.tool, request.at, request.duration_us, request.outcome)
 
             await self._store.write(write)
-
-
-def of_connection(tx: Tx, connection_id: str, before: int | None, limit: int) -> list[Row]:
-    """A connection's calls, the newest first."""
-    return tx.all(
-        "SELECT row_id, tool, at, duration_us, outcome FROM requests"
-        " WHERE connection_id = :id AND row_id < :before ORDER BY row_id DESC LIMIT :limit",
-        id=connection_id,
-        before=before or 1 << 62,
-        limit=limit,
-    )
-
-
-def by_tool(tx: Tx, since: int) -> list[dict[str, Any]]:
-    """Calls, errors and mean duration per tool."""
-    return tx.all(
-        "SELECT tool, count(*) AS calls, sum(CASE WHEN outcome = 'ok' THEN 0 ELSE 1 END) AS errors,"
-        " sum(duration_us) / count(*) AS mean_us, max(duration_us) AS max_us"
-        " FROM requests WHERE at >= :since GROUP BY tool ORDER BY count(*) DESC, tool",
-        since=since,
-    )
-
-
-def forget_old(tx: Tx) -> int:
-    """Drop figures past keeping."""
-    return tx.run("DELETE FROM requests WHERE at < :before", before=tx.now() - KEEP_MS)

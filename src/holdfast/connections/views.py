@@ -1,214 +1,49 @@
-"""Connections as REST clients see them, where a connection is called a session."""
+"""Connections as JSON, for tools and commands; what REST clients get is in rest_models.py."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from holdfast.connections.model import Connection, Issued, State
-from holdfast.connections.model import Reconnected as Done
-from holdfast.store import Row
-from holdfast.times import iso
-from holdfast.wire.rest import Told
-from holdfast.wire.rest_fields import SESSION_ID
-
-CURSOR = r"^[0-9]{1,18}\." + SESSION_ID.removeprefix("^")
+from holdfast.connections.model import Issued, Reconnected, Refused
+from holdfast.connections.results import StoredKey
 
 
-class Session(Told):
-    """One caller, across its reconnects."""
-
-    session_id: str
-    state: State
-    transport: str
-    era: str
-    client_name: str | None = None
-    client_version: str | None = None
-    agent_session: str | None = None
-    principal: str | None = None
-    root: str | None = None
-    bound_root: str | None = None
-    reasoning_session: str | None = None
-    reconnect_count: int
-    created_at: str
-    last_seen: str
+def issued_view(issued: Issued) -> dict[str, Any]:
+    """A token as its owner is told it."""
+    return {
+        "session_id": issued.connection_id,
+        "reconnect_token": issued.token,
+        "expires_in_minutes": issued.expires_in_minutes,
+    }
 
 
-class Sessions(Told):
-    """A page of sessions."""
-
-    sessions: list[Session]
-    next_cursor: str | None = None
-
-
-class Request(Told):
-    """One tool call."""
-
-    tool: str
-    at: str
-    duration_ms: float
-    outcome: str
-
-
-class Requests(Told):
-    """A page of tool calls."""
-
-    requests: list[Request]
-    next_cursor: str | None = None
+def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
+    """A connection that was taken up again, or why it was not and what to do."""
+    if isinstance(done, Refused):
+        reply: dict[str, Any] = {
+            "success": False,
+            "reason": done.reason.value,
+            "message": f"Reconnection failed: {done.reason.value}",
+            "next_step": done.next_step,
+        }
+        if done.retry_after_s is not None:
+            reply["retry_after_seconds"] = done.retry_after_s
+        return reply
+    return {
+        "success": True,
+        "message": "Session reconnected successfully",
+        "reconnect_count": done.reconnect_count,
+        "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "Nothing was attached to it.",
+        **issued_view(done.issued),
+    }
 
 
-class ToolUsage(Told):
-    """The figures of one tool."""
-
-    tool: str
-    calls: int
-    errors: int
-    mean_ms: float
-    max_ms: float
-
-
-class Usage(Told):
-    """The figures of every tool that was called."""
-
-    tools: list[ToolUsage]
-
-
-class AuditEntry(Told):
-    """One attempt, and how it ended."""
-
-    at: str
-    action: str
-    outcome: str
-    session_id: str | None = None
-    address: str | None = None
-    client: str | None = None
-    principal: str | None = None
-    times: int
-
-
-class Audit(Told):
-    """A page of the audit."""
-
-    entries: list[AuditEntry]
-    next_cursor: str | None = None
-
-
-class Token(Told):
-    """A reconnect token."""
-
-    session_id: str
-    reconnect_token: str
-    expires_in_minutes: int
-
-
-class Reconnected(Token):
-    """A session that was taken up again."""
-
-    success: bool
-    message: str
-    reconnect_count: int
-
-
-def session(connection: Connection) -> Session:
-    """A connection; how its transport identifies it stays out, because whoever knows that can pose as it."""
-    return Session(
-        session_id=connection.id,
-        state=State(connection.state),
-        transport=connection.transport,
-        era=connection.era,
-        client_name=connection.client_name,
-        client_version=connection.client_version,
-        agent_session=connection.agent_session,
-        principal=connection.principal,
-        root=connection.root_uri,
-        bound_root=connection.bound_root,
-        reasoning_session=connection.reasoning_session,
-        reconnect_count=connection.reconnect_count,
-        created_at=iso(connection.created_at),
-        last_seen=iso(connection.seen_at),
-    )
-
-
-def sessions(found: Sequence[Connection], wanted: int) -> Sessions:
-    """The wanted ones of those found; one more than wanted shows that there is another page."""
-    shown = found[:wanted]
-    more = f"{shown[-1].created_at}.{shown[-1].id}" if len(found) > wanted else None
-    return Sessions(sessions=[session(each) for each in shown], next_cursor=more)
-
-
-def cursor_of(text: str | None) -> tuple[int, str] | None:
-    """Where a page of sessions begins."""
-    if text is None:
-        return None
-    created_at, _, last = text.partition(".")
-    return int(created_at), last
-
-
-def row_of(text: str | None) -> int | None:
-    """Where a page of rows begins."""
-    return None if text is None else int(text)
-
-
-def requests(rows: Sequence[Row], wanted: int) -> Requests:
-    """The wanted calls of those found."""
-    shown = [
-        Request(tool=row["tool"], at=iso(row["at"]), duration_ms=row["duration_us"] / 1000, outcome=row["outcome"])
-        for row in rows[:wanted]
-    ]
-    return Requests(requests=shown, next_cursor=_next_row(rows, wanted))
-
-
-def audit(rows: Sequence[Row], wanted: int) -> Audit:
-    """The wanted entries of those found."""
-    shown = [
-        AuditEntry(
-            at=iso(row["at"]),
-            action=row["action"],
-            outcome=row["outcome"],
-            session_id=row["connection_id"],
-            address=row["address"],
-            client=row["client"],
-            principal=row["principal"],
-            times=row["times"],
-        )
-        for row in rows[:wanted]
-    ]
-    return Audit(entries=shown, next_cursor=_next_row(rows, wanted))
-
-
-def usage(rows: Sequence[dict[str, Any]]) -> Usage:
-    """The figures of every tool; sums come as decimals from PostgreSQL."""
-    tools = [
-        ToolUsage(
-            tool=row["tool"],
-            calls=int(row["calls"]),
-            errors=int(row["errors"]),
-            mean_ms=round(float(row["mean_us"]) / 1000, 3),
-            max_ms=int(row["max_us"]) / 1000,
-        )
-        for row in rows
-    ]
-    return Usage(tools=tools)
-
-
-def token(issued: Issued) -> Token:
-    """A token that was issued."""
-    return Token(
-        session_id=issued.connection_id,
-        reconnect_token=issued.token,
-        expires_in_minutes=issued.expires_in_minutes,
-    )
-
-
-def reconnected(done: Done) -> Reconnected:
-    """A connection that was taken up again."""
-    return Reconnected(
-        success=True,
-        message="Session reconnected",
-        reconnect_count=done.reconnect_count,
-        **token(done.issued).model_dump(),
-    )
-
-
-def _next_row(rows: Sequence[Row], wanted: int) -> str | None:
-    return str(rows[wanted - 1]["row_id"]) if len(rows) > wanted else None
+def key_view(key: StoredKey) -> dict[str, Any]:
+    """A key of an HTTP client, without its hash."""
+    return {
+        "name": key.name,
+        "scope": key.scope,
+        "created_at": key.created_at,
+        "revoked_at": key.revoked_at,
+        "teams": None if key.teams is None else list(key.teams),
+    }

@@ -1,1 +1,1 @@
-"""`holdfast demo`: an agent and the daemon are killed, and the next agent is told everything. All of it real."""
+"""`holdfast demo`: kills a real agent and a real daemon, and shows that the next agent is told everything."""

@@ -1,4 +1,4 @@
-"""A thought session drawn as a tree, as wide as the terminal and in letters that it can show."""
+"""Draws a reasoning session as a tree that fits the terminal's width and encoding."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LEAST_TEXT = 12
+from holdfast.text import clipped
+
+MIN_TEXT_WIDTH = 12
 """Columns of a thought that are always shown, however narrow the terminal is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Letters:
-    """What the lines of a tree are made of."""
+class TreeLines:
+    """The characters that a tree is drawn with."""
 
     more: str
     last: str
@@ -20,18 +22,18 @@ class Letters:
     cut: str
 
 
-DRAWN = Letters("├─ ", "└─ ", "│  ", "…")
-TYPED = Letters("|- ", "`- ", "|  ", "...")
-"""For terminals that know nothing but ASCII."""
+UNICODE = TreeLines("├─ ", "└─ ", "│  ", "…")
+ASCII = TreeLines("|- ", "`- ", "|  ", "...")
+"""For terminals that can only show ASCII."""
 
 
-def letters_for(encoding: str | None) -> Letters:
-    """The letters that an encoding can show."""
+def tree_lines_for(encoding: str | None) -> TreeLines:
+    """The tree lines that an encoding can show."""
     try:
-        "".join((DRAWN.more, DRAWN.last, DRAWN.along, DRAWN.cut)).encode(encoding or "ascii")
+        "".join((UNICODE.more, UNICODE.last, UNICODE.along, UNICODE.cut)).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
-        return TYPED
-    return DRAWN
+        return ASCII
+    return UNICODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,13 @@ class _Node:
     below: Sequence[_Node]
 
 
-def drawn(session: Mapping[str, Any], width: int, letters: Letters = DRAWN) -> list[str]:
-    """The lines of a session as `init load_context` gives it; a branch hangs below the thought it comes from."""
+def drawn(session: Mapping[str, Any], width: int, tree_lines: TreeLines = UNICODE) -> list[str]:
+    """Draw a session as `init load_context` returns it; a branch is drawn below the thought it starts from."""
     title = str(session["session"].get("title") or "(untitled)")
     thoughts, branches = session["thoughts"], session.get("branches", [])
     origin = {branch["branchId"]: branch["fromThought"] for branch in branches}
     main = [_node(thought, thoughts, origin) for thought in thoughts if thought.get("branchId") not in origin]
-    return [_cut(title, width, letters), *_lines(main, "", width, letters)]
+    return [_cut(title, width, tree_lines), *_lines(main, "", width, tree_lines)]
 
 
 def _node(thought: Mapping[str, Any], thoughts: Iterable[Mapping[str, Any]], origin: Mapping[str, int]) -> _Node:
@@ -62,13 +64,12 @@ def _branch(name: str, thoughts: Iterable[Mapping[str, Any]], origin: Mapping[st
     return _Node(f"branch {name}", [_node(thought, thoughts, origin) for thought in members])
 
 
-def _lines(nodes: Sequence[_Node], before: str, width: int, letters: Letters) -> Iterator[str]:
+def _lines(nodes: Sequence[_Node], before: str, width: int, tree_lines: TreeLines) -> Iterator[str]:
     for place, node in enumerate(nodes):
         is_last = place == len(nodes) - 1
-        yield _cut(before + (letters.last if is_last else letters.more) + node.text, width, letters)
-        yield from _lines(node.below, before + ("   " if is_last else letters.along), width, letters)
+        yield _cut(before + (tree_lines.last if is_last else tree_lines.more) + node.text, width, tree_lines)
+        yield from _lines(node.below, before + ("   " if is_last else tree_lines.along), width, tree_lines)
 
 
-def _cut(line: str, width: int, letters: Letters) -> str:
-    room = max(width, LEAST_TEXT)
-    return line if len(line) <= room else line[: room - len(letters.cut)].rstrip() + letters.cut
+def _cut(line: str, width: int, tree_lines: TreeLines) -> str:
+    return clipped(line, max(width, MIN_TEXT_WIDTH), tree_lines.cut)

@@ -1,4 +1,4 @@
-"""The place where the demo plays: a home and a project that are thrown away, and the processes in them."""
+"""Throwaway environment of the demo: a data directory, a project, and the processes in them."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from typing import Any, Self
 
 import holdfast.relay
 from holdfast.config import Settings
+from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient
 from holdfast.errors import HoldfastError, NoDaemon
-from holdfast.processes import is_running
+from holdfast.process.alive import is_running
 from holdfast.relay import place
-from holdfast.stdio_client import ANY_SESSION, StdioClient
 
-NOT_OURS = ("HOLDFAST_", "CLAUDE", "MCP_")
-"""Variables of the user's own Holdfast and agent, which have no business here."""
-ALONE_S = "60s"
-"""After how long the daemon ends itself if the demo is killed and cannot end it."""
-SHORT = "/tmp"  # noqa: S108 - a directory with a name that cannot be foreseen is made in it
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+REMOVED_VARIABLES = ("HOLDFAST_", "CLAUDE", "MCP_")
+"""Prefixes of variables of the user's own Holdfast and agent, which must not affect the demo."""
+IDLE_EXIT = "60s"
+"""When the daemon exits by itself if the demo is killed and cannot stop it."""
+SHORT = "/tmp"  # noqa: S108 - a directory with an unpredictable name is created in it
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 END_SECONDS = 10.0
 HOOK_SECONDS = 10.0
 POLL_SECONDS = 0.02
 
 Ask = Callable[[Settings, str, dict[str, Any]], dict[str, Any]]
-"""Has the daemon of a home do a command; raises NoDaemon."""
+"""Sends a command to the daemon of a data directory; raises NoDaemon."""
 
 
 class Stage:
-    """One demo's home, project, agents and daemon; nothing of it is left when the block ends."""
+    """One demo's data directory, project, agents and daemon; all are removed when the block ends."""
 
     def __init__(self, ask: Ask, environment: Mapping[str, str], *, keep: bool = False) -> None:
         self._ask = ask
@@ -50,26 +50,28 @@ class Stage:
         self.home = self.folder / "home"
         self.project = self.folder / "shop"
         self.project.mkdir()
-        kept = {name: value for name, value in environment.items() if not name.startswith(NOT_OURS)}
-        own = {"HOLDFAST_HOME": str(self.home), "HOLDFAST_PORT": "0", "HOLDFAST_IDLE_EXIT": ALONE_S}
+        kept = {name: value for name, value in environment.items() if not name.startswith(REMOVED_VARIABLES)}
+        own = {"HOLDFAST_HOME": str(self.home), "HOLDFAST_PORT": "0", "HOLDFAST_IDLE_EXIT": IDLE_EXIT}
         self._env = {**kept, **own}
 
     def agent(self) -> tuple[StdioClient, str]:
-        """A new agent in the project: a real relay, and the id of the agent's own session."""
+        """Start a new agent in the project: a real relay, and the id of its agent session."""
         session = str(uuid.uuid4())
         env = {**self._env, "CLAUDE_CODE_SESSION_ID": session, "CLAUDE_PROJECT_DIR": str(self.project)}
         command = [sys.executable, "-P", "-m", "holdfast", "mcp"]
-        with _signals_held_back():
+        with _signals_deferred():
             agent = StdioClient(command, env=env, cwd=self.project, name="demo-agent")
             self._agents.append(agent)
         self._starting = True
         agent.introduce()
-        agent.request("completion/complete", ANY_SESSION)  # a relay can shake hands alone; this only a daemon answers
+        agent.request(
+            "completion/complete", ANY_SESSION
+        )  # a relay can answer the handshake alone; only a daemon answers this
         self._starting = False
         return agent, session
 
     def session_start(self, session: str) -> str:
-        """What the session-start hook, as it is registered in Claude Code, puts before the agent."""
+        """Run the session-start hook as Claude Code would; return what it tells the agent."""
         payload = {"session_id": session, "cwd": str(self.project), "hook_event_name": "SessionStart"}
         client = str(Path(holdfast.relay.__file__).with_name("hook.py"))
         done = subprocess.run(  # noqa: S603 - our own hook client
@@ -85,20 +87,20 @@ class Stage:
         return str(answer.get("hookSpecificOutput", {}).get("additionalContext") or "")
 
     def daemon(self) -> int:
-        """The process id of the daemon that serves now."""
+        """Return the process id of the running daemon."""
         return int(self._ask(Settings(home=self.home), "status", {})["pid"])
 
     def kill_daemon(self) -> None:
-        """End the daemon with SIGKILL, and wait until it is gone."""
+        """Kill the daemon with SIGKILL, and wait until it is gone."""
         pid = self.daemon()
         os.kill(pid, signal.SIGKILL)
         _wait_for_end(pid)
 
     def close(self) -> None:
-        """End every process and throw the place away."""
+        """Stop every process and remove the directory."""
         for agent in self._agents:
             agent.close()
-        with contextlib.suppress(NoDaemon, ProcessLookupError):  # it has ended by itself meanwhile
+        with contextlib.suppress(NoDaemon, ProcessLookupError):  # it has already ended
             self._stop_daemon()
         if not self._keep:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -113,7 +115,7 @@ class Stage:
             _wait_for_end(pid)
 
     def _served(self) -> int | None:
-        """The daemon, also one that an agent has begun to start: it would make the place again after we are gone."""
+        """The daemon, even one that an agent is just starting: it would recreate the directory after us."""
         deadline = time.monotonic() + END_SECONDS
         while True:
             try:
@@ -130,8 +132,8 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A second Ctrl-C must not leave half of it behind.
-        before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDINGS}
+        # A second Ctrl-C must not interrupt the cleanup.
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in END_SIGNALS}
         try:
             self.close()
         finally:
@@ -140,10 +142,10 @@ class Stage:
 
 
 @contextlib.contextmanager
-def _signals_held_back() -> Iterator[None]:
-    """Let a signal that ends the demo come after the block: a process that it starts must be known to be ended."""
+def _signals_deferred() -> Iterator[None]:
+    """Defer signals that end the demo until after the block, so that every process it starts is known and stopped."""
     met: list[int] = []
-    before = {number: signal.signal(number, lambda caught, _: met.append(caught)) for number in ENDINGS}
+    before = {number: signal.signal(number, lambda caught, _: met.append(caught)) for number in END_SIGNALS}
     try:
         yield
     finally:
@@ -154,7 +156,7 @@ def _signals_held_back() -> Iterator[None]:
 
 
 def _wait_for_end(pid: int) -> bool:
-    """Whether a process ends within a moment."""
+    """Wait a moment for a process to end; return whether it did."""
     deadline = time.monotonic() + END_SECONDS
     while is_running(pid):
         if time.monotonic() > deadline:
@@ -164,7 +166,7 @@ def _wait_for_end(pid: int) -> bool:
 
 
 def _folder() -> Path:
-    """A new directory of this user's, with a path so short that the daemon's socket fits in it."""
+    """Create a private directory whose path is short enough for the daemon's socket."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
         if len(os.fsencode(folder / "home" / "daemon.sock")) <= place.MAX_SOCKET_PATH:
@@ -173,5 +175,6 @@ def _folder() -> Path:
         return Path(tempfile.mkdtemp(prefix="holdfast-demo-", dir=SHORT))
     except OSError as error:
         raise HoldfastError(
-            f"No directory can be made for the demo: {error.strerror}.", recovery="Set TMPDIR to one you may write to."
+            f"No directory can be created for the demo: {error.strerror}.",
+            recovery="Set TMPDIR to one you may write to.",
         ) from error

@@ -1,4 +1,4 @@
-"""What happens in the demo, told line by line while it happens."""
+"""The scenes of the demo, printed while they happen."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.demo.picture import DRAWN, Letters, drawn
+from holdfast.demo.picture import UNICODE, TreeLines, drawn
 from holdfast.demo.stage import Stage
+from holdfast.doctor.mcp_client import StdioClient
 from holdfast.errors import HoldfastError
-from holdfast.stdio_client import StdioClient
 
 TITLE = "Orders are charged twice"
 INDENT = "   "
@@ -29,7 +29,7 @@ class Step:
     revises: int | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """As the tool `thought` takes it."""
+        """The arguments of the tool `thought`."""
         given = {
             "branchId": self.branch,
             "branchFromThought": self.origin,
@@ -49,35 +49,35 @@ STEPS = (
     Step("Not 'some': exactly those with two attempts.", revises=1),
 )
 NEXT = Step("Next: pass order.id in charge(); test a slow bank.", branch="key")
-"""What the second agent goes on with."""
+"""What the second agent continues with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where the story is told."""
+    """Output of the demo."""
 
     say: Say
     pause: Pause
     width: int = 80
-    letters: Letters = DRAWN
+    tree_lines: TreeLines = UNICODE
     bold: Callable[[str], str] = str
 
     def title(self, text: str) -> None:
-        """The beginning of a scene."""
+        """Print the title of a scene."""
         self.pause(1.0)
         self.say("")
         self.say(self.bold(text))
         self.pause(0.7)
 
     def line(self, text: str) -> None:
-        """One thing that happened, wrapped to the width."""
+        """Print one event, wrapped to the width."""
         room = max(self.width - len(INDENT), 20)
         for part in textwrap.wrap(text, room, subsequent_indent="  ") or [""]:
             self.say(INDENT + part)
 
 
 def play(stage: Stage, screen: Screen) -> None:
-    """The whole story, on real processes; raises HoldfastError when anything of it is not true."""
+    """Run the whole demo on real processes; raises HoldfastError if anything does not come back."""
     screen.title("1. An agent works in a project")
     first, session = stage.agent()
     stage.session_start(session)
@@ -98,9 +98,9 @@ def play(stage: Stage, screen: Screen) -> None:
     screen.title("3. A new agent starts in the same project. It knows nothing, and calls nothing.")
     second, session = stage.agent()
     screen.line(f"agent: process {second.process.pid}; daemon: process {stage.daemon()}")
-    _told(stage, second, session, screen)
+    _brief(stage, second, session, screen)
 
-    screen.title("4. It goes on where the other one was killed")
+    screen.title("4. It continues where the other one was killed")
     _think(second, NEXT, screen)
     _show(second.call("init", operation="load_context"), screen)
 
@@ -112,11 +112,11 @@ def _think(agent: StdioClient, step: Step, screen: Screen) -> None:
     screen.pause(0.9)
 
 
-def _told(stage: Stage, agent: StdioClient, session: str, screen: Screen) -> None:
-    """What the agent is told by its session-start hook; by the tool, where the owner switched that off."""
+def _brief(stage: Stage, agent: StdioClient, session: str, screen: Screen) -> None:
+    """Show the briefing of the session-start hook, or of the tool if the owner switched the hook's off."""
     text = stage.session_start(session)
     if text:
-        screen.line("Its session-start hook puts this in front of it:")
+        screen.line("Its session-start hook tells it:")
     else:
         screen.line('It asks once, with the tool "resume":')
         text = str(agent.call("resume")["briefing"])
@@ -124,7 +124,7 @@ def _told(stage: Stage, agent: StdioClient, session: str, screen: Screen) -> Non
     screen.say("")
     for paragraph in text.splitlines():
         for part in textwrap.wrap(paragraph, max(screen.width - 5, 20)) or [""]:
-            screen.say(f"{INDENT}{screen.letters.along.strip()} {part}".rstrip())
+            screen.say(f"{INDENT}{screen.tree_lines.along.strip()} {part}".rstrip())
         screen.pause(0.2)
     screen.pause(3.0)
 
@@ -135,7 +135,7 @@ def _show(session: dict[str, Any], screen: Screen) -> None:
         raise HoldfastError(f"{count} thoughts came back instead of {wanted}.", recovery="Report this as a bug.")
     screen.pause(1.0)
     screen.say("")
-    for line in drawn(session, screen.width - len(INDENT), screen.letters):
+    for line in drawn(session, screen.width - len(INDENT), screen.tree_lines):
         screen.say(INDENT + line)
         screen.pause(0.2)
     screen.say("")

@@ -1,1 +1,1 @@
-"""`holdfast doctor`: the whole chain from agent to store looked at as it is installed, each fault with its repair."""
+"""`holdfast doctor`: checks the whole chain from agent to store as it is installed, with a repair for each fault."""

@@ -1,4 +1,4 @@
-"""The whole chain, from the installation to the chats: which links there are, and in which order they are looked at."""
+"""The whole chain, from the installation to the chats: its checks and their order."""
 
 from __future__ import annotations
 
@@ -6,80 +6,80 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from holdfast.doctor import agents, daemon, hooks, installation, registration, store, work
-from holdfast.doctor.examination import Link, examine, repaired
+from holdfast.doctor.examination import ChainCheck, examine, repaired
 from holdfast.doctor.findings import Finding, Mark
 from holdfast.doctor.surroundings import Surroundings
 
-DAEMON = Link("daemon", daemon.check_daemon)
-STAGES: tuple[tuple[Link, ...], ...] = (
+DAEMON = ChainCheck("daemon", daemon.check_daemon)
+STAGES: tuple[tuple[ChainCheck, ...], ...] = (
     (
-        Link("installation", installation.check_installation),
-        Link("home", installation.check_home),
+        ChainCheck("installation", installation.check_installation),
+        ChainCheck("home", installation.check_home),
     ),
     (
-        Link("key", installation.check_key),
-        Link("socket", daemon.check_socket),
-        Link("store", store.check_store),
+        ChainCheck("key", installation.check_key),
+        ChainCheck("socket", daemon.check_socket),
+        ChainCheck("store", store.check_store),
     ),
     (DAEMON,),
-    # By itself: what is measured here is what an agent waits for.
-    (Link("relay", registration.check_relay),),
+    # Alone, because it measures how long an agent waits.
+    (ChainCheck("relay", registration.check_relay),),
     (
-        Link("losses", store.check_losses),
-        Link("http", daemon.check_http),
-        Link("loops", work.check_background),
-        Link("mcp server", registration.check_registration),
-        Link("hooks", hooks.check_hooks),
-        Link("agent", agents.check_agent),
-        Link("transcripts", agents.check_transcripts),
-        Link("serena", agents.check_serena),
-        Link("teams", work.check_teams),
-        Link("queue", work.check_queue),
-        Link("telegram", work.check_telegram),
-        Link("chats", work.check_chats),
+        ChainCheck("losses", store.check_losses),
+        ChainCheck("http", daemon.check_http),
+        ChainCheck("loops", work.check_background),
+        ChainCheck("mcp server", registration.check_registration),
+        ChainCheck("hooks", hooks.check_hooks),
+        ChainCheck("agent", agents.check_agent),
+        ChainCheck("transcripts", agents.check_transcripts),
+        ChainCheck("serena", agents.check_serena),
+        ChainCheck("teams", work.check_teams),
+        ChainCheck("queue", work.check_queue),
+        ChainCheck("telegram", work.check_telegram),
+        ChainCheck("chats", work.check_chats),
     ),
 )
-"""Each stage stands on the one before; within a stage all links are looked at at the same time."""
+"""Each stage depends on the one before; the checks of a stage run concurrently."""
 
 Show = Callable[[Iterable[Finding]], None]
 
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What the doctor found, and what it did about it."""
+    """Findings of the doctor, and the repairs it made."""
 
     findings: list[Finding] = field(default_factory=list)
     repairs: list[Finding] = field(default_factory=list)
 
     @property
     def faults(self) -> list[Finding]:
-        """What is broken."""
+        """The findings that are faults."""
         return [finding for finding in self.findings if finding.mark is Mark.FAULT]
 
 
-def diagnose(around: Surroundings, *, fix: bool, show: Show, told: Show) -> Diagnosis:
-    """Look at every link; with `fix`, make the safe repairs and look again. `show` and `told` get each as it comes."""
+def diagnose(around: Surroundings, *, fix: bool, show: Show, show_repairs: Show) -> Diagnosis:
+    """Check every link; with `fix`, make the safe repairs and check again. `show` and `show_repairs` print each."""
     diagnosis = Diagnosis()
-    around = around.looked_again()
+    around = around.refreshed()
     for links in STAGES:
         findings = examine(links, around)
         if fix and any(finding.fix for finding in findings):
             repairs = repaired(findings)
-            told(repairs)
+            show_repairs(repairs)
             diagnosis.repairs += repairs
-            around = around.looked_again()
+            around = around.refreshed()
             touched = {finding.link for finding in repairs}
             findings = _replaced(findings, examine([link for link in links if link.name in touched], around))
         show(findings)
         diagnosis.findings += findings
-        around = around.knowing(finding.link for finding in diagnosis.faults)
+        around = around.with_broken(finding.link for finding in diagnosis.faults)
         if DAEMON in links:
-            around = around.looked_again()
+            around = around.refreshed()
     return diagnosis
 
 
 def _replaced(findings: list[Finding], again: list[Finding]) -> list[Finding]:
-    """The findings with those of links that were looked at again in the place of their first ones."""
+    """Replace the findings of links that were checked again by the new ones."""
     touched = {finding.link for finding in again}
     result: list[Finding] = []
     for finding in findings:

@@ -1,4 +1,4 @@
-"""Looking at links at the same time: a check that fails is a fault with its reason, one that hangs is cut off."""
+"""Runs checks concurrently: one that fails is a fault with its reason, one that hangs is abandoned."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from holdfast.doctor.findings import Finding, Mark, fault
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
 
-BEYOND_PATIENCE = 30.0
-"""Each check has shorter limits of its own; this one is for what they did not foresee."""
+EXTRA_SECONDS = 30.0
+"""Each check has shorter timeouts of its own; this one is for anything they missed."""
 
 Check = Callable[[Surroundings], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """One link of the chain, and what looks at it."""
+class ChainCheck:
+    """One link of the chain, and its check."""
 
     name: str
     check: Check
 
 
-def examine(links: Sequence[Link], surroundings: Surroundings) -> list[Finding]:
-    """What all these links are like, in their order, looked at at the same time."""
-    limit = surroundings.patience + BEYOND_PATIENCE
+def examine(links: Sequence[ChainCheck], surroundings: Surroundings) -> list[Finding]:
+    """Check these links concurrently; return the findings in their order."""
+    limit = surroundings.timeout + EXTRA_SECONDS
     found: dict[str, list[Finding]] = {}
 
-    def look(link: Link) -> None:
-        found[link.name] = [replace(finding, link=link.name) for finding in asked(link.check, surroundings)]
+    def look(link: ChainCheck) -> None:
+        found[link.name] = [replace(finding, link=link.name) for finding in run_check(link.check, surroundings)]
 
-    # Not a pool: at its end the interpreter would wait for a thread that hangs.
+    # Not a thread pool: the interpreter would wait at exit for a thread that hangs.
     threads = [threading.Thread(target=look, args=(link,), daemon=True, name=link.name) for link in links]
     for thread in threads:
         thread.start()
@@ -44,21 +44,21 @@ def examine(links: Sequence[Link], surroundings: Surroundings) -> list[Finding]:
     return [finding for link in links for finding in ended.get(link.name, [_hanging(link, limit)])]
 
 
-def asked(check: Check, surroundings: Surroundings) -> list[Finding]:
-    """What a check says; its own failure is a finding too."""
+def run_check(check: Check, surroundings: Surroundings) -> list[Finding]:
+    """Run a check; its own failure is a finding too."""
     try:
         return list(check(surroundings))
     except HoldfastError as error:
-        return [fault(error.message, error.recovery or "`holdfast status` and the daemon.log of the home say more.")]
+        return [fault(error.message, error.recovery or "See `holdfast status` and daemon.log in the data directory.")]
     except OSError as error:
         named = f" ({error.filename})" if error.filename else ""
-        return [fault(f"cannot be looked at: {error.strerror or error}{named}.", "Check its permissions and the disk.")]
-    except Exception as error:  # noqa: BLE001 - whatever is wrong, the other links are still looked at
-        return [fault(f"the check failed: {type(error).__name__}: {error}", "Report this line as a bug of Holdfast.")]
+        return [fault(f"cannot be checked: {error.strerror or error}{named}.", "Check its permissions and the disk.")]
+    except Exception as error:  # noqa: BLE001 - whatever is wrong, the other links are still checked
+        return [fault(f"the check failed: {type(error).__name__}: {error}", "Report this line as a bug in Holdfast.")]
 
 
 def repaired(findings: Iterable[Finding]) -> list[Finding]:
-    """Make every safe repair that the findings offer; each is told in the order it was made."""
+    """Make every safe repair that the findings offer; return the results in order."""
     done = []
     for finding in findings:
         if finding.fix is None:
@@ -66,11 +66,11 @@ def repaired(findings: Iterable[Finding]) -> list[Finding]:
         try:
             done.append(Finding(Mark.OK, finding.fix(), link=finding.link))
         except (HoldfastError, OSError) as error:
-            repair = finding.repair or "Do it by hand."
+            repair = finding.repair or "Repair it by hand."
             done.append(Finding(Mark.FAULT, f"could not be repaired: {error}", repair, link=finding.link))
     return done
 
 
-def _hanging(link: Link, limit: float) -> Finding:
-    repair = "Try again; if it stays so, report it as a bug of Holdfast."
-    return replace(fault(f"the check did not end within {limit:.0f} s.", repair), link=link.name)
+def _hanging(link: ChainCheck, limit: float) -> Finding:
+    repair = "Try again; if it happens again, report it as a bug in Holdfast."
+    return replace(fault(f"the check did not finish within {limit:.0f} s.", repair), link=link.name)

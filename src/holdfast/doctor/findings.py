@@ -1,4 +1,4 @@
-"""What looking at one link of the chain found."""
+"""Findings of a check."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 Fix = Callable[[], str]
-"""Makes a repair that can destroy nothing, and says what it did; raises HoldfastError or OSError where it cannot."""
+"""Makes a safe repair and returns what it did; raises HoldfastError or OSError if it cannot."""
 
 
 class Mark(StrEnum):
-    """How a link is doing."""
+    """State of a link."""
 
     OK = "ok"
     NOTE = "note"
-    """Works, and there is something to know."""
+    """Works, with something to know."""
     FAULT = "fault"
 
 
@@ -26,23 +26,23 @@ class Finding:
     mark: Mark
     text: str
     repair: str | None = None
-    """What a person does about it."""
+    """What a person can do about it."""
     fix: Fix | None = None
     """What `--fix` does about it."""
     link: str = ""
-    """Which link it is about; filled in by whoever asked the check."""
+    """The name of the link; filled in by `examine`."""
 
 
 def ok(text: str) -> Finding:
-    """A link that holds."""
+    """Finding for a link that works."""
     return Finding(Mark.OK, text)
 
 
 def note(text: str, repair: str | None = None, fix: Fix | None = None) -> Finding:
-    """A link that holds, with something to know."""
+    """Finding for a link that works, with something to know."""
     return Finding(Mark.NOTE, text, repair, fix)
 
 
 def fault(text: str, repair: str, fix: Fix | None = None) -> Finding:
-    """A link that is broken, and how it is mended."""
+    """Finding for a broken link, and how to repair it."""
     return Finding(Mark.FAULT, text, repair, fix)

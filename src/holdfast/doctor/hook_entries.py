@@ -1,7 +1,7 @@
-"""Holdfast's hooks as Claude Code's settings name them, and which of those commands may be run to try them.
+"""Finds Holdfast's hooks in Claude Code's settings, and decides which of those commands are safe to run.
 
-What a project's files bring is a stranger's until its owner says otherwise, so of those only a command that Holdfast
-itself would write there is run, and only with programs from outside the project.
+A project's files are not trusted, so of the commands there only one that Holdfast itself would write is run, and only
+with programs from outside the project.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from holdfast.claude_settings import LOCAL, SHARED, command, portable_command
+from holdfast.agents.claude.settings import LOCAL, SHARED, command, portable_command
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.setup.json_file import SettingsUnusable, inside, read_settings
 from holdfast.setup.server import NAME
@@ -32,7 +32,7 @@ _PYTHON = re.compile(r"python[0-9.]*")
 
 
 class Whose(StrEnum):
-    """Whose settings a file holds."""
+    """Owner of a settings file."""
 
     USER = "user"
     PROJECT = "project"
@@ -48,13 +48,13 @@ class SettingsFile:
 
     @property
     def is_shared(self) -> bool:
-        """Whether others read the same file on other machines."""
+        """Whether the file is shared with other machines."""
         return self.whose is Whose.PROJECT
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One hook of Holdfast's in a settings file."""
+    """One of Holdfast's hooks in a settings file."""
 
     file: SettingsFile
     event: str
@@ -62,7 +62,7 @@ class Entry:
 
     @property
     def parts(self) -> Parts | None:
-        """What the command is made of; None when it is not one that Holdfast writes for one machine."""
+        """The parts of the command; None if it is not one that Holdfast writes for one machine."""
         found = _WRITTEN.fullmatch(self.command)
         if found is None:
             return None
@@ -75,17 +75,17 @@ class Entry:
 
     @property
     def is_portable(self) -> bool:
-        """Whether it is what Holdfast writes into files that others share."""
+        """Whether it is what Holdfast writes into shared files."""
         return self.command == portable_command(self.event)
 
     @property
     def is_current(self) -> bool:
-        """Whether this very Holdfast would write it."""
+        """Whether this installation of Holdfast would write it."""
         parts = self.parts
         return self.is_portable or (parts is not None and self.command == command(self.event, home=parts.home))
 
     def may_run(self, project: Path, home: Path) -> bool:
-        """Whether running it runs nothing that a project brought, on no data directory but this one."""
+        """Return whether it is safe to run: it runs nothing from the project, and uses this data directory."""
         if self.file.whose is Whose.USER or self.is_portable:
             return True
         parts = self.parts
@@ -96,7 +96,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a hook's command names."""
+    """The parts of a hook's command."""
 
     python: Path
     client: Path
@@ -104,19 +104,19 @@ class Parts:
 
     @property
     def is_a_holdfast(self) -> bool:
-        """Whether the names are those of a python and of a hook client."""
+        """Whether it names a Python and a hook client."""
         return _PYTHON.fullmatch(self.python.name) is not None and self.client.match(CLIENT)
 
     @property
     def gone(self) -> list[Path]:
-        """What is not there any more; the hook then does nothing, silently."""
+        """Files that no longer exist; the hook then silently does nothing."""
         return [path for path in (self.python, self.client) if not path.is_file()]
 
 
 def settings_files(around: Surroundings) -> list[SettingsFile]:
-    """The files that Claude Code reads in this project; raises SettingsUnusable for a link that leads out of it."""
+    """The settings files that Claude Code reads in this project; raises SettingsUnusable for a link out of it."""
     files = [SettingsFile(Whose.USER, around.agent_config / "settings.json")]
-    # In the user's own directory the project's file is the user's.
+    # In the user's home directory, the project's file is the user's.
     if around.project / ".claude" != around.agent_config:
         files.append(SettingsFile(Whose.PROJECT, inside(around.project, SHARED)))
     files.append(SettingsFile(Whose.LOCAL, inside(around.project, LOCAL)))
@@ -124,12 +124,12 @@ def settings_files(around: Surroundings) -> list[SettingsFile]:
 
 
 def entries_in(file: SettingsFile) -> list[Entry]:
-    """Every hook of Holdfast's in a file; raises SettingsUnusable for one that cannot be read."""
+    """All of Holdfast's hooks in a file; raises SettingsUnusable if it cannot be read."""
     return [Entry(file, event, text) for event, text in _commands(file.path) if _OURS.search(text)]
 
 
 def plugin_enabled(around: Surroundings) -> str | None:
-    """The name under which Claude Code has Holdfast's plugin enabled; a project's word counts more than the user's."""
+    """The name under which Holdfast's plugin is enabled in Claude Code; the project's settings override the user's."""
     enabled: dict[str, Any] = {}
     for file in settings_files(around):
         try:
@@ -141,7 +141,7 @@ def plugin_enabled(around: Surroundings) -> str | None:
 
 
 def _commands(path: Path) -> Iterator[tuple[str, str]]:
-    """(event, command) of every command hook; what is not shaped like one is Claude Code's business."""
+    """(event, command) of every command hook; malformed ones are left to Claude Code."""
     hooks = read_settings(path).get("hooks")
     for event, groups in hooks.items() if isinstance(hooks, dict) else ():
         for group in groups if isinstance(groups, list) else ():
@@ -153,5 +153,5 @@ def _commands(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _within(path: Path, project: Path) -> bool:
-    """Also for a path whose links lead into the project, and for one that is not absolute."""
+    """Return whether a path is inside the project, also through links or as a relative path."""
     return not path.is_absolute() or path.resolve().is_relative_to(project.resolve())

@@ -1,23 +1,23 @@
-"""Hooks: each one that is installed is run for real, with a payload that nothing comes of."""
+"""Checks of hooks: each installed one is really run, with a harmless payload."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
 
-from holdfast.claude_settings import TIMEOUT_S, command, hooks_in, portable_command, putting_in
+from holdfast.agents.claude.settings import TIMEOUT_S, command, hooks_in, portable_command, putting_in
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.hook_entries import Entry, SettingsFile, entries_in, plugin_enabled, settings_files
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.setup.json_file import SettingsUnusable, edited
 
-HARMLESS = "[]"
-"""A payload that goes all the way to the daemon, which has nothing to do for it."""
-SHOWN = 300
+HARMLESS_PAYLOAD = "[]"
+"""Reaches the daemon, which does nothing with it."""
+MAX_SHOWN = 300
 
 
 def check_hooks(around: Surroundings) -> Iterator[Finding]:
-    """Every hook of Holdfast's in the user's, the project's and the local settings."""
+    """Check all of Holdfast's hooks in the user's, the project's and the local settings."""
     installed = 0
     for file in settings_files(around):
         try:
@@ -37,7 +37,7 @@ def check_hooks(around: Surroundings) -> Iterator[Finding]:
             f"Keep one: `holdfast setup claude --remove`, or `claude plugin uninstall {plugin}`.",
         )
     elif not plugin and not installed:
-        yield note("none are installed: an agent gets no briefing by itself", "Run `holdfast setup claude`.")
+        yield note("none are installed: agents get no automatic briefing", "Run `holdfast setup claude`.")
 
 
 def _of_file(around: Surroundings, file: SettingsFile, entries: Sequence[Entry]) -> Iterator[Finding]:
@@ -49,12 +49,12 @@ def _of_file(around: Surroundings, file: SettingsFile, entries: Sequence[Entry])
         parts = entry.parts
         if parts is not None and parts.gone:
             yield fault(
-                f"{file.path}: the {entry.event} hook does nothing, because {parts.gone[0]} is gone.",
+                f"{file.path}: the {entry.event} hook does nothing, because {parts.gone[0]} no longer exists.",
                 "Run `holdfast setup claude` (or `protocol init`, `bridge init`) again.",
                 again,
             )
         elif not entry.may_run(around.project, around.home):
-            yield note(f"{file.path}: the {entry.event} hook is not one of this Holdfast's, and was not run.")
+            yield note(f"{file.path}: the {entry.event} hook is not from this Holdfast, and was not run.")
         else:
             sound.append(entry)
     outdated = [entry.event for entry in sound if not entry.is_current]
@@ -75,14 +75,14 @@ def _of_file(around: Surroundings, file: SettingsFile, entries: Sequence[Entry])
 
 
 def _run(around: Surroundings, entry: Entry) -> Finding | None:
-    """Run a hook as Claude Code would; what is wrong with it."""
+    """Run a hook as Claude Code would; return what is wrong with it."""
     env = {**around.env, "CLAUDE_PROJECT_DIR": str(around.project)}
-    limit = max(TIMEOUT_S, around.patience)
-    repair = "Run `holdfast setup claude` again; `holdfast status` shows whether the daemon is well."
+    limit = max(TIMEOUT_S, around.timeout)
+    repair = "Run `holdfast setup claude` again; `holdfast status` shows whether the daemon works."
     try:
         done = subprocess.run(  # noqa: S603 - `may_run` said so
             ["/bin/sh", "-c", entry.command],
-            input=HARMLESS,
+            input=HARMLESS_PAYLOAD,
             env=env,
             cwd=around.project,
             capture_output=True,
@@ -91,8 +91,8 @@ def _run(around: Surroundings, entry: Entry) -> Finding | None:
             timeout=limit,
         )
     except subprocess.TimeoutExpired:
-        return fault(f"{entry.file.path}: the {entry.event} hook did not end within {limit:.0f} s.", repair)
-    trouble = done.stderr.strip()[:SHOWN]
+        return fault(f"{entry.file.path}: the {entry.event} hook did not finish within {limit:.0f} s.", repair)
+    trouble = done.stderr.strip()[:MAX_SHOWN]
     if done.returncode == 0 and not trouble:
         return None
     said = trouble or f"exit status {done.returncode}"
@@ -100,7 +100,7 @@ def _run(around: Surroundings, entry: Entry) -> Finding | None:
 
 
 def _rewritten(file: SettingsFile, entries: Sequence[Entry]) -> Fix:
-    """Writes the file's hooks anew, and none that were not there."""
+    """Return a fix that rewrites the file's hooks, and adds none."""
     homes = [entry.parts.home for entry in entries if entry.parts is not None]
 
     def written(event: str) -> str:
@@ -109,6 +109,6 @@ def _rewritten(file: SettingsFile, entries: Sequence[Entry]) -> Fix:
     def rewrite() -> str:
         change = edited(file.path, putting_in(hooks_in(file.path), written))
         change.write()
-        return f"the hooks in {file.path} are {'rewritten' if change.needed else 'as they should be'}"
+        return f"the hooks in {file.path} are {'rewritten' if change.needed else 'up to date'}"
 
     return rewrite

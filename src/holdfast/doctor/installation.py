@@ -1,4 +1,4 @@
-"""The installation itself, and the data directory with what in it must be private."""
+"""Checks of the installation and the data directory, with its private files."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from pathlib import Path
 
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
-from holdfast.file_errors import READ_ONLY, is_read_only
-from holdfast.secrets_file import OTHERS, find_flaw
+from holdfast.files.errors import READ_ONLY, is_read_only
+from holdfast.files.private import OTHERS, find_flaw
 from holdfast.version import __version__
 
-TIGHT_BYTES = 1_000_000_000
-FULL_BYTES = 100_000_000
+LOW_DISK_BYTES = 1_000_000_000
+FULL_DISK_BYTES = 100_000_000
 SECRETS = ("key", "machine", "signing-keys")
 PRIVATE = (*SECRETS, "holdfast.db")
-"""What in the data directory only its owner may read."""
+"""Files of the data directory that only its owner may read."""
 
 
 def check_installation(around: Surroundings) -> Iterator[Finding]:
-    """Version, python, and where the command is."""
+    """Check the version, Python, and the command on PATH."""
     command = shutil.which("holdfast", path=around.env.get("PATH"))
     beside = Path(sys.executable).with_name("holdfast")
     text = f"holdfast {__version__}, Python {sys.version.split()[0]} ({sys.executable})"
     if command is not None and (command == str(beside) or Path(command).resolve() == beside.resolve()):
         yield ok(f"{text}, command {command}")
     elif command is not None:
-        yield note(f"{text}; the command on PATH is another one: {command}", f"Call {beside} where you mean this one.")
+        yield note(f"{text}; the command on PATH is another one: {command}", f"Run {beside} to use this one.")
     else:
         yield note(f"{text}; no `holdfast` on PATH", f"Put {beside.parent} on PATH, or run `make install`.")
 
 
 def check_home(around: Surroundings) -> Iterator[Finding]:
-    """The data directory: there, ours, private, writable, with room."""
+    """Check the data directory: it exists, is ours, private and writable, and has free space."""
     home = around.home
     try:
         found = home.stat()
     except FileNotFoundError:
-        yield from _not_there_yet(home)
+        yield from _missing_home(home)
         return
     if not stat.S_ISDIR(found.st_mode):
-        yield fault(f"{home} is not a directory.", "Move it away, or set HOLDFAST_HOME to another place.")
+        yield fault(f"{home} is not a directory.", "Move it away, or set HOLDFAST_HOME to another directory.")
         return
     if found.st_uid != os.geteuid():
         yield fault(
@@ -55,7 +55,7 @@ def check_home(around: Surroundings) -> Iterator[Finding]:
     mode = stat.S_IMODE(found.st_mode)
     if mode & OTHERS:
         yield fault(f"{home} is open to others (mode {mode:04o}).", f"chmod 700 {home}", closed(home, 0o700))
-    if is_read_only(home):  # asked first: a program that runs as root may be told that it can write there
+    if is_read_only(home):  # first, because for root the permissions would allow writing
         yield fault(f"{home} cannot be written: {READ_ONLY.text}.", READ_ONLY.recovery)
         return
     if not allowed(home, os.W_OK | os.X_OK):
@@ -65,11 +65,11 @@ def check_home(around: Surroundings) -> Iterator[Finding]:
             None if mode & 0o300 == 0o300 else closed(home, 0o700),
         )
         return
-    yield from _room(home, mode)
+    yield from _free_space(home, mode)
 
 
 def check_key(around: Surroundings) -> Iterator[Finding]:
-    """The key that HTTP clients send, and every other secret of the data directory."""
+    """Check the key that HTTP clients send, and the other secrets of the data directory."""
     path = around.settings.key_file
     sound = True
     for name in PRIVATE:
@@ -78,23 +78,23 @@ def check_key(around: Surroundings) -> Iterator[Finding]:
             yield finding
     if not path.exists():
         if around.daemon is None:
-            yield ok("none yet; the first start makes it")
+            yield ok("none yet; created at the first start")
             return
         yield fault(
-            f"{path} is gone: the daemon still wants the key that was in it.",
-            "`holdfast stop`, then `holdfast serve`: it makes a new one, which HTTP clients then need.",
+            f"{path} is gone, but the daemon still expects the key that was in it.",
+            "Run `holdfast stop`, then `holdfast serve`: it creates a new one, which HTTP clients then need.",
         )
     elif sound:
-        yield ok(f"{path}, for its owner alone")
+        yield ok(f"{path}, readable only by its owner")
 
 
 def allowed(path: Path, wanted: int) -> bool:
-    """Whether this process may do that with a file, a file system that is mounted read-only included."""
+    """Return whether this process has that access to a file, also considering a read-only file system."""
     return os.access(path, wanted, effective_ids=os.access in os.supports_effective_ids)
 
 
 def closed(path: Path, mode: int) -> Fix:
-    """Gives a file or directory back to its owner alone."""
+    """Return a fix that restricts a file or directory to its owner."""
 
     def close() -> str:
         path.chmod(mode)
@@ -103,25 +103,27 @@ def closed(path: Path, mode: int) -> Fix:
     return close
 
 
-def _not_there_yet(home: Path) -> Iterator[Finding]:
+def _missing_home(home: Path) -> Iterator[Finding]:
     parent = next(folder for folder in home.parents if folder.exists())
     if is_read_only(parent):
-        yield fault(f"{home} is not there and cannot be made: {READ_ONLY.text}.", READ_ONLY.recovery)
+        yield fault(f"{home} does not exist and cannot be created: {READ_ONLY.text}.", READ_ONLY.recovery)
     elif allowed(parent, os.W_OK | os.X_OK):
-        yield ok(f"{home} (not there yet; the first start makes it)")
+        yield ok(f"{home} (does not exist yet; created at the first start)")
     else:
         yield fault(
-            f"{home} is not there, and {parent} cannot be written.", "Set HOLDFAST_HOME to a directory of your own."
+            f"{home} does not exist, and {parent} cannot be written.", "Set HOLDFAST_HOME to a directory of your own."
         )
 
 
-def _room(home: Path, mode: int) -> Iterator[Finding]:
+def _free_space(home: Path, mode: int) -> Iterator[Finding]:
     free = shutil.disk_usage(home).free
     room = f"{free / 1e9:.1f} GB free"
-    if free < FULL_BYTES:
-        yield fault(f"{home}: the disk is full ({free / 1e6:.0f} MB free).", "Free some room; nothing can be recorded.")
-    elif free < TIGHT_BYTES:
-        yield note(f"{home}: {room}", "Free some room before recording has to stop.")
+    if free < FULL_DISK_BYTES:
+        yield fault(
+            f"{home}: the disk is full ({free / 1e6:.0f} MB free).", "Free some space; nothing can be recorded."
+        )
+    elif free < LOW_DISK_BYTES:
+        yield note(f"{home}: {room}", "Free some space before recording has to stop.")
     elif not mode & OTHERS:
         yield ok(f"{home}, mode {mode:04o}, {room}")
 

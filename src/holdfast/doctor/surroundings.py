@@ -1,4 +1,4 @@
-"""What a check may look at: the settings, the environment, the project, and the daemon as it answers now."""
+"""Everything a check may use: the settings, the environment, the project, and the daemon's current status."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Any
 
 from holdfast.config import Settings
 from holdfast.errors import NoDaemon
-from holdfast.lock import Holder, current_holder
+from holdfast.process.home_lock import Holder, current_holder
 from holdfast.relay.main import DAEMON_WAIT
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
-"""Has the running daemon do a command; raises NoDaemon."""
+"""Sends a command to the running daemon; raises NoDaemon."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """One installation as it is found."""
+    """The installation under examination."""
 
     settings: Settings
     env: Mapping[str, str]
     project: Path
-    """The worktree that the doctor was called in."""
+    """The worktree that the doctor was started in."""
     ask: Ask
     daemon: Mapping[str, Any] | None = None
-    """What the daemon says of itself; None when none answers."""
+    """The daemon's status; None if none answers."""
     broken: frozenset[str] = frozenset()
-    """The links that were found at fault so far: nothing is started on top of them."""
+    """The links found to be broken so far: nothing that depends on them is started."""
 
-    patience: float = DAEMON_WAIT
-    """HOLDFAST_DAEMON_WAIT: seconds that a daemon and a relay may take before they count as silent."""
+    timeout: float = DAEMON_WAIT
+    """HOLDFAST_DAEMON_WAIT: seconds that a daemon or relay may take to answer."""
 
     @property
     def home(self) -> Path:
@@ -40,7 +40,7 @@ class Surroundings:
 
     @property
     def user(self) -> Path:
-        """The user's own directory."""
+        """The user's home directory."""
         return Path(self.env.get("HOME") or Path.home())
 
     @property
@@ -51,21 +51,21 @@ class Surroundings:
 
     @property
     def agent_registry(self) -> Path:
-        """Where Claude Code keeps the MCP servers that the user registered."""
+        """The file in which Claude Code keeps the user's MCP servers."""
         return Path(self.env.get("CLAUDE_CONFIG_DIR") or self.user) / ".claude.json"
 
-    def looked_again(self) -> Surroundings:
-        """The same, with the daemon asked anew."""
+    def refreshed(self) -> Surroundings:
+        """The same with the daemon's current status."""
         try:
             daemon: Mapping[str, Any] | None = self.ask("status", {})
         except NoDaemon:
             daemon = None
         return replace(self, daemon=daemon)
 
-    def knowing(self, broken: Iterable[str]) -> Surroundings:
-        """The same, with these links known to be broken."""
+    def with_broken(self, broken: Iterable[str]) -> Surroundings:
+        """The same with these links marked as broken."""
         return replace(self, broken=frozenset(broken))
 
     def holder(self) -> Holder | None:
-        """Which process holds the data directory now, whether it answers or not. Changes nothing."""
+        """The process that holds the lock of the data directory, whether it answers or not. Read-only."""
         return current_holder(self.home)

@@ -1,4 +1,4 @@
-"""What the daemon is at: its background loops, its queue, its chats."""
+"""Checks of the daemon's work: its background loops, queues and chats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TELEGRAM_SECONDS = 5.0
 
 
 def check_background(around: Surroundings) -> Iterator[Finding]:
-    """Loops that fail, and what the daemon wants its owner to know."""
+    """Check for failing loops and for notices of the daemon."""
     if around.daemon is None:
         return
     loops = around.daemon.get("loops", [])
@@ -23,16 +23,16 @@ def check_background(around: Surroundings) -> Iterator[Finding]:
     for loop in failing:
         yield note(
             f"{loop['name']} failed {loop['failures']} times, last: {loop['last_error']}",
-            "It is tried again by itself; the home's daemon.log says more.",
+            "It is retried automatically; see daemon.log in the data directory.",
         )
     for notice in around.daemon.get("notices", ()):
         yield note(str(notice))
     if not failing:
-        yield ok(f"{len(loops)} loops, none in trouble")
+        yield ok(f"{len(loops)} loops, none failing")
 
 
 def check_teams(around: Surroundings) -> Iterator[Finding]:
-    """Teams whose agents do not follow what their project brings."""
+    """Check for teams whose agents do not use their project's settings."""
     if around.daemon is None:
         return
     off = around.ask("teams-settings", {}).get("off", {})
@@ -40,11 +40,11 @@ def check_teams(around: Surroundings) -> Iterator[Finding]:
         said, _, repair = why.partition(". ")
         yield note(f"{name}: {said}", repair)
     if not off:
-        yield ok("no project's settings are off for its managed agent")
+        yield ok("every managed agent uses its project's settings")
 
 
 def check_queue(around: Surroundings) -> Iterator[Finding]:
-    """Messages that nobody did, and targets that take no more."""
+    """Check for dead letters and full queues."""
     if around.daemon is None:
         return
     targets = around.ask("bridge-queue", {}).get("targets", {})
@@ -55,17 +55,19 @@ def check_queue(around: Surroundings) -> Iterator[Finding]:
             troubled = True
             yield note(
                 f"{name}: {view['dead_letters']} dead letters",
-                "GET /api/bridge/messages?status=dead says why; POST …/messages/ID/retry lets one wait again.",
+                "GET /api/bridge/messages?status=dead says why; POST …/messages/ID/retry queues one again.",
             )
         if view["pending"] >= MAX_PENDING:
             troubled = True
-            yield note(f"{name}: full, {view['pending']} messages wait", f"Start its agent; `holdfast queue {name}`.")
+            yield note(
+                f"{name}: full, {view['pending']} messages waiting", f"Start its agent; `holdfast queue {name}`."
+            )
     if not troubled:
-        yield ok(f"{len(targets)} targets, {waiting} messages wait")
+        yield ok(f"{len(targets)} targets, {waiting} messages waiting")
 
 
 def check_telegram(around: Surroundings) -> Iterator[Finding]:
-    """The bot, where one is set up: installed, and let in by Telegram."""
+    """Check the bot, if one is set up: installed, and accepted by Telegram."""
     settings = around.settings
     if settings.telegram_token is None:
         yield ok("not set up")
@@ -76,18 +78,18 @@ def check_telegram(around: Surroundings) -> Iterator[Finding]:
     except ChatError as error:
         yield fault(error.message, error.recovery or "Check the network, or HOLDFAST_TELEGRAM_API; then try again.")
         return
-    yield ok(f"the bot @{name} is let in")
+    yield ok(f"the bot @{name} is accepted by Telegram")
 
 
 def check_chats(around: Surroundings) -> Iterator[Finding]:
-    """What the daemon says of its chats; nothing where it has none and none is wanted."""
+    """Check the daemon's chats; no finding if there are none and none are set up."""
     chats = (around.daemon or {}).get("chats")
     if chats is None:
         return
     if around.settings.telegram_token is not None and "telegram" not in chats.get("transports", ()):
         yield fault(
             "the running daemon was started without HOLDFAST_TELEGRAM_TOKEN.",
-            "`holdfast stop`, then `holdfast serve` where it is set.",
+            "Set it, then run `holdfast stop` and `holdfast serve`.",
         )
     for trouble in chats.get("troubles", ()):
         yield note(
@@ -96,7 +98,7 @@ def check_chats(around: Surroundings) -> Iterator[Finding]:
     if chats.get("receiving"):
         yield note(f"updates do not arrive: {chats['receiving']}", "Only one program may use a token.")
     if chats.get("refused"):
-        yield note(f"{chats['refused']} updates came from people who are no owners, and were left aside")
+        yield note(f"{chats['refused']} updates came from people who are not owners, and were ignored")
 
 
 async def _introduced(telegram: Telegram) -> str | None:

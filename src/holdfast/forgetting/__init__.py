@@ -1,1 +1,1 @@
-"""Forgetting a session or a project: every row of it, and every copy of those rows that Holdfast made by itself."""
+"""Forgetting a session or a project: deletes all of its rows, and every copy of them that Holdfast made on its own."""

@@ -1,102 +1,36 @@
-"""What is to be forgotten: one session, or a project under every root and name that it is known by here."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+"""Determines what to forget: one session, or a project under all of its known roots."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any
 
 from holdfast.errors import BadInput
-from holdfast.project import Root, RootSource, canonical_uri, path_of
+from holdfast.forgetting.model import Scope
+from holdfast.forgetting.queries import roots as root_queries
+from holdfast.identity.project import Root, canonical_uri, path_of
 from holdfast.store import Tx
 
-ROOTS = (
-    ("projects", "root_uri"),
-    ("sessions", "root_uri"),
-    ("connections", "root_uri"),
-    ("connections", "bound_root"),
-    ("agent_sessions", "root"),
-    ("ledgers", "root"),
-    ("recoveries", "root"),
-    ("project_tasks", "root"),
-    ("protocol_runs", "root"),
-    ("protocol_trust", "root"),
-    ("protocol_mirror", "root"),
-)
-"""Every column that holds the URI of a project's root; imported history has paths in its place."""
-KEYS = (
-    ("projects", "root_uri", "project_key"),
-    ("sessions", "root_uri", "project_key"),
-    ("agent_sessions", "root", "project_key"),
-    ("ledgers", "root", "project_key"),
-    ("project_tasks", "root", "project_key"),
-    ("protocol_runs", "root", "project"),
-)
-"""Where a root stands beside the key that all roots of its project share."""
-MOST_NAMED = 5
-MOST_SESSIONS = 10_000
-ALIKE = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What is forgotten; written down before the first row goes, because it cannot be found out afterwards."""
-
-    what: str
-    session: str | None = None
-    roots: tuple[Root, ...] = ()
-    teams: tuple[str, ...] = ()
-
-    @property
-    def uris(self) -> frozenset[str]:
-        """The URIs of the roots."""
-        return frozenset(root.uri for root in self.roots)
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """The directories of the roots."""
-        return frozenset(str(path) for root in self.roots if (path := path_of(root.uri)) is not None)
-
-    def names(self) -> re.Pattern[str] | None:
-        """Finds a root by its path or URI in a text; not one whose name only begins alike."""
-        spelled = sorted(self.uris | self.paths)
-        return re.compile(f"(?:{'|'.join(map(re.escape, spelled))})(?![\\w-]|\\.\\w)") if spelled else None
-
-    def written(self) -> str:
-        """The scope as a text."""
-        roots = [[root.uri, root.key] for root in self.roots]
-        return json.dumps({"what": self.what, "session": self.session, "roots": roots, "teams": list(self.teams)})
-
-    @staticmethod
-    def read(text: str) -> Scope:
-        """The scope that was written."""
-        found: dict[str, Any] = json.loads(text)
-        roots = tuple(Root(uri, key, RootSource.ARGUMENT) for uri, key in found["roots"])
-        return Scope(found["what"], found["session"], roots, tuple(found["teams"]))
+MAX_SUGGESTIONS = 5
+MAX_SESSIONS = 10_000
+MIN_SIMILARITY = 0.7
 
 
 def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Path]) -> Scope | None:
-    """A project under every root that shares its key; None where nothing is known of it.
+    """Return the scope of a project with every root that shares its key; None if it is unknown.
 
-    A directory that is gone has no key any more: then those count that were stored with it.
+    A deleted directory has no key any more: then the keys stored with it are used.
     """
     keys = {root.key} - {None}
     path = path_of(root.uri)
     if not keys and path is not None and not path.exists():
-        for table, column, key in KEYS:
-            rows = tx.all(f"SELECT DISTINCT {key} AS key FROM {table} WHERE {column} = :root", root=root.uri)
-            keys |= {row["key"] for row in rows} - {None, root.uri}
+        keys |= root_queries.keys_of(tx, root.uri) - {root.uri}
     roots = {root.uri: root}
     for name in sorted(filter(None, keys)):
         roots[root.uri] = Root(root.uri, name, root.source)
-        for table, column, key in KEYS:
-            rows = tx.all(f"SELECT DISTINCT {column} AS root FROM {table} WHERE {key} = :key", key=name)
-            roots |= {row["root"]: Root(row["root"], name, root.source) for row in rows if row["root"]}
+        roots |= {one: Root(one, name, root.source) for one in root_queries.roots_of(tx, name)}
     members = tuple(name for name, project in teams.items() if _uri(project) in roots)
     if not members and not (set(roots) & known_roots(tx)):
         return None
@@ -104,34 +38,27 @@ def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Path]) -> S
 
 
 def known_roots(tx: Tx) -> set[str]:
-    """The URI of every root that anything is known of."""
-    found = {
-        str(row["root"])
-        for table, column in ROOTS
-        for row in tx.all(f"SELECT DISTINCT {column} AS root FROM {table} WHERE {column} IS NOT NULL")
-    }
-    for row in tx.all("SELECT DISTINCT root FROM history_files"):
-        if uri := _uri(Path(row["root"])):
-            found.add(uri)
-    return found
+    """Return the URI of every known root."""
+    imported = {uri for path in root_queries.imported_directories(tx) if (uri := _uri(Path(path)))}
+    return root_queries.known(tx) | imported
 
 
-def near(tx: Tx, what: str, teams: Mapping[str, Path]) -> list[str]:
-    """What may have been meant by a name that is not known: projects and sessions, the likeliest first."""
+def suggestions(tx: Tx, what: str, teams: Mapping[str, Path]) -> list[str]:
+    """Return projects and sessions that an unknown name may have meant, the most similar first."""
     uris = known_roots(tx) | {uri for project in teams.values() if (uri := _uri(project))}
     shown = {str(path_of(uri) or uri) for uri in uris}
-    likeness = {name: _likeness(what, name) for name in shown}
-    rows = tx.all("SELECT id, title FROM sessions ORDER BY updated_at DESC LIMIT :limit", limit=MOST_SESSIONS)
+    similarity = {name: _similarity(what, name) for name in shown}
+    rows = root_queries.latest_sessions(tx, MAX_SESSIONS)
     if "/" not in what:
         for row in rows:
             alike = max(_ratio(what, row["id"]), _ratio(what, row["title"]))
-            likeness[f"{row['id']} ({row['title'][:60]})"] = 1.0 if row["id"].startswith(what) else alike
-    likely = [name for name, alike in likeness.items() if alike >= ALIKE]
-    return sorted(likely, key=lambda name: (-likeness[name], name))[:MOST_NAMED]
+            similarity[f"{row['id']} ({row['title'][:60]})"] = 1.0 if row["id"].startswith(what) else alike
+    likely = [name for name, alike in similarity.items() if alike >= MIN_SIMILARITY]
+    return sorted(likely, key=lambda name: (-similarity[name], name))[:MAX_SUGGESTIONS]
 
 
-def _likeness(what: str, known: str) -> float:
-    """How likely somebody who wrote `what` meant the project at `known`: one around or inside it, or spelled alike."""
+def _similarity(what: str, known: str) -> float:
+    """Return how similar `what` is to the project at `known`: above or inside it, or spelled similarly."""
     wanted, place = Path(what), Path(known)
     if wanted in place.parents or place in wanted.parents:
         return 0.9 if place != place.parent and wanted != wanted.parent else 0.0
@@ -140,7 +67,7 @@ def _likeness(what: str, known: str) -> float:
 
 def _ratio(one: str, other: str) -> float:
     matcher = SequenceMatcher(None, one.lower(), other.lower())
-    return matcher.ratio() if matcher.quick_ratio() >= ALIKE else 0.0
+    return matcher.ratio() if matcher.quick_ratio() >= MIN_SIMILARITY else 0.0
 
 
 def _uri(path: Path) -> str | None:
@@ -151,5 +78,5 @@ def _uri(path: Path) -> str | None:
 
 
 def quoted(names: Iterable[str]) -> tuple[str, ...]:
-    """Names as they stand in stored JSON."""
+    """Return names as they appear in stored JSON."""
     return tuple(json.dumps(name, ensure_ascii=False) for name in names)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-from holdfast.briefing.ledger.entries import Entry, blocks, text_member, text_of, timestamp
+from holdfast.agents import TranscriptsPart
+from holdfast.agents.transcript_entries import Spoken
 from holdfast.redaction import masked
 
 HEAD, TAIL = 12_000, 8_000
 """Characters kept of a long text: how it begins, and how it ends, which is where errors are."""
 MARGIN = 8_000
 """Characters beyond those that are looked through for secrets: no secret is longer."""
-MOST_VALUES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,34 +28,28 @@ class Passage:
     """When, in milliseconds; 0 where the transcript does not say."""
 
 
-def passages(entry: Entry) -> Iterator[Passage]:
-    """What one line of a transcript tells; nothing of lines that nobody said."""
-    speaker = entry.get("type")
-    if speaker not in ("user", "assistant") or entry.get("isMeta"):
-        return
-    at = timestamp(entry) or 0
-    for block in blocks(entry):
-        role, text = _told(str(speaker), block)
-        kept = _kept(text)
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the next part of a file told."""
+
+    passages: tuple[Passage, ...]
+    end: int
+    """Where the next part begins."""
+    mark: str
+
+
+def batches(transcripts: TranscriptsPart, path: Path, offset: int) -> Iterator[Batch]:
+    """The rest of a file, part by part."""
+    for part in transcripts.batches(path, offset):
+        yield Batch(tuple(passages(part.spoken)), part.end, part.mark)
+
+
+def passages(spoken: Iterable[Spoken]) -> Iterator[Passage]:
+    """What was said that is worth finding."""
+    for one in spoken:
+        kept = _kept(one.text)
         if kept.strip():
-            yield Passage(role, kept, at)
-
-
-def _told(speaker: str, block: dict[str, Any]) -> tuple[str, str]:
-    kind = block.get("type")
-    if kind == "text":
-        return speaker, text_member(block, "text")
-    if kind == "tool_use":
-        values = _texts(block.get("input"))
-        return "tool", "\n".join([text_member(block, "name"), *values])
-    if kind == "tool_result":
-        return "error" if block.get("is_error") else "result", text_of(block)
-    return speaker, ""
-
-
-def _texts(arguments: Any) -> list[str]:
-    values = list(arguments.values())[:MOST_VALUES] if isinstance(arguments, dict) else []
-    return [value for value in values if isinstance(value, str)]
+            yield Passage(one.role, kept, one.at)
 
 
 def _kept(text: str) -> str:

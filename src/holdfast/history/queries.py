@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
 
-from holdfast.history.files import TranscriptFile
+from holdfast.agents.transcript_entries import TranscriptFile
+from holdfast.history.model import Hit, ReadMark, Recovery
 from holdfast.history.passages import Passage
-from holdfast.reasoning.search import match_expression
-from holdfast.store import Row, Tx
+from holdfast.reasoning.fulltext import Term, match_expression
+from holdfast.reasoning.queries.search import fill
+from holdfast.store import Tx
 
-INDEXED_AT_ONCE = 200
 HIT = "l.role, l.content, l.at, f.session_id, f.root, f.path, f.machine"
 
 _RANKED = {
@@ -20,20 +21,21 @@ _RANKED = {
         " ORDER BY i.rank, l.row_id DESC LIMIT :limit"
     ),
     "postgres": (
-        f"SELECT {HIT} FROM history_lines l JOIN history_files f ON f.row_id = l.file"  # noqa: S608 - constants
-        " WHERE l.search @@ to_tsquery('simple', :match){scope}"
-        " ORDER BY ts_rank(l.search, to_tsquery('simple', :match)) DESC, l.row_id DESC LIMIT :limit"
+        f"SELECT {HIT} FROM history_fts i JOIN history_lines l ON l.row_id = i.row_id"  # noqa: S608 - constants
+        " JOIN history_files f ON f.row_id = l.file WHERE i.words @@ to_tsquery('simple', :match){scope}"
+        " ORDER BY ts_rank(i.words, to_tsquery('simple', :match)) DESC, l.row_id DESC LIMIT :limit"
     ),
 }
 
 
-def known_file(tx: Tx, machine: str, path: str) -> Row | None:
+def known_file(tx: Tx, machine: str, path: str) -> ReadMark | None:
     """How far a file was read."""
-    return tx.one(
-        "SELECT row_id, mark, read_to FROM history_files WHERE machine = :machine AND path = :path",
+    row = tx.one(
+        "SELECT mark, read_to FROM history_files WHERE machine = :machine AND path = :path",
         machine=machine,
         path=path,
     )
+    return None if row is None else ReadMark(row["mark"], row["read_to"])
 
 
 def forget_file(tx: Tx, machine: str, path: str) -> None:
@@ -71,7 +73,7 @@ def keep(
     path = str(file.path)
     tx.lock(f"history:{machine}:{path}")
     known = known_file(tx, machine, path)
-    if (known["read_to"] if known else 0) != expected:
+    if (known.read_to if known else 0) != expected:
         return False
     row = tx.one(
         "INSERT INTO history_files (machine, path, session_id, root, mark, read_to, at)"
@@ -98,34 +100,37 @@ def keep(
 
 
 def index_some(tx: Tx) -> bool:
-    """Bring lines into SQLite's index in the order of their rows; says whether there may be more."""
-    if tx.engine != "sqlite":
-        return False
-    rows = tx.all(
-        "SELECT row_id, content FROM history_lines"
-        " WHERE row_id > (SELECT coalesce(max(id), 0) FROM history_fts_docsize) ORDER BY row_id LIMIT :limit",
-        limit=INDEXED_AT_ONCE,
-    )
-    for row in rows:
-        tx.run("INSERT INTO history_fts (rowid, content) VALUES (:row_id, :content)", **row)
-    return len(rows) == INDEXED_AT_ONCE
+    """Bring lines into the index; says whether there may be more."""
+    return fill(tx, "history_lines", "history_fts")
 
 
-def hits(tx: Tx, words: list[str], root: str | None, limit: int) -> list[Row]:
-    """The lines that hold all the words, the best first."""
+def hits(tx: Tx, machine: str, terms: Sequence[Term], root: str | None, limit: int) -> list[Hit]:
+    """The lines that hold all the terms, the best first; those of another machine than this one are marked."""
     scope = "" if root is None else " AND f.root = :root"
-    return tx.all(
+    rows = tx.all(
         _RANKED[tx.engine].format(scope=scope),
-        match=match_expression(tx.engine, words),
+        match=match_expression(tx.engine, terms),
         limit=limit,
         **({} if root is None else {"root": root}),
     )
+    return [
+        Hit(
+            row["session_id"],
+            row["root"],
+            row["role"],
+            row["content"],
+            row["at"],
+            row["path"],
+            elsewhere=row["machine"] != machine,
+        )
+        for row in rows
+    ]
 
 
-def imported(tx: Tx) -> Row:
+def imported(tx: Tx) -> tuple[int, int | None]:
     """How many files were imported, and when last."""
-    row = tx.one("SELECT count(*) AS files, coalesce(max(at), 0) AS at FROM history_files")
-    return row or {"files": 0, "at": 0}
+    row = tx.one("SELECT count(*) AS files, max(at) AS at FROM history_files")
+    return (row["files"], row["at"]) if row else (0, None)
 
 
 def known_roots(tx: Tx) -> list[str]:
@@ -133,9 +138,17 @@ def known_roots(tx: Tx) -> list[str]:
     return [row["root_uri"] for row in tx.all("SELECT root_uri FROM projects")]
 
 
-def recoveries(tx: Tx, since: int) -> list[dict[str, Any]]:
+def recoveries(tx: Tx, since: int) -> list[Recovery]:
     """What was given back since a time, the latest first."""
-    return tx.all(
-        "SELECT root, session_id, recovered, occasion, what, at FROM recoveries WHERE at >= :since ORDER BY at DESC",
-        since=since,
+    rows = tx.all("SELECT root, occasion, what, at FROM recoveries WHERE at >= :since ORDER BY at DESC", since=since)
+    return [Recovery(row["root"], row["occasion"], tuple(json.loads(row["what"])), row["at"]) for row in rows]
+
+
+def thoughts_of(tx: Tx, session: str) -> int:
+    """How many thoughts the session's line of reasoning has."""
+    row = tx.one(
+        "SELECT s.thought_count AS n FROM connections c JOIN sessions s ON s.id = c.reasoning_session"
+        " WHERE c.identity = :identity",
+        identity=f"agent:{session}",
     )
+    return int(row["n"]) if row else 0

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.bridge import queries as bridge_queries
+from holdfast.bridge.queries import queue as bridge_queries
+from holdfast.files.in_time import in_time
+from holdfast.history import queries
 from holdfast.protocol import queries as protocol_queries
-from holdfast.protocol.in_time import in_time
 from holdfast.protocol.worktree import worktree_of
-from holdfast.reasoning.wording import counted, one_line
 from holdfast.store import Store, Tx
 from holdfast.teams.team import Team
+from holdfast.text import counted, one_line
 
 LONGEST_PHASE = 30
-
-Command = Callable[[dict[str, Any], Callable[[float, str], None]], Awaitable[dict[str, Any]]]
 
 
 class StatusLine:
@@ -25,10 +24,6 @@ class StatusLine:
     def __init__(self, store: Store, targets: Callable[[], Mapping[str, Team]]) -> None:
         self._store = store
         self._targets = targets
-
-    def commands(self) -> dict[str, Command]:
-        """What the status line's client asks for."""
-        return {"statusline": self.line}
 
     async def line(self, args: dict[str, Any], progress: Callable[[float, str], None]) -> dict[str, Any]:
         """The line for a `session` at work in `cwd`; empty where there is nothing to say."""
@@ -40,20 +35,10 @@ class StatusLine:
         def read(tx: Tx) -> list[str]:
             run = protocol_queries.active(tx, worktree.root) if worktree else None
             waiting = sum(bridge_queries.waiting(tx, target) for target in targets)
-            thoughts = _thoughts(tx, session) if isinstance(session, str) else 0
+            thoughts = queries.thoughts_of(tx, session) if isinstance(session, str) else 0
             parts = [one_line(run.phase, LONGEST_PHASE)] if run else []
             parts += [f"{counted(waiting, 'message')} waiting"] if waiting else []
             return parts + ([counted(thoughts, "thought")] if thoughts else [])
 
         parts = await self._store.read(read)
         return {"line": f"holdfast: {' · '.join(parts)}" if parts else ""}
-
-
-def _thoughts(tx: Tx, session: str) -> int:
-    """How many thoughts the session's line of reasoning has."""
-    row = tx.one(
-        "SELECT s.thought_count AS n FROM connections c JOIN sessions s ON s.id = c.reasoning_session"
-        " WHERE c.identity = :identity",
-        identity=f"agent:{session}",
-    )
-    return int(row["n"]) if row else 0

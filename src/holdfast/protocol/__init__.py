@@ -1,1 +1,1 @@
-"""Protocol: phases whose gates the server verifies itself."""
+"""Protocol: phases, and gates between them that Holdfast verifies itself."""

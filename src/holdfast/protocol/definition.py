@@ -1,4 +1,4 @@
-"""A protocol as text and back: a run keeps the one it began with."""
+"""Protocols as JSON and back: a run keeps the protocol it began with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from holdfast import bounded_json
 from holdfast.protocol.model import (
     Check,
     CheckKind,
@@ -18,16 +17,17 @@ from holdfast.protocol.model import (
     Protocol,
     Transition,
 )
+from holdfast.text import bounded_json
 
 
 def dumps(protocol: Protocol) -> str:
-    """The protocol as JSON, always the same for the same protocol."""
+    """Serialize a protocol as JSON; equal protocols give equal texts."""
     return json.dumps(asdict(protocol), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 @lru_cache(maxsize=64)
 def loads(text: str) -> Protocol:
-    """The protocol that `dumps` wrote."""
+    """Parse what `dumps` wrote."""
     data = bounded_json.loads(text)
     return Protocol(
         data["name"],

@@ -1,4 +1,4 @@
-"""What a protocol refuses, each with a code and the steps that repair it."""
+"""Errors of the protocol, each with a code and recovery steps."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class UnknownGate(NotFound):
 
 
 class EvidenceRejected(HoldfastError):
-    """The evidence says nothing, or it is not true."""
+    """The evidence is meaningless or does not match the project."""
 
     code = "E_EVIDENCE_REJECTED"
 
 
 class ProtocolInvalid(HoldfastError):
-    """The project's protocol cannot be used as it is written."""
+    """The project's protocol settings or document have errors."""
 
     code = "E_PROTOCOL_INVALID"
 

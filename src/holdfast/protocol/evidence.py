@@ -1,4 +1,4 @@
-"""What an agent says it did, compared with the world where that is possible."""
+"""Judges evidence that an agent records: compared with the project's files and git where that is possible."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.git.state import Git
 from holdfast.protocol.errors import EvidenceRejected
-from holdfast.protocol.git.state import Git
-from holdfast.protocol.inside import UnreadableInside, read_inside
 from holdfast.protocol.model import CheckKind, Gate, says_something
 from holdfast.protocol.runs import EvidenceKind, Source
-from holdfast.quoting import in_quotes
-from holdfast.quoting import named as plain_or_quoted
+from holdfast.text.quoting import in_quotes
+from holdfast.text.quoting import named as plain_or_quoted
 
-LARGEST = 16 * 1024 * 1024
+MAX_FILE_BYTES = 16 * 1024 * 1024
 SHORTEST_HASH = 12
 
 _HASH = re.compile(r"\b[0-9a-fA-F]{12,64}\b")
@@ -25,7 +25,7 @@ _COMMIT = re.compile(r"\b[0-9a-fA-F]{7,64}\b")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What was said, of which gate."""
+    """Evidence that an agent records for a gate."""
 
     gate: Gate
     kind: str
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is kept of a claim, and who vouches for it."""
+    """A claim as it is stored, and its source."""
 
     kind: str
     subject: str
@@ -44,10 +44,10 @@ class Judged:
 
 
 async def judge(claim: Claim, worktree: Path) -> Judged:
-    """What a claim is worth. One that says nothing, or that the world contradicts, is rejected."""
+    """Judge a claim. Raises EvidenceRejected if it is meaningless or does not match the project."""
     if not says_something(claim.text):
         raise EvidenceRejected(
-            f"evidence: {in_quotes(claim.text, 40)} says nothing.",
+            f"evidence: {in_quotes(claim.text, 40)} is not evidence.",
             recovery="Say what was done and where it can be seen: a path, a hash, a commit, an output.",
         )
     kind = claim.kind.strip().lower().replace("-", "_")
@@ -57,19 +57,19 @@ async def judge(claim: Claim, worktree: Path) -> Judged:
         return await asyncio.to_thread(_report, claim, worktree)
     if kind in ("commit", "commit_sha"):
         return await _commit(claim, worktree)
-    told = "Kept as what you say."
+    message = "Stored as your claim."
     if claim.gate.blocking and not any(check.kind is CheckKind.CLAIM for check in claim.gate.checks):
-        told += f" {claim.gate.name} is verified by the server: validate_gate tells what it looks for."
-    return Judged(claim.kind[:64], claim.text.strip(), "", Source.CLAIMED, told)
+        message += f" Holdfast verifies {claim.gate.name} itself: validate_gate says what it checks."
+    return Judged(claim.kind[:64], claim.text.strip(), "", Source.CLAIMED, message)
 
 
 def _hashed(claim: Claim, worktree: Path) -> Judged:
-    """A file's content hash shows that its content was there to be read."""
+    """Accept the hash of a file's content as evidence that the file was read."""
     given = _HASH.search(claim.text)
     if given is None:
         raise EvidenceRejected(
-            f"evidence: there is no hash in it ({SHORTEST_HASH} to 64 hex digits of the file's sha256).",
-            recovery='Example: "README.md 3a7bd3e2360a…", as `sha256sum README.md` prints.',
+            f"evidence: contains no hash ({SHORTEST_HASH} to 64 hex digits of the file's sha256).",
+            recovery='Example: "README.md 3a7bd3e2360a…", as `sha256sum README.md` prints it.',
         )
     digest = given[0].lower()
     asked = [path for check in claim.gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
@@ -88,14 +88,14 @@ def _hashed(claim: Claim, worktree: Path) -> Judged:
     meant = ", ".join(plain_or_quoted(path, 200) for path in named or asked) or "a file of this gate"
     raise EvidenceRejected(
         f"evidence: {digest[:SHORTEST_HASH]}… is not the sha256 of {meant}.",
-        recovery="Read the file and give the hash of what is in it now.",
+        recovery="Read the file and give the hash of its current content.",
     )
 
 
 def _report(claim: Claim, worktree: Path) -> Judged:
     path = claim.text.strip()
     if not (_content(worktree, path) or b"").strip():
-        raise EvidenceRejected(f"evidence: {plain_or_quoted(path, 200)} is no file with text in this project.")
+        raise EvidenceRejected(f"evidence: {plain_or_quoted(path, 200)} is not a file with text in this project.")
     return Judged(
         EvidenceKind.REPORT.value,
         path,
@@ -116,6 +116,6 @@ async def _commit(claim: Claim, worktree: Path) -> Judged:
 
 def _content(worktree: Path, path: str) -> bytes | None:
     try:
-        return read_inside(worktree, path, LARGEST)
+        return read_inside(worktree, path, MAX_FILE_BYTES)
     except UnreadableInside:
         return None

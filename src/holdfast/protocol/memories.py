@@ -1,4 +1,4 @@
-"""A run as the three memories that agents and other tools read: markdown out, and a foreign state's markdown in."""
+"""Runs as the three memories that agents and other tools read: written as markdown, and read from others' markdown."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from holdfast.protocol import bounded_lines
+from holdfast.files import bounded_lines
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
 from holdfast.protocol.runs import GateResult, RunStatus, RunView
-from holdfast.quoting import in_quotes
+from holdfast.text import one_line
+from holdfast.text.quoting import in_quotes
 
 CURRENT_STATE = "session-current-state"
 HISTORY = "session-history"
 VIOLATIONS_LOG = "session-violations-log"
 
 NONE_RECORDED = "(none recorded)"
-LARGEST = 100_000
-"""Characters of one memory; Serena refuses more than 150,000."""
+MAX_MEMORY_CHARS = 100_000
+"""Limit of one memory; Serena refuses more than 150,000."""
 LATEST = 10
 """Sessions in the history."""
 MAX_LINE = 2_000
@@ -27,7 +28,7 @@ MAX_CELL = 300
 MAX_DECISIONS = 20
 MAX_VIOLATIONS = 50
 TABLE_SPACE = 25_000
-"""Characters of one table; what does not fit is counted in its last row."""
+"""Characters of one table; its last row counts the rows that do not fit."""
 SHORT_COMMIT = 7
 
 STATUS_WORDS = {Status.PASS: "COMPLETE", Status.FAIL: "FAILED", Status.SKIPPED: "SKIPPED"}
@@ -38,7 +39,7 @@ OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED"}
 
 @dataclass(frozen=True, slots=True)
 class ImportedState:
-    """What a state memory tells of a session, whoever wrote it."""
+    """A session as a state memory describes it, whoever wrote it."""
 
     session_id: str
     objective: str | None = None
@@ -46,11 +47,11 @@ class ImportedState:
     starting_commit: str | None = None
     phase: str | None = None
     completed: dict[str, str] = field(default_factory=dict)
-    """The gates it calls complete, each with its evidence."""
+    """The gates it marks complete, each with its evidence."""
 
 
 def current_state(view: RunView) -> str:
-    """The active session: metadata, what its gates said, both checklists."""
+    """Render the active session: metadata, gate results, both checklists."""
     run = view.run
     lines = [
         "# Session State",
@@ -74,19 +75,19 @@ def current_state(view: RunView) -> str:
 
 
 def checklist(view: RunView) -> str:
-    """What the session asks for, and what is done."""
+    """Render both checklists of a session."""
     return _text(["# Session Checklist", "", *_checklists(view)])
 
 
 def history(views: Sequence[RunView]) -> str:
-    """The last ten sessions that ended, the newest first."""
+    """Render the last ten sessions that ended, newest first."""
     ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
     head = ["# Session History", "", f"## Recent Sessions (Last {LATEST})", ""]
-    return _sections(head, [_ended(view) for view in ended])
+    return _sections(head, [_ended_section(view) for view in ended])
 
 
 def violations_log(views: Sequence[RunView]) -> str:
-    """What was done against the protocol, session by session; the active one is listed even when it is clean."""
+    """Render the violations by session; the active session is listed even if it has none."""
     head = [
         "# Session Violations Log",
         "",
@@ -98,16 +99,16 @@ def violations_log(views: Sequence[RunView]) -> str:
         "",
     ]
     told = [view for view in views if view.violations or view.run.status == RunStatus.ACTIVE]
-    return _sections(head, [_violated(view) for view in told])
+    return _sections(head, [_violations_section(view) for view in told])
 
 
 def timestamp(ms: int) -> str:
-    """A time as the memories have it: ISO 8601 in UTC, to the second."""
+    """Format a time as in the memories: ISO 8601 in UTC, to the second."""
     return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def short(commit: str | None) -> str | None:
-    """A commit id as people read it."""
+    """Shorten a commit id."""
     return commit[:SHORT_COMMIT] if commit else None
 
 
@@ -117,15 +118,15 @@ def decisions_of(view: RunView) -> list[str]:
 
 
 def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
-    """Whether a line of the checklist is done, and by what evidence. A gate vouches for it, or nobody does."""
+    """Return whether a checklist item is done, and its evidence. Only a gate can mark it done."""
     result = view.gates.get(item.gate) if item.gate else None
     if result is None or not Status(result.status).met:
         return False, ""
-    return True, _told(result)
+    return True, _evidence_text(result)
 
 
 def _phase_rows(view: RunView) -> Iterable[tuple[str, ...]]:
-    # The end's gates are listed once they were checked: before, they would hide how the start went.
+    # Gates of the session end are listed only once they were checked; earlier they would hide how the start went.
     for gate in view.protocol.gates:
         result = view.gates.get(gate.name)
         if result is not None:
@@ -147,16 +148,16 @@ def _checklist_row(item: ChecklistItem, view: RunView) -> tuple[str, ...]:
     return item.level.value, item.step, "[x]" if done else "[ ]", evidence
 
 
-def _told(result: GateResult) -> str:
+def _evidence_text(result: GateResult) -> str:
     skipped = result.status == Status.SKIPPED and not result.evidence.startswith("SKIPPED")
     return f"SKIPPED: {result.evidence}" if skipped else result.evidence
 
 
-def _ended(view: RunView) -> list[str]:
+def _ended_section(view: RunView) -> list[str]:
     run = view.run
     decisions = decisions_of(view)[:MAX_DECISIONS]
     return [
-        f"### {_line(run.id)}",
+        f"### {one_line(run.id, MAX_LINE)}",
         "",
         _entry("Objective", run.objective),
         _entry("Outcome", OUTCOMES.get(RunStatus(run.status), run.status.upper())),
@@ -168,17 +169,22 @@ def _ended(view: RunView) -> list[str]:
     ]
 
 
-def _violated(view: RunView) -> list[str]:
+def _violations_section(view: RunView) -> list[str]:
     rows = [
         (timestamp(one.at)[11:19], one.phase, one.requirement, one.severity, one.recovery or "")
         for one in view.violations[-MAX_VIOLATIONS:]
     ]
     header = ("Timestamp", "Phase", "Requirement", "Severity", "Recovery")
-    return [f"### {_line(view.run.id)}", "", *_table(header, rows or [(NONE_RECORDED, "", "", "", "")]), ""]
+    return [
+        f"### {one_line(view.run.id, MAX_LINE)}",
+        "",
+        *_table(header, rows or [(NONE_RECORDED, "", "", "", "")]),
+        "",
+    ]
 
 
 def _entry(name: str, value: str | None) -> str:
-    return f"- **{name}**: {_line(value or '') or NONE_RECORDED}"
+    return f"- **{name}**: {one_line(value or '', MAX_LINE) or NONE_RECORDED}"
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -201,27 +207,21 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that stays in its cell: the pipe ends one even between backticks, so it is escaped everywhere."""
-    return _line(text, MAX_CELL).replace("\\", "\\\\").replace("|", "\\|")
+    """Escape every pipe of a text: one ends a cell even between backticks."""
+    return one_line(text, MAX_CELL).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _item(text: str) -> str:
-    """A text as a bullet's own: what would open a block is escaped, and quoted what looks like a line of Holdfast's."""
-    from holdfast.own_lines import has_own_form  # a daemon's start does without its expressions
+    """Format a text as a bullet: escape what would open a block, and quote what looks like Holdfast's own line."""
+    from holdfast.text.own_lines import has_own_form  # imported late to keep the daemon's start fast
 
-    line = _line(text, MAX_CELL) or NONE_RECORDED
+    line = one_line(text, MAX_CELL) or NONE_RECORDED
     return in_quotes(line, MAX_CELL) if has_own_form(line) else _OPENS_BLOCK.sub(r"\1\\\2", line, count=1)
-
-
-def _line(text: str, most: int = MAX_LINE) -> str:
-    """A text in one line, so that nothing in it can start a heading, a bullet or a row of its own."""
-    flat = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * most]).split())
-    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
 
 
 def _sections(head: list[str], sections: Sequence[list[str]]) -> str:
     """The newest sections that fit."""
-    lines, space = [*head], LARGEST - sum(len(line) + 1 for line in head)
+    lines, space = [*head], MAX_MEMORY_CHARS - sum(len(line) + 1 for line in head)
     for section in sections or [[NONE_RECORDED]]:
         space -= sum(len(line) + 1 for line in section)
         if space < 0:
@@ -234,7 +234,7 @@ def _text(lines: Sequence[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-# -- reading what another wrote ---------------------------------------------------------------------------------------
+# -- reading what others wrote ----------------------------------------------------------------------------------------
 
 _ENTRY = re.compile(
     r"\s*(?:[-*+]\s+)?\**(session[ _-]?id|objective|branch|starting[ _-]commit|(?:current[ _-])?phase)\**\s*"
@@ -242,14 +242,14 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _CELLS = re.compile(r"((?:[^|\\]++|\\.?)*+)(?:\||\Z)")
-"""Matches wherever it is tried: a row that never ends a cell is gone through once, not once per character."""
+"""Matches at every position, so that a row whose cell never ends is scanned once, not once per character."""
 _GATE = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
 _DONE = frozenset({"COMPLETE", "COMPLETED", "PASS", "PASSED", "DONE", "[X]", "✅"})
 _NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
 
 
 def read_current_state(text: str) -> ImportedState | None:
-    """What a state memory says, by whichever tool or hand; None when it is no such memory. Raises LineTooLong."""
+    """Parse a state memory, whoever wrote it; None if it is not one. Raises LineTooLong."""
     entries: dict[str, str] = {}
     completed: dict[str, str] = {}
     for line in bounded_lines.lines(text, CURRENT_STATE):
@@ -274,5 +274,5 @@ def read_current_state(text: str) -> ImportedState | None:
 
 
 def _cells(line: str) -> list[str]:
-    """The cells of a table's row; an escaped pipe does not end one."""
+    """Split a table row into cells; an escaped pipe does not end a cell."""
     return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(line.strip()[1:])]

@@ -1,4 +1,4 @@
-"""The rules of a protocol: phases, gates between them, and what each step asks. Pure, no I/O."""
+"""Rules of a protocol: phases, the gates between them, and their checks. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ ALL = "ALL"
 NOT_EVIDENCE = frozenset(
     {"n/a", "na", "none", "todo", "tbd", "done", "ok", "yes", "true", "x", "skip", "skipped", "pending", "later", "-"}
 )
-"""Words that say nothing. They were used to pass gates without the work."""
+"""Placeholders that agents used to pass gates without doing the work."""
 
 
 class Level(StrEnum):
-    """How strongly a step is asked for (RFC 2119)."""
+    """Requirement level of a step (RFC 2119)."""
 
     MUST = "MUST"
     MUST_NOT = "MUST NOT"
@@ -34,16 +34,16 @@ class Level(StrEnum):
 
 
 class Status(StrEnum):
-    """What became of a gate."""
+    """Result of verifying a gate."""
 
     PASS = "PASS"  # noqa: S105 - not a password
     FAIL = "FAIL"
     SKIPPED = "SKIPPED"
-    """Not needed, and why is evidenced."""
+    """Not needed; the evidence says why."""
 
     @property
     def met(self) -> bool:
-        """Whether the way past the gate is open."""
+        """Whether the run may pass the gate."""
         return self is not Status.FAIL
 
 
@@ -55,30 +55,30 @@ class Part(StrEnum):
 
 
 class CheckKind(StrEnum):
-    """The few things the server can verify."""
+    """Kinds of checks that Holdfast can make itself."""
 
     FILE_EXISTS = "file_exists"
-    """paths: at least one of them is there (a glob may match); not empty."""
+    """paths: at least one exists and is not empty; globs allowed."""
     FILE_READ = "file_read"
-    """paths: each that exists was read, as a hook saw it or a content hash proves it."""
+    """paths: each that exists was read, as a hook saw or a content hash proves."""
     TOOL_CALLED = "tool_called"
-    """names: one of these tools answered, as a hook saw it; a glob may match."""
+    """names: one of these tools answered, as a hook saw; globs allowed."""
     COMMAND = "command"
     """argv: exits with 0. Only from the project's trusted configuration."""
     SERENA = "serena"
-    """Serena answers; skipped where there is none."""
+    """Serena answers; skipped if none is configured."""
     GIT_STATE = "git_state"
     """Branch and starting commit are known."""
     SESSION_LOG = "session_log"
-    """The run's log is there, under its id."""
+    """The run's log exists, under its id."""
     DOCS_CHANGED = "docs_changed"
     """paths: each was changed since the run began."""
     REPORT = "report"
     """paths: a report of this run, bound to it by front matter or recorded evidence; or the change is docs-only."""
     COMMITTED = "committed"
-    """HEAD moved since the run began, the commit is there, the tree is clean."""
+    """HEAD moved since the run began, the commit exists, the tree is clean."""
     CLAIM = "claim"
-    """Recorded evidence is enough; only where the protocol says so."""
+    """Recorded evidence is enough; only if the protocol says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +94,20 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What must hold before a run goes on."""
+    """Condition that must be met before a run goes on."""
 
     name: str
     level: Level
     blocking: bool
     checks: tuple[Check, ...]
     recovery: tuple[str, ...]
-    """How to get through, in order."""
+    """Steps that meet the gate, in order."""
     title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """From one phase to the next, through a gate."""
+    """Step from one phase to the next, through a gate."""
 
     source: str
     target: str
@@ -116,13 +116,13 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class ChecklistItem:
-    """A line of the checklist, as the protocol's document has it."""
+    """One item of the checklist, worded as in the protocol's document."""
 
     part: Part
     level: Level
     step: str
     gate: str | None = None
-    """The gate that verifies it; None where nobody does."""
+    """The gate that verifies it; None if no gate does."""
     evidence: str = ""
     """What the document asks for as evidence."""
 
@@ -150,40 +150,40 @@ class Protocol:
         return next((gate for gate in self.gates if gate.name == name), None)
 
     def next_step(self, phase: str) -> Transition | None:
-        """The transition that leads on from a phase."""
+        """The transition out of a phase."""
         return next((step for step in self.transitions if step.source == phase), None)
 
     def before(self, phase: str) -> tuple[Gate, ...]:
-        """The gates that lie behind a run in this phase."""
+        """The gates that a run in this phase has passed."""
         order = self.phases
         behind = order.index(phase) if phase in order else 0
         return self.gates[:behind]
 
     def part_of(self, gate: str) -> Part:
-        """Whether a gate belongs to the start or to the end of a session."""
+        """Return whether a gate belongs to the start or to the end of a session."""
         names = [one.name for one in self.gates]
         return Part.START if names.index(gate) < self.phases.index(WORKING) else Part.END
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a run stands: its phase, what was verified, and what holds it up."""
+    """Where a run stands: its phase, its gate results, and the gate that blocks it."""
 
     phase: str = INIT
     held_from: str | None = None
-    """The phase to go on from, while it is BLOCKED or in VIOLATION."""
+    """The phase to continue from, while it is BLOCKED or in VIOLATION."""
     held_by: str | None = None
     """The gate that must be met to go on."""
     gates: Mapping[str, Status] = field(default_factory=dict)
 
     @property
     def at(self) -> str:
-        """The phase it is really in, held up or not."""
+        """The phase the run has reached, blocked or not."""
         return self.held_from or self.phase
 
 
 class StepError(Exception):
-    """A step that the rules do not allow."""
+    """Raised for a step that the rules do not allow."""
 
     def __init__(self, gate: Gate | None, message: str) -> None:
         super().__init__(message)
@@ -204,7 +204,7 @@ def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
 
 
 def verified(protocol: Protocol, standing: Standing, gate: str, status: Status) -> Standing:
-    """After a gate was checked; what was held up by it alone goes on."""
+    """Standing after a gate was checked; a run that only this gate blocked continues."""
     gates = {**standing.gates, gate: status}
     if standing.held_by == gate and status.met and standing.held_from is not None:
         return Standing(standing.held_from, None, None, gates)
@@ -212,10 +212,10 @@ def verified(protocol: Protocol, standing: Standing, gate: str, status: Status) 
 
 
 def advance(protocol: Protocol, standing: Standing) -> Standing:
-    """One step on. A blocking gate that is not met raises StepError; the run is then `held`."""
+    """Advance by one phase. Raises StepError if a blocking gate is not met; the run is then `held`."""
     if standing.phase in (BLOCKED, VIOLATION):
         gate = protocol.gate(standing.held_by or "")
-        raise StepError(gate, f"The run is held up until {standing.held_by} is met.")
+        raise StepError(gate, f"The run is blocked until {standing.held_by} is met.")
     step = protocol.next_step(standing.phase)
     if step is None:
         raise StepError(None, f"{standing.phase} is the last phase.")
@@ -225,12 +225,12 @@ def advance(protocol: Protocol, standing: Standing) -> Standing:
 
 
 def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
-    """The run is held up by a gate: it goes on from where it is as soon as the gate is met."""
+    """Standing of a run blocked by a gate; it continues from where it was as soon as the gate is met."""
     return Standing(phase, standing.at, gate.name, standing.gates)
 
 
 def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
-    """The gate for whose sake a commit or push is too early: a blocking one before work that is not met."""
+    """The first blocking gate before WORKING that is not met, which makes a commit or push too early."""
     order = protocol.phases
     return next(
         (gate for gate in protocol.gates[: order.index(WORKING)] if gate.blocking and not _met(standing, gate)), None
@@ -238,7 +238,7 @@ def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
 
 
 def says_something(evidence: str) -> bool:
-    """Whether a text can be evidence at all."""
+    """Return whether a text is more than a placeholder."""
     text = evidence.strip().strip("`*_[]().!").strip().lower()
     return len(text) > 1 and text not in NOT_EVIDENCE and not text.startswith(("n/a ", "todo", "tbd"))
 

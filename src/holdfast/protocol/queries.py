@@ -1,6 +1,6 @@
 """The protocol's SQL: runs, evidence, gates, violations and trust, each query a function of a transaction."""
 
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the statements are built from constants only
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = (
 ORPHANED_AFTER_MS = 24 * 3_600_000
 RUN_ID = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})")
 MAX_EVIDENCE = 2_000
-"""Pieces of evidence kept of one run; the newest."""
+"""How many pieces of evidence are kept per run, newest first."""
 
 
 def active(tx: Tx, root: str) -> Run | None:
@@ -29,7 +29,7 @@ def active(tx: Tx, root: str) -> Run | None:
 
 
 def find(tx: Tx, row_id: int) -> Run | None:
-    """A run by its row."""
+    """The run in a row."""
     return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id))
 
 
@@ -45,7 +45,7 @@ def begin(
     starting_commit: str | None,
     on_disk: Mapping[str, Sequence[int]],
 ) -> Run:
-    """A new run; its number is allocated here, past every stored one and every log on disk."""
+    """Insert a new run. Its number is allocated here, above every stored one and every log on disk."""
     tx.lock(f"protocol:{project}")
     now = tx.now()
     day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
@@ -71,7 +71,7 @@ def begin(
 
 
 def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, state: ImportedState) -> bool:
-    """A run that something else kept goes into the history, under its own id; False when that id is known."""
+    """Add a run that another tool recorded to the history, under its own id; False if that id is known."""
     named = RUN_ID.fullmatch(state.session_id)
     if named is None:
         return False
@@ -105,7 +105,7 @@ def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, 
 
 
 def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: str | None) -> Run:
-    """A run's row, under its day and number."""
+    """Insert a run's row under its day and number."""
     day, number = numbered
     now = tx.now()
     made = tx.one(
@@ -128,7 +128,7 @@ def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: s
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:
-    """Where the run stands now."""
+    """Store the run's standing."""
     tx.run(
         "UPDATE protocol_runs SET phase = :phase, held_from = :held_from, held_by = :held_by, touched_at = :now"
         " WHERE row_id = :id",
@@ -142,12 +142,12 @@ def stand(tx: Tx, run: Run, standing: Standing) -> None:
 
 
 def touch(tx: Tx, run: Run) -> None:
-    """The run is in use."""
+    """Mark the run as in use."""
     tx.run("UPDATE protocol_runs SET touched_at = :now WHERE row_id = :id", now=tx.now(), id=run.row_id)
 
 
 def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | None, notes: str | None) -> None:
-    """The run is complete."""
+    """Mark the run as complete."""
     tx.run(
         "UPDATE protocol_runs SET status = 'complete', ended_at = :now, touched_at = :now, end_commit = :end_commit,"
         " summary = :summary, decisions = :decisions, notes = :notes WHERE row_id = :id",
@@ -162,7 +162,7 @@ def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | Non
 
 
 def orphan(tx: Tx, root: str | None = None) -> list[str]:
-    """Runs untouched for a day are no longer in the way; their ids."""
+    """Orphan runs that were untouched for a day, so that they no longer block; return their ids."""
     rows = tx.all(
         "UPDATE protocol_runs SET status = :orphaned, ended_at = :now WHERE status = 'active' AND touched_at < :before"
         + (" AND root = :root" if root is not None else "")
@@ -177,8 +177,17 @@ def orphan(tx: Tx, root: str | None = None) -> list[str]:
     return [row["id"] for row in rows]
 
 
+def carry_over(tx: Tx, before: int, now: int) -> None:
+    """Keep runs from being orphaned by a leap of the clock."""
+    tx.run(
+        "UPDATE protocol_runs SET touched_at = :now WHERE status = 'active' AND touched_at >= :before",
+        now=now,
+        before=before - ORPHANED_AFTER_MS,
+    )
+
+
 def forget(tx: Tx, root: str, project: str | None) -> int:
-    """Remove every run of a worktree and of its project, with all that belongs to them; how many there were."""
+    """Remove every run of a worktree and of its project, with all their data; return how many there were."""
     tx.lock(f"protocol:{project or root}")
     removed = tx.run(
         "DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project or root
@@ -191,12 +200,12 @@ def forget(tx: Tx, root: str, project: str | None) -> int:
 
 
 def forget_mirror(tx: Tx, root: str) -> None:
-    """Remove how far the memories of a worktree are."""
+    """Remove the mirror's progress of a worktree."""
     tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:
-    """The runs of a project in all its worktrees, the newest first."""
+    """The runs of a project in all its worktrees, newest first."""
     rows = tx.all(
         f"SELECT {RUN} FROM protocol_runs WHERE project = :project ORDER BY row_id DESC LIMIT :limit",
         project=project,
@@ -206,7 +215,7 @@ def history(tx: Tx, project: str, limit: int) -> list[Run]:
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
-    """Runs of one worktree or of all, the newest first."""
+    """Runs of one worktree or of all, newest first."""
     rows = tx.all(
         f"SELECT {RUN} FROM protocol_runs{' WHERE root = :root' if root is not None else ''}"
         " ORDER BY row_id DESC LIMIT :limit",
@@ -217,7 +226,7 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
 
 
 def gates(tx: Tx, run: Run) -> dict[str, GateResult]:
-    """What each gate said when it was last checked."""
+    """The last result of each gate."""
     rows = tx.all(
         "SELECT gate, status, evidence, checked_at, fingerprint FROM protocol_gates WHERE run = :run", run=run.row_id
     )
@@ -225,13 +234,13 @@ def gates(tx: Tx, run: Run) -> dict[str, GateResult]:
 
 
 def standing(tx: Tx, run: Run) -> Standing:
-    """Where a run stands, by what is stored."""
+    """The stored standing of a run."""
     statuses = {name: Status(result.status) for name, result in gates(tx, run).items()}
     return Standing(run.phase, run.held_from, run.held_by, statuses)
 
 
 def record_gate(tx: Tx, run: Run, gate: str, status: Status, evidence: str, fingerprint: str | None) -> None:
-    """What a gate said."""
+    """Store the result of a gate."""
     tx.run(
         "INSERT INTO protocol_gates (run, gate, status, evidence, fingerprint, checked_at)"
         " VALUES (:run, :gate, :status, :evidence, :fingerprint, :now)"
@@ -248,7 +257,7 @@ def record_gate(tx: Tx, run: Run, gate: str, status: Status, evidence: str, fing
 
 
 def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
-    """Everything that was seen or said, the newest last."""
+    """The evidence of a run, newest last."""
     rows = tx.all(
         "SELECT gate, kind, subject, detail, source, at FROM protocol_evidence WHERE run = :run"
         " ORDER BY row_id DESC LIMIT :limit",
@@ -259,7 +268,7 @@ def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
 
 
 def known(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
-    """Whether this very thing was seen before."""
+    """Return whether this evidence is already stored."""
     return (
         tx.one(
             "SELECT 1 AS known FROM protocol_evidence WHERE run = :run AND kind = :kind AND subject = :subject"
@@ -275,7 +284,7 @@ def known(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source
 
 
 def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, detail: str, source: Source) -> None:
-    """Keep what was seen or said."""
+    """Store a piece of evidence."""
     tx.run(
         "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"
         " VALUES (:run, :gate, :kind, :subject, :detail, :source, :now)",
@@ -292,7 +301,7 @@ def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, de
 
 
 def violations(tx: Tx, run: Run) -> tuple[Violation, ...]:
-    """What was done against the protocol, in order."""
+    """The violations of a run, in order."""
     rows = tx.all(
         "SELECT at, phase, requirement, severity, recovery, gate FROM protocol_violations WHERE run = :run"
         " ORDER BY row_id",
@@ -302,7 +311,7 @@ def violations(tx: Tx, run: Run) -> tuple[Violation, ...]:
 
 
 def add_violation(tx: Tx, run: Run, phase: str, gate: str | None, requirement: str, severity: str) -> None:
-    """Write down a violation; the same one once while it is not recovered from."""
+    """Store a violation; the same one only once while it is unrecovered."""
     open_one = tx.one(
         "SELECT 1 AS known FROM protocol_violations WHERE run = :run AND requirement = :requirement"
         " AND recovery IS NULL",
@@ -325,7 +334,7 @@ def add_violation(tx: Tx, run: Run, phase: str, gate: str | None, requirement: s
 
 
 def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
-    """The gate was met after all."""
+    """Mark the violations of a gate as recovered."""
     tx.run(
         "UPDATE protocol_violations SET recovery = :recovery WHERE run = :run AND gate = :gate AND recovery IS NULL",
         recovery=recovery,
@@ -335,17 +344,17 @@ def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
 
 
 def trusted_digest(tx: Tx, root: str) -> str | None:
-    """The content that the owner trusts the protocol of a worktree to have."""
+    """The digest of a worktree's protocol that the owner trusts."""
     return _trusted(tx, root)[0]
 
 
 def trusted_agent_digest(tx: Tx, root: str) -> str | None:
-    """The content that the owner trusts the agent's settings of a worktree to have."""
+    """The digest of a worktree's agent settings that the owner trusts."""
     return _trusted(tx, root)[1]
 
 
 def _trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
-    """Both digests, which one column holds with a + between; from before there were two it has the first alone."""
+    """Both digests, stored in one column as `first+second`; older rows have only the first."""
     row = tx.one("SELECT digest FROM protocol_trust WHERE root = :root", root=root)
     if row is None:
         return None, None
@@ -354,7 +363,7 @@ def _trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
 
 
 def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
-    """The owner trusts this content."""
+    """Store the owner's trust in this content."""
     tx.run(
         "INSERT INTO protocol_trust (root, digest, at) VALUES (:root, :digest, :now)"
         " ON CONFLICT (root) DO UPDATE SET digest = excluded.digest, at = excluded.at",
@@ -366,7 +375,7 @@ def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
 
 
 def untrust(tx: Tx, root: str) -> bool:
-    """The owner takes that back."""
+    """Remove the owner's trust; return whether there was any."""
     return tx.run("DELETE FROM protocol_trust WHERE root = :root", root=root) > 0
 
 

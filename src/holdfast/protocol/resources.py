@@ -1,16 +1,16 @@
-"""The run as resources, in the seed's memory formats."""
+"""MCP resources of the protocol, in the formats of the memories."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.caller import Caller
 from holdfast.errors import NotFound
+from holdfast.identity.caller import Caller
 from holdfast.protocol import memories
 from holdfast.protocol.runs import RunStatus, RunView
 from holdfast.protocol.service import Protocols
 from holdfast.store.events import Event
-from holdfast.wire.tools import Page, Resource
+from holdfast.wire.mcp.tools import Page, Resource
 
 PREFIX = "holdfast://protocol"
 
@@ -21,9 +21,9 @@ def resources(protocols: Protocols) -> list[Resource]:
     """State, checklist, history and violations of the caller's project."""
     return [
         _resource(protocols, "state", "The active session: phase, gates, checklist", _active(memories.current_state)),
-        _resource(protocols, "checklist", "What the session asks for, and what is done", _active(memories.checklist)),
+        _resource(protocols, "checklist", "The session's checklist, and what is done", _active(memories.checklist)),
         _resource(protocols, "history", "The last ten sessions", memories.history),
-        _resource(protocols, "violations", "What was done against the protocol", memories.violations_log),
+        _resource(protocols, "violations", "Violations of the protocol", memories.violations_log),
     ]
 
 
@@ -49,7 +49,7 @@ def _resource(protocols: Protocols, name: str, description: str, render: Render)
 def _active(render: Callable[[RunView], str]) -> Render:
     def rendered(views: list[RunView]) -> str:
         if not views or views[0].run.status != RunStatus.ACTIVE:
-            raise NotFound("There is no active session in this project.", recovery="session_start begins one.")
+            raise NotFound("There is no active session in this project.", recovery="Start one with session_start.")
         return render(views[0])
 
     return rendered

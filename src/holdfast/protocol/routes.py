@@ -1,4 +1,4 @@
-"""The protocol over REST: runs, and a validation that other tools can ask for."""
+"""REST routes of the protocol: runs, and validation for other tools."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pydantic import Field
 
 from holdfast.connections.keys import Scope
 from holdfast.protocol.service import Protocols
-from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
-from holdfast.wire.rest_fields import Limit
+from holdfast.wire.http.fields import Limit
+from holdfast.wire.http.rest import Answer, Asked, Given, Reply, RestRoute, Told
 
 BASE = "/api/protocol"
 
 Directory = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^/", description="an absolute path")]
 
 
-class RunsTold(Told):
-    """Runs, the newest first."""
+class RunsResponse(Told):
+    """Runs, newest first."""
 
     runs: list[dict[str, Any]]
 
 
-class ValidationTold(Told):
-    """What every gate of a run says."""
+class ValidationResponse(Told):
+    """The result of every gate of a run."""
 
     status: str
     gates: list[dict[str, Any]]
@@ -33,14 +33,14 @@ class ValidationTold(Told):
 
 
 class RunsPage(Given):
-    """Which runs."""
+    """Filter of the list of runs."""
 
     limit: Limit = 50
     project: Annotated[Directory | None, Field(description="a directory of the project")] = None
 
 
 class ValidationBody(Given):
-    """Which worktree, and for what."""
+    """The worktree to validate, and whether only for a commit."""
 
     project: Directory
     pre_commit: bool = False
@@ -62,9 +62,9 @@ def routes(protocols: Protocols) -> list[RestRoute]:
             "GET",
             f"{BASE}/runs",
             "protocol_runs",
-            "Working sessions, the newest first",
+            "Working sessions, newest first",
             runs,
-            {200: Answer("The runs.", RunsTold)},
+            {200: Answer("The runs.", RunsResponse)},
             query=RunsPage,
         ),
         RestRoute(
@@ -73,7 +73,7 @@ def routes(protocols: Protocols) -> list[RestRoute]:
             "validate_protocol",
             "Check every gate of a worktree's session",
             validate,
-            {200: Answer("What the gates say; status is PASS, FAIL or NONE.", ValidationTold)},
+            {200: Answer("The gate results; status is PASS, FAIL or NONE.", ValidationResponse)},
             scope=Scope.ADMIN,
             body=ValidationBody,
         ),

@@ -1,4 +1,4 @@
-"""What is stored of a run: itself, what was seen, what its gates said, what was violated."""
+"""Stored data of a run: the run itself, its evidence, gate results and violations."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from holdfast.protocol.model import Protocol, Status
 
 
 class RunStatus(StrEnum):
-    """How a run stands in the history."""
+    """State of a run in the history."""
 
     ACTIVE = "active"
     COMPLETE = "complete"
     ORPHANED = "orphaned"
-    """Untouched for a day; kept in the history and no longer in the way."""
+    """Untouched for a day; kept in the history, no longer blocking a new run."""
 
 
 class Source(StrEnum):
-    """Who vouches for a piece of evidence."""
+    """Where a piece of evidence comes from."""
 
     CLAIMED = "claimed"
     """The agent said so."""
     HOOK = "hook"
-    """The agent's own hook showed it happening."""
+    """The agent's own hook reported it."""
     SERVER = "server"
-    """Holdfast looked for itself."""
+    """Holdfast checked it itself."""
 
 
 class EvidenceKind(StrEnum):
-    """What a piece of evidence shows. Agents may record others; those are claims."""
+    """Kind of a piece of evidence. Agents may record other kinds; those are claims."""
 
     FILE_READ = "file_read"
     """subject: the path within the worktree; detail: the sha256 of the file when it was read."""
@@ -40,7 +40,7 @@ class EvidenceKind(StrEnum):
     REPORT = "report"
     """subject: the path of a report of this run."""
     CONTENT_HASH = "content_hash"
-    """subject: a path; detail: the sha256 that the agent gave, which the server compared."""
+    """subject: a path; detail: the sha256 that the agent gave and the server compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class Run:
     root: str
     """The canonical URI of the worktree's top directory."""
     project: str
-    """What its worktrees and copies share."""
+    """The project key that its worktrees and copies share."""
     protocol: str
     """The protocol's name."""
     definition: str
-    """The protocol as it was when the run began, as JSON: a later edit does not move the gates of a run."""
+    """The protocol as JSON, as it was when the run began: a later edit does not change the gates of a run."""
     objective: str
     branch: str | None
     starting_commit: str | None
@@ -78,7 +78,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Something that was seen or said."""
+    """Something that was seen, or that an agent said."""
 
     gate: str | None
     kind: str
@@ -90,19 +90,19 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """What a gate said when it was last checked."""
+    """The last result of a gate."""
 
     gate: str
     status: str
     evidence: str
     checked_at: int
     fingerprint: str | None = None
-    """Of the changed files, for gates whose answer is about them."""
+    """Fingerprint of the changed files, for gates whose result depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something that was done against the protocol."""
+    """A step taken against the protocol."""
 
     at: int
     phase: str
@@ -114,31 +114,31 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What checking a gate found."""
+    """Result of checking a gate."""
 
     status: Status
     evidence: str
-    """What was seen, in one line."""
+    """What was found, in one line."""
     missing: str = ""
-    """What is missing, in one line, where it failed."""
+    """What is missing, in one line, if it failed."""
     fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything a check may look at."""
+    """Everything a check may use."""
 
     worktree: Path
     run: Run
     evidence: tuple[Evidence, ...]
     trusted: bool
-    """Whether the owner trusts this content of the project: only then are its commands run."""
+    """Whether the owner trusts the project's present content: only then are its commands run."""
     skip_qa: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run with everything that is known of it."""
+    """A run with its evidence, gate results and violations."""
 
     run: Run
     protocol: Protocol
@@ -149,7 +149,7 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class SerenaAnswer:
-    """What asking for Serena found."""
+    """Result of asking Serena."""
 
     configured: bool
     answers: bool

@@ -1,4 +1,4 @@
-"""Protocol: runs that go from phase to phase, each step earned by what the server verified itself."""
+"""The protocol's service: runs that go from phase to phase through gates that Holdfast verifies itself."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInput
-from holdfast.project import Root, RootSource, path_of
+from holdfast.files.in_time import in_time
+from holdfast.git.state import Git
+from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.protocol import definition, model, queries
+from holdfast.protocol.active_run import ActiveRun, ActiveRuns
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import Claim, judge
-from holdfast.protocol.git.state import Git
-from holdfast.protocol.in_time import in_time
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.agent_settings import AgentSettings, brings_nothing, read_agent_settings
+from holdfast.protocol.project.agent_settings import AgentSettings, has_no_agent_settings, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
-from holdfast.protocol.replies import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
-from holdfast.protocol.situation import Situation, Situations
 from holdfast.protocol.steps import Steps, Verifier, record
+from holdfast.protocol.views import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
-from holdfast.quoting import in_quotes, named, quoted
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, once, require_unanswered
+from holdfast.text.quoting import in_quotes, named, quoted
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
 MAX_ITEMS = 50
 MAX_SUBJECT = 1_000
-LONGEST_FAULT = 500
+MAX_FAULT_CHARS = 500
 HISTORY = 10
 
 
 ForeignState = Callable[[Path], Awaitable[ImportedState | None]]
-"""A current-state memory that lies in a worktree."""
+"""Reads the state that another tool left in a worktree."""
 
 
 class Protocols:
-    """The only door to protocol."""
+    """The protocol's operations; everything outside this package goes through here."""
 
     def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState) -> None:
         self._store = store
         self._steps = Steps(store, checks)
-        self._find = Situations(store)
+        self._find = ActiveRuns(store)
         self._foreign_state = foreign_state
 
     # -- what an agent calls ------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class Protocols:
         starting_commit: str | None = None,
         key: CallKey | None = None,
     ) -> dict[str, Any]:
-        """Begin a run; refused while one is active."""
+        """Begin a run. Raises RunActive while one is active."""
         await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
         worktree = await self._find.worktree(root)
         text = objective.strip()
@@ -81,7 +81,7 @@ class Protocols:
             if active is not None:
                 raise RunActive(
                     f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
-                    recovery="Go on with it (get_blocked_reason), or end it with session_end.",
+                    recovery="Continue it (get_blocked_reason), or end it with session_end.",
                 )
             imported = _import(tx, worktree, foreign, kept, project.protocol.name) if foreign else None
             run = queries.begin(
@@ -110,40 +110,40 @@ class Protocols:
         return await self._store.write(once(key, write))
 
     async def validate(self, root: Root | None, phase: str, key: CallKey | None = None) -> dict[str, Any]:
-        """Check a gate, or all of them, and write down what was found."""
-        situation = await self._find.of(root, key)
+        """Check a gate, or all of them, and store the results."""
+        active = await self._find.of(root, key)
         if phase == ALL:
-            return await self._steps.validate_all(situation)
-        gate = situation.gate(phase)
-        verdict = await self._steps.check(situation, gate)
+            return await self._steps.validate_all(active)
+        gate = active.gate(phase)
+        verdict = await self._steps.check(active, gate)
         return await self._store.write(
-            once(key, lambda tx: gate_view(gate, verdict, record(tx, situation, gate, verdict)))
+            once(key, lambda tx: gate_view(gate, verdict, record(tx, active, gate, verdict)))
         )
 
     async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> dict[str, Any]:
-        """Go on to the next phase, or up to `to`; each gate on the way is verified."""
-        situation = await self._find.of(root, key)
-        order = situation.protocol.phases
+        """Advance to the next phase, or up to `to`; each gate on the way is verified."""
+        active = await self._find.of(root, key)
+        order = active.protocol.phases
         if to is not None and to not in order:
             raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
-        if to == COMPLETE or situation.standing.at == order[-2]:
-            raise GateUnmet("The last step is session_end.", recovery="Call session_end with a summary.")
-        target = to or order[order.index(situation.standing.at) + 1]
-        if order.index(target) <= order.index(situation.standing.at):
-            raise BadInput("to", f"must lie ahead of {situation.standing.at}")
+        if to == COMPLETE or active.standing.at == order[-2]:
+            raise GateUnmet("Only session_end completes a session.", recovery="Call session_end with a summary.")
+        target = to or order[order.index(active.standing.at) + 1]
+        if order.index(target) <= order.index(active.standing.at):
+            raise BadInput("to", f"must be a phase after {active.standing.at}")
         passed: list[dict[str, Any]] = []
-        while situation.standing.phase != target:
+        while active.standing.phase != target:
             if passed:
-                await self._steps.keep(situation)
-            situation, verdict, gate = await self._steps.step(situation)
-            passed.append(gate_view(gate, verdict, situation.standing))
-        run, standing = situation.run, situation.standing
-        step = situation.protocol.next_step(target)
+                await self._steps.keep(active)
+            active, verdict, gate = await self._steps.step(active)
+            passed.append(gate_view(gate, verdict, active.standing))
+        run, standing = active.run, active.standing
+        step = active.protocol.next_step(target)
         reply = {
             "session_id": run.id,
             "phase": standing.phase,
             "gates": passed,
-            "blocked_until": model.blocked_until(situation.protocol, standing),
+            "blocked_until": model.blocked_until(active.protocol, standing),
             "message": f"In {target}." + (f" Next gate: {step.gate.name}." if step else ""),
         }
 
@@ -156,17 +156,17 @@ class Protocols:
     async def record(
         self, root: Root | None, phase: str, kind: str, evidence: str, key: CallKey | None = None
     ) -> dict[str, Any]:
-        """Keep what the agent says; what can be compared with the world is."""
-        situation = await self._find.of(root, key)
-        gate = situation.gate(phase)
+        """Store evidence that the agent records, compared with the project where possible."""
+        active = await self._find.of(root, key)
+        gate = active.gate(phase)
         if not 0 < len(kind) <= 64:
             raise BadInput("evidence_type", "must be 1 to 64 characters")
         if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
             raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
-        claim = await judge(Claim(gate, kind, evidence), situation.worktree)
+        claim = await judge(Claim(gate, kind, evidence), active.worktree)
 
         def write(tx: Tx) -> dict[str, Any]:
-            run = situation.run
+            run = active.run
             queries.add_evidence(tx, run, gate.name, claim.kind, claim.subject, claim.detail, claim.source)
             return {
                 "session_id": run.id,
@@ -188,25 +188,25 @@ class Protocols:
         skip_qa: bool = False,
         key: CallKey | None = None,
     ) -> dict[str, Any]:
-        """End the run: every gate that is left is verified, in order; the first unmet blocking one holds it up."""
+        """End the run: the remaining gates are verified in order; the first unmet blocking one stops it."""
         if not summary.strip() or len(summary) > MAX_TEXT:
             raise BadInput("summary", f"must be 1 to {MAX_TEXT} characters")
         if len(key_decisions) > MAX_ITEMS or any(not 0 < len(one) <= MAX_OBJECTIVE for one in key_decisions):
             raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
         if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
             raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
-        situation = await self._find.of(root, key)
-        if situation.standing.phase in (BLOCKED, VIOLATION):
-            situation = await self._steps.release(situation, skip_qa=skip_qa)
-        situation = await self._steps.renew(situation, skip_qa=skip_qa)
+        active = await self._find.of(root, key)
+        if active.standing.phase in (BLOCKED, VIOLATION):
+            active = await self._steps.release(active, skip_qa=skip_qa)
+        active = await self._steps.renew(active, skip_qa=skip_qa)
         passed: list[dict[str, Any]] = []
-        while situation.standing.phase != COMPLETE:
+        while active.standing.phase != COMPLETE:
             if passed:
-                await self._steps.keep(situation)
-            situation, verdict, gate = await self._steps.step(situation, ending=True, skip_qa=skip_qa)
-            passed.append(gate_view(gate, verdict, situation.standing))
-        run, standing = situation.run, situation.standing
-        commit = (await Git(situation.worktree).state()).head
+                await self._steps.keep(active)
+            active, verdict, gate = await self._steps.step(active, ending=True, skip_qa=skip_qa)
+            passed.append(gate_view(gate, verdict, active.standing))
+        run, standing = active.run, active.standing
+        commit = (await Git(active.worktree).state()).head
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
 
         def write(tx: Tx) -> dict[str, Any]:
@@ -224,26 +224,26 @@ class Protocols:
         return await self._store.write(once(key, write))
 
     async def blocked(self, root: Root | None) -> dict[str, Any]:
-        """What is missing, how to get it, in order."""
-        situation = await self._find.of(root)
-        names = model.blocked_until(situation.protocol, situation.standing)
+        """List what is missing and how to get it, in order."""
+        active = await self._find.of(root)
+        names = model.blocked_until(active.protocol, active.standing)
         missing = []
         for name in names:
-            gate = situation.gate(name)
-            verdict = await self._steps.look(situation, gate)
+            gate = active.gate(name)
+            verdict = await self._steps.look(active, gate)
             if not verdict.status.met:
                 missing.append(missing_view(gate, verdict))
-        held = situation.standing.held_by
+        held = active.standing.held_by
         first = missing[0]["gate"] if missing else None
         if first:
             message = f"{first} comes first."
         elif names:
-            message = f"All is there: advance_phase checks {', '.join(names)}."
+            message = f"Nothing is missing: advance_phase checks {', '.join(names)}."
         else:
             message = "Nothing blocks."
         reason = {
-            "session_id": situation.run.id,
-            "phase": situation.standing.phase,
+            "session_id": active.run.id,
+            "phase": active.standing.phase,
             "blocked": bool(missing),
             "held_by": held,
             "missing": missing,
@@ -253,15 +253,15 @@ class Protocols:
 
     # -- what hooks, the command line and the mirror call -------------------------------------------------------------
 
-    async def situation(self, cwd: str) -> Situation | None:
+    async def active_run(self, cwd: str) -> ActiveRun | None:
         """The active run of the worktree that a directory is in."""
         worktree = await self._find.at(cwd)
         if worktree is None:
             return None
         return await self._find.active(worktree)
 
-    async def standing_at(self, cwd: str) -> tuple[Situation | None, ProjectProtocol | None]:
-        """The active run of the worktree that a directory is in; else the protocol that the project asks for."""
+    async def standing_at(self, cwd: str) -> tuple[ActiveRun | None, ProjectProtocol | None]:
+        """The active run of the worktree that a directory is in; otherwise the protocol that the project configures."""
         worktree = await self._find.at(cwd)
         if worktree is None:
             return None, None
@@ -269,19 +269,19 @@ class Protocols:
         return active, None if active else await in_time(configured_project, worktree.path)
 
     async def start_run(self, cwd: str, objective: str) -> Run:
-        """Begin a run for an agent whose project has its hook do it."""
+        """Begin a run for an agent whose project lets the hook start it."""
         worktree = await self._find.at(cwd)
         if worktree is None:
             raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
         await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
         run = await self._store.read(lambda tx: queries.active(tx, worktree.root))
         if run is None:
-            raise NoRun("The run ended at once.")
+            raise NoRun("The session ended right after it began.")
         return run
 
-    async def saw(self, situation: Situation, kind: EvidenceKind, subject: str, detail: str) -> None:
-        """A hook showed something happening; the same thing is kept once."""
-        run, short = situation.run, subject[:MAX_SUBJECT]
+    async def saw(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
+        """Store evidence that a hook reported; the same evidence is stored once."""
+        run, short = active.run, subject[:MAX_SUBJECT]
 
         def seen(tx: Tx) -> bool:
             return queries.known(tx, run, kind.value, short, detail, Source.HOOK)
@@ -293,21 +293,21 @@ class Protocols:
         if not await self._store.read(seen):
             await self._store.write(write)
 
-    async def missing(self, situation: Situation) -> list[tuple[Gate, Verdict]]:
-        """What still stands between here and the end, looked at afresh."""
+    async def missing(self, active: ActiveRun) -> list[tuple[Gate, Verdict]]:
+        """Check the gates between here and the end; return those that are not met."""
         found = []
-        for gate in model.open_gates(situation.protocol, situation.standing):
-            verdict = await self._steps.look(situation, gate)
+        for gate in model.open_gates(active.protocol, active.standing):
+            verdict = await self._steps.look(active, gate)
             if not verdict.status.met:
                 found.append((gate, verdict))
         return found
 
-    async def violated(self, situation: Situation, gate: Gate, requirement: str) -> None:
-        """Something was done against a gate: it is written down, and the run waits until the gate is met."""
-        await self._steps.hold(situation, gate, VIOLATION, requirement)
+    async def violated(self, active: ActiveRun, gate: Gate, requirement: str) -> None:
+        """Store a violation of a gate, and block the run until the gate is met."""
+        await self._steps.hold(active, gate, VIOLATION, requirement)
 
     async def views(self, root: str, limit: int = HISTORY) -> list[RunView]:
-        """The runs of a worktree's project, the newest first; the worktree's own active one before all."""
+        """The runs of a worktree's project, newest first, after the worktree's own active one."""
 
         worktree = await in_time(worktree_of, path_of(root) or Path(root))
         project = worktree.project if worktree else root
@@ -337,15 +337,15 @@ class Protocols:
         return await self.views((await self._find.worktree(root)).root)
 
     async def validation(self, path: str, *, before_commit: bool) -> dict[str, Any]:
-        """Every gate of a worktree's run, for scripts and CI; before a commit, those that allow work."""
-        situation = await self.situation(path)
-        if situation is None:
+        """Check every gate of a worktree's run, for scripts and CI; before a commit, only those before WORKING."""
+        active = await self.active_run(path)
+        if active is None:
             return {"status": "NONE", "gates": [], "message": "There is no active session in this worktree."}
-        result = await self._steps.validate_all(situation, before_work=before_commit)
-        return {**result, "session_id": situation.run.id}
+        result = await self._steps.validate_all(active, before_work=before_commit)
+        return {**result, "session_id": active.run.id}
 
     async def runs(self, path: str | None, limit: int) -> list[dict[str, Any]]:
-        """Runs of one worktree or of all, the newest first, in short."""
+        """Summaries of the runs of one worktree or of all, newest first."""
         worktree = await self._find.at(path) if path is not None else None
         if path is not None and worktree is None:
             return []
@@ -353,40 +353,40 @@ class Protocols:
         return [run_view(run) for run in await self._store.read(lambda tx: queries.recent(tx, root, limit))]
 
     async def trust(self, root: str, digest: str, agent_digest: str = "") -> None:
-        """The owner trusts this content of a worktree: of its protocol, and of what it brings for its agent."""
+        """Store the owner's trust in this content of a worktree: its protocol and its agent settings."""
         await self._store.write(lambda tx: queries.trust(tx, root, digest, agent_digest))
 
     async def untrust(self, root: str) -> bool:
-        """The owner takes that back."""
+        """Remove the owner's trust; return whether there was any."""
         return await self._store.write(lambda tx: queries.untrust(tx, root))
 
     async def trusted(self, root: str) -> str | None:
-        """The digest that is trusted in a worktree."""
+        """The trusted digest of a worktree's protocol."""
         return await self._store.read(lambda tx: queries.trusted_digest(tx, root))
 
     async def trusted_for_agents(self, root: str) -> str | None:
-        """The digest of an agent's settings that is trusted in a worktree."""
+        """The trusted digest of a worktree's agent settings."""
         return await self._store.read(lambda tx: queries.trusted_agent_digest(tx, root))
 
     async def settings_off(self, directory: Path) -> str | None:
-        """Why a managed agent may not follow the settings that its project brings, and what to do; None where it may.
+        """Why a managed agent may not use its project's agent settings, and what to do; None if it may.
 
-        It may where they are trusted as they are now, and where there are none. Those of a directory below the top of
-        its worktree are not compared, so they are never followed.
+        It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
+        worktree are not compared, so they are never used.
         """
-        worktree, found = await in_time(_brought, directory)
+        worktree, found = await in_time(_agent_settings, directory)
         if found is None:
             return None
         if worktree is None or found.problem is not None:
-            return f"The project's settings are off, because they cannot be trusted: {found.problem}"
+            return f"The project's settings are off because they cannot be trusted: {found.problem}"
         trusted = await self.trusted_for_agents(worktree.root)
         if trusted == found.digest:
             return None
-        why = "they were changed since they were trusted" if trusted else "nobody trusted them yet"
+        why = "they changed since they were trusted" if trusted else "they are not trusted yet"
         return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
 
     async def trusts(self, root: str) -> bool:
-        """Whether the owner trusts the worktree's present content."""
+        """Return whether the owner trusts the worktree's present content."""
         worktree = await self._find.at(str(path_of(root) or ""))
         if worktree is None:
             return False
@@ -394,26 +394,26 @@ class Protocols:
         return bool(project.digest) and project.digest == await self.trusted(root)
 
     async def sweep(self) -> None:
-        """Runs that nobody touched for a day are no longer in the way."""
+        """Orphan runs that were untouched for a day."""
         await self._store.write(lambda tx: queries.orphan(tx))
 
     def applies_to(self, root: Root | None) -> bool:
-        """Whether a project has a protocol, so that its tools are listed there."""
+        """Return whether a project has a protocol, so that its tools are listed there."""
         path = path_of(root.uri) if root else None
         worktree = worktree_of(path) if path else None
         marks = (".holdfast/protocol.toml", ".agents")
         return worktree is not None and any((worktree.path / mark).exists() for mark in marks)
 
 
-def _brought(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
-    """The worktree of a directory, and what it brings for an agent; no settings where it brings nothing."""
-    if brings_nothing(directory):
+def _agent_settings(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
+    """The worktree of a directory and its agent settings, if it has any."""
+    if has_no_agent_settings(directory):
         return None, None
     worktree = worktree_of(directory)
     try:
         if worktree is None or not worktree.path.samefile(directory):
             top = "another directory" if worktree is None else worktree.path
-            return worktree, AgentSettings(problem=f"they would be those of {top}, of which it is a part.")
+            return worktree, AgentSettings(problem=f"they belong to {top}, which contains this directory.")
     except OSError as error:
         return worktree, AgentSettings(problem=f"{directory} cannot be read ({error.strerror}).")
     return worktree, read_agent_settings(worktree.path)
@@ -422,7 +422,7 @@ def _brought(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
 def _refuse_faults(project: ProjectProtocol) -> None:
     if project.faults:
         raise ProtocolInvalid(
-            f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), LONGEST_FAULT)}",
+            f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
             recovery="`holdfast protocol check` shows every fault.",
         )
 
@@ -430,25 +430,25 @@ def _refuse_faults(project: ProjectProtocol) -> None:
 async def _git_state(
     worktree: Worktree, protocol: Protocol, branch: str | None, commit: str | None
 ) -> tuple[str | None, str | None]:
-    """Branch and starting commit: as given, else as git has them."""
+    """Branch and starting commit: as given, otherwise from git."""
     needed = any(check.kind is CheckKind.COMMITTED for gate in protocol.gates for check in gate.checks)
     if not worktree.is_git:
         if needed:
             raise NoProject(
-                f"{named(str(worktree.path), LONGEST_FAULT)} is no git repository.",
+                f"{named(str(worktree.path), MAX_FAULT_CHARS)} is not a git repository.",
                 recovery="Run `git init` there first.",
             )
         return branch, None
     git = Git(worktree.path)
     state = await git.state()
-    # A run that began at an older commit would have its work committed before it began.
+    # A run that began at an older commit would count earlier commits as its own work.
     if commit is not None and (state.head is None or await git.resolve(commit) != state.head):
-        raise BadInput("starting_commit", "is not HEAD of this worktree", recovery="Leave it out: HEAD is taken.")
+        raise BadInput("starting_commit", "is not HEAD of this worktree", recovery="Leave it out to use HEAD.")
     return branch or state.branch, state.head
 
 
 def _import(tx: Tx, worktree: Worktree, foreign: ImportedState, kept: str, protocol: str) -> dict[str, Any] | None:
-    """A state that something else left behind goes into the history; one of our own is there already."""
+    """Add a state that another tool left behind to the history, unless it is one of our own."""
     if not queries.import_run(tx, worktree.root, worktree.project, protocol, kept, foreign):
         return None
     found = {"session_id": foreign.session_id, "objective": foreign.objective, "phase": foreign.phase}

@@ -1,4 +1,4 @@
-"""The protocol on the wire, under the seed's names."""
+"""MCP tools of the protocol."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from holdfast.protocol.resources import resources
 from holdfast.protocol.service import Protocols
-from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
+from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
 
 
 class StartParams(Params):
@@ -62,7 +62,7 @@ def offer(protocols: Protocols) -> Offer:
         _end(protocols),
         _blocked(protocols),
     ]
-    return Offer(tools=tools, applies=protocols.applies_to, resources=resources(protocols))
+    return Offer(tools=tools, order=60, applies=protocols.applies_to, resources=resources(protocols))
 
 
 def _start(protocols: Protocols) -> Tool:

@@ -1,4 +1,4 @@
-"""Which worktree a directory is in, and which runs left their logs there. Git's files are looked at, git is not run."""
+"""Finds the worktree of a directory, and the session logs in it. Reads git's files; does not run git."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.project import canonical_uri, project_key
-from holdfast.protocol.builtin import SESSIONS
-from holdfast.protocol.inside import OutsideWorktree, real_path
+from holdfast.files.inside import OutsideWorktree, real_path
+from holdfast.identity.project import canonical_uri, project_key
+from holdfast.protocol.protocols import SESSIONS
 
-MOST_LOGS = 100_000
+MAX_LOGS = 100_000
 
 _LOG = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})(?:\D.*)?\.md")
 
 
 @dataclass(frozen=True, slots=True)
 class Worktree:
-    """The top directory of a checkout, and what all checkouts of its project share."""
+    """The top directory of a checkout, and the project key that all checkouts share."""
 
     path: Path
     root: str
@@ -27,12 +27,12 @@ class Worktree:
 
 
 def worktree_of(directory: Path) -> Worktree | None:
-    """The worktree a directory is in; the directory itself where there is no repository; None where there is none."""
+    """The worktree of a directory; the directory itself without a repository; None if it does not exist."""
     real = Path(os.path.realpath(directory))
     try:
         if not real.is_dir():
             return None
-    except OSError:  # a name that no directory can have
+    except OSError:  # not a possible directory name
         return None
     top = next((folder for folder in (real, *real.parents) if (folder / ".git").exists()), None)
     path = top or real
@@ -49,7 +49,7 @@ def logged_numbers(worktree: Path) -> dict[str, list[int]]:
                 log = _LOG.fullmatch(entry.name)
                 if log:
                     found.setdefault(log[1], []).append(int(log[2]))
-                if count > MOST_LOGS:
+                if count > MAX_LOGS:
                     break
     except (OSError, OutsideWorktree):
         return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from holdfast.reasoning.results import Step
 from holdfast.times import iso
 
 PAUSE_MS = 10 * 60 * 1000
@@ -16,18 +16,6 @@ PAUSE_MS = 10 * 60 * 1000
 
 MOST_REVISED = 5
 BRANCHES_SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One thought without its text."""
-
-    number: int
-    branch_id: str | None
-    branch_from: int | None
-    revises: int | None
-    length: int
-    created_at: int
 
 
 def analyze(steps: Sequence[Step]) -> dict[str, Any]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from holdfast.quoting import in_quotes, marked
-from holdfast.reasoning.model import Branch, Session, Thought
-from holdfast.reasoning.views import branch_view, session_view, thought_view
-from holdfast.reasoning.wording import counted, one_line
+from holdfast.reasoning.entries import branch_view, piece_view, session_view
+from holdfast.reasoning.model import Thought
+from holdfast.reasoning.results import ThoughtsPage
+from holdfast.text import counted, one_line
+from holdfast.text.quoting import in_quotes, marked
 from holdfast.times import iso
 
 LABEL = 60
@@ -40,27 +41,20 @@ class Style:
     block: Callable[[str], str]
 
 
-def render(
-    form: Format,
-    session: Session,
-    branches: Sequence[Branch],
-    thoughts: Sequence[Thought],
-    line_ends: Mapping[str | None, int],
-    style: Style | None = None,
-) -> str:
-    """One page. `line_ends` tells the last thought of each line before this page (None is the main line)."""
+def render(form: Format, page: ThoughtsPage, style: Style | None = None) -> str:
+    """One page of a session."""
     match form:
         case Format.MARKDOWN:
-            return markdown(session, branches, thoughts, style or DOCUMENT)
+            return markdown(page, style or DOCUMENT)
         case Format.JSON:
-            return as_json(session, branches, thoughts)
+            return as_json(page)
         case Format.MERMAID:
-            return mermaid(thoughts, line_ends)
+            return mermaid([piece.thought for piece in page.pieces if not piece.start], page.line_ends)
 
 
-def markdown(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought], style: Style) -> str:
+def markdown(page: ThoughtsPage, style: Style) -> str:
     """The session as a document: what it is, its branches, then every thought as a block of its own."""
-    inline = style.inline
+    session, inline = page.session, style.inline
     lines = [
         f"# {inline(session.title)}",
         "",
@@ -76,36 +70,42 @@ def markdown(session: Session, branches: Sequence[Branch], thoughts: Sequence[Th
         lines.append(f"- Damage: {inline(session.damage)}")
     lines += [
         f"- Branch `{branch.id}`: from thought {branch.from_number}, {counted(branch.thought_count, 'thought')}"
-        for branch in branches
+        for branch in page.branches
     ]
-    for thought in thoughts:
-        lines += ["", markdown_thought(thought, style)]
+    for piece in page.pieces:
+        part = "" if piece.whole else f", characters {piece.start + 1}-{piece.end} of {piece.characters}"
+        lines += ["", markdown_thought(piece.thought, style, part)]
     return "\n".join(lines) + "\n"
 
 
-def markdown_thought(thought: Thought, style: Style) -> str:
-    """One thought under its heading."""
+def markdown_thought(thought: Thought, style: Style, part: str = "") -> str:
+    """One thought under its heading; `part` says where it holds only a part of it."""
     heading = f"## Thought {thought.number}"
     if thought.branch_id:
         heading += f", branch `{thought.branch_id}` from {thought.branch_from}"
-    if thought.revises:
-        heading += f", revises {thought.revises}"
+    elif thought.branch_from:
+        heading += f", from {thought.branch_from}"
+    if thought.revises or thought.is_revision:
+        heading += f", revises {thought.revises or 'earlier thinking'}"
     sent_as = f", sent as {thought.requested_number}" if thought.renumbered else ""
-    return "\n".join([heading, "", f"{iso(thought.created_at)}{sent_as}", "", style.block(thought.content)])
+    return "\n".join([heading, "", f"{iso(thought.created_at)}{sent_as}{part}", "", style.block(thought.content)])
 
 
-def as_json(session: Session, branches: Sequence[Branch], thoughts: Sequence[Thought]) -> str:
+def as_json(page: ThoughtsPage) -> str:
     """The session as one JSON object."""
     document: dict[str, Any] = {
-        "session": session_view(session),
-        "branches": [branch_view(branch) for branch in branches],
-        "thoughts": [thought_view(thought) for thought in thoughts],
+        "session": session_view(page.session),
+        "branches": [branch_view(branch) for branch in page.branches],
+        "thoughts": [piece_view(piece) for piece in page.pieces],
     }
     return json.dumps(document, ensure_ascii=False, indent=1)
 
 
-def mermaid(thoughts: Sequence[Thought], line_ends: Mapping[str | None, int]) -> str:
-    """The shape of the session: solid lines for what follows, dotted ones for what is revised."""
+def mermaid(thoughts: Sequence[Thought], line_ends: Iterable[tuple[str | None, int]]) -> str:
+    """The shape of the session: solid lines for what follows, dotted ones for what is revised.
+
+    `line_ends` are the last thoughts before this page, of the main line (None) and of each branch.
+    """
     ends = dict(line_ends)
     lines = ["graph TD"]
     for thought in thoughts:

@@ -18,6 +18,7 @@ MAX_NUMBER = 1_000_000_000
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _BRANCH_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_PLACE = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -102,6 +103,16 @@ def number_cursor(value: str | None) -> int | None:
     if not re.fullmatch(r"[0-9]{1,10}", value):
         raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
     return int(value)
+
+
+def place_cursor(value: str | None) -> tuple[int, int] | None:
+    """A cursor that is a thought's number and how many of its characters were told already."""
+    if value is None:
+        return None
+    parts = _PLACE.fullmatch(value)
+    if not parts:
+        raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
+    return int(parts[1]), int(parts[2] or 0)
 
 
 def _storable(field: str, value: str) -> None:

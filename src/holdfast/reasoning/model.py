@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.errors import BadInput
-from holdfast.project import Root
+from holdfast.identity.project import Root
 
 AUTO_RESUME_MS = 2 * 60 * 60 * 1000
 """How old a session may be for a thought to go on in it without being asked to."""
@@ -96,6 +96,28 @@ class Thought:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A thought, or what a page holds of a long one."""
+
+    thought: Thought
+    """With the content of this piece alone."""
+    start: int
+    """How many characters come before it."""
+    characters: int
+    """How many the whole thought has."""
+
+    @property
+    def end(self) -> int:
+        """How many characters are told with this piece."""
+        return self.start + len(self.thought.content)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of the thought is missing."""
+        return len(self.thought.content) == self.characters
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """An alternative line that leaves the session at one thought."""
 
@@ -130,24 +152,20 @@ def expected_total(draft: Draft, number: int) -> int | None:
 
 
 def check_revision(draft: Draft, last: int) -> None:
-    """A revision names a thought that exists."""
-    if draft.revises is None:
-        if draft.is_revision:
-            raise BadInput(
-                "revisesThought", "is missing, and isRevision is true", recovery=f"Name the thought: {_range(last)}."
-            )
-        return
-    _check_exists("revisesThought", draft.revises, last)
+    """A revision that names a thought names one that exists; it needs not name any."""
+    if draft.revises is not None:
+        _check_exists("revisesThought", draft.revises, last)
 
 
 def branch_start(draft: Draft, known: Branch | None, last: int) -> int | None:
-    """The thought that the draft's branch leaves from; None on the main line."""
+    """The thought that the draft's branch leaves from.
+
+    Without a name there is no branch: the thought is on the main line, and what it says of its start is kept.
+    """
     if draft.branch_id is None:
         if draft.branch_from is not None:
-            raise BadInput(
-                "branchId", "is missing, and branchFromThought is given", recovery="Name the branch by a branchId."
-            )
-        return None
+            _check_exists("branchFromThought", draft.branch_from, last)
+        return draft.branch_from
     if known is not None:
         if draft.branch_from not in (None, known.from_number):
             raise BadInput(
@@ -205,4 +223,4 @@ def of_another_project(session: Session, root: Root | None) -> bool:
     """Whether the session belongs to a project that is not the caller's, under whichever path."""
     if root is None or other_root(session, root) is None:
         return False
-    return root.key is None or session.project_key != root.key
+    return root.key is None or session.project_key not in (root.key, root.top.key if root.top else root.key)

@@ -1,95 +1,114 @@
-"""Reading: the recent context of a session, its structure, a range of whole thoughts, one thought."""
+"""Reading a session: its last thoughts, its structure, a range of whole thoughts, one thought."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from holdfast.errors import BadInput, NotFound
-from holdfast.reasoning import queries
-from holdfast.reasoning.model import Session, Thought, next_number
-from holdfast.reasoning.views import (
-    REPLY_BYTES,
-    branch_view,
-    fitting,
-    link_view,
-    outline_view,
-    session_view,
-    size,
-    thought_view,
-)
+from holdfast.reasoning.model import Branch, Piece, Session, Thought
+from holdfast.reasoning.queries import sessions
 from holdfast.store import Tx
+from holdfast.text.masking import Words, mask_for
+
+if TYPE_CHECKING:
+    from holdfast.reasoning.results import OutlinePage, Surroundings, ThoughtsPage
+
+    Measure = Callable[[ThoughtsPage], int]
+    """The characters that a page takes where it is shown."""
 
 CONTEXT_CUT = 2000
 """How many characters of a thought the context shows."""
 MARGIN = 1000
 """Characters behind the cut that are searched for secrets too: none is told because its other half was cut off."""
-RANGE_LIMIT = 100
 OUTLINE_LIMIT = 200
+OUTLINE_CUT = 400
 BRANCHES_SHOWN = 100
 LINKS_SHOWN = 50
+ROOTS_SHOWN = 10
+EXPORT_BRANCHES = 10_000
 AT_ONCE = 10
 """Whole thoughts fetched together: at most 10 MiB."""
+LEAST_ROOM = 4_000
+"""The characters that a page has for its thoughts, however much stands around them."""
 
 
-def context(tx: Tx, session: Session, limit: int, before: int | None) -> dict[str, Any]:
-    """The session with its last thoughts (those below `before`), its branches and the next number."""
-    end = session_end(tx, session)
-    newest_first = queries.thoughts_before(tx, session.id, before or end + 1, limit, CONTEXT_CUT + MARGIN)
-    shown = fitting(thought_view(thought, CONTEXT_CUT) for thought in newest_first)
-    shown.reverse()
-    reply = {
-        "session": session_view(session),
-        "thoughts": shown,
-        **_surroundings(tx, session),
-        "nextThoughtNumber": next_number(session, end),
-    }
-    if any("truncated" in entry for entry in shown):
-        reply["wholeThoughts"] = 'session {operation: "get", from, to} returns truncated thoughts whole.'
-    if shown and shown[0]["thoughtNumber"] > 1:
-        reply["nextCursor"] = str(shown[0]["thoughtNumber"])
-    return reply
+def newest_first(tx: Tx, session: Session, before: int, limit: int) -> Sequence[Thought]:
+    """The session's last thoughts below a number, a little longer than the context shows them."""
+    return sessions.thoughts_before(tx, session.id, before, limit, CONTEXT_CUT + MARGIN)
 
 
-def outline(tx: Tx, session: Session, limit: int, after: int) -> dict[str, Any]:
+def surroundings(tx: Tx, session: Session) -> Surroundings:
+    """The branches of a session, and the sessions and roots it is linked to."""
+    from holdfast.reasoning.results import Surroundings
+
+    return Surroundings(
+        branches=tuple(sessions.branches(tx, session.id, BRANCHES_SHOWN)) if session.branch_count else (),
+        links=tuple(sessions.links(tx, session.id, LINKS_SHOWN)),
+        roots=tuple(sessions.linked_roots(tx, session.id, ROOTS_SHOWN)),
+    )
+
+
+def outline(tx: Tx, session: Session, limit: int, after: int) -> OutlinePage:
     """The session's structure: number, branch, revision and beginning of each thought."""
-    found = queries.thoughts(tx, session.id, after + 1, session_end(tx, session), limit + 1, cut=400)
-    reply = {
-        "session": session_view(session),
-        "outline": [outline_view(thought) for thought in found[:limit]],
-        **_surroundings(tx, session),
-    }
-    if len(found) > limit:
-        reply["nextCursor"] = str(found[limit - 1].number)
-    return reply
+    from holdfast.reasoning.results import OutlinePage
+
+    end = session_end(tx, session)
+    found = sessions.thoughts(tx, session.id, after + 1, end, limit, cut=OUTLINE_CUT)
+    return OutlinePage(session, tuple(found), surroundings(tx, session), end)
 
 
-def passage(tx: Tx, session: Session, first: int | None, last: int | None) -> dict[str, Any]:
-    """Whole thoughts from one number to another, as many as a reply carries."""
+def checked_range(tx: Tx, session: Session, first: int | None, last: int | None) -> tuple[int, int]:
+    """The range of thoughts that is asked for; `first` alone goes to the end, `last` alone is one thought."""
     end = session_end(tx, session)
     if first is None:
         first = last
     if last is None:
-        last = min(end, first + RANGE_LIMIT - 1) if first is not None else None
-    if first is None or last is None or not 1 <= first <= last <= end:
+        last = end
+    if first is None or not 1 <= first <= last <= end:
         raise BadInput(
             "from/to",
             f"must be a range within 1-{end}" if end else "names thoughts, and the session has none yet",
         )
-    if last - first >= RANGE_LIMIT:
-        raise BadInput("to", f"asks for {last - first + 1} thoughts; the limit is {RANGE_LIMIT}")
-    shown = fitting(_shortened(thought) for thought in _whole(tx, session.id, first, last))
-    reply: dict[str, Any] = {"session": session_view(session), "thoughts": shown}
-    if any("truncated" in entry for entry in shown):
-        reply["wholeThoughts"] = "Resource holdfast://sessions/{id}/thoughts/{n} holds a truncated thought whole."
-    if shown and shown[-1]["thoughtNumber"] < last:
-        reply["nextFrom"] = shown[-1]["thoughtNumber"] + 1
-    return reply
+    return first, last
+
+
+def thoughts_page(
+    tx: Tx,
+    session: Session,
+    reader: str | None,
+    start: tuple[int, int],
+    last: int,
+    *,
+    limit: int,
+    room: int,
+    measure: Measure,
+    branches: Sequence[Branch] = (),
+) -> ThoughtsPage:
+    """Whole thoughts as the reader is told them, as many as fit into `room`; a long one comes in pieces.
+
+    `start` is the first thought, and how many of its characters were on the page before.
+    """
+    from holdfast.reasoning.results import ThoughtsPage
+
+    known = {branch.id: branch for branch in branches}
+
+    def page_of(pieces: Sequence[Piece]) -> ThoughtsPage:
+        ids = dict.fromkeys(piece.thought.branch_id for piece in pieces)
+        return ThoughtsPage(session, tuple(known[one] for one in ids if one in known), tuple(pieces))
+
+    frame = measure(page_of([]))
+    thoughts = (told_thought(thought, reader) for thought in whole(tx, session.id, start[0], last))
+    pieces, following = filling(
+        thoughts, start[1], limit, max(LEAST_ROOM, room - frame), lambda piece: measure(page_of([piece])) - frame
+    )
+    return replace(page_of(pieces), next_cursor=following)
 
 
 def single(tx: Tx, session: Session, number: int) -> Thought:
     """One whole thought."""
-    found = queries.thoughts(tx, session.id, number, number, 1)
+    found = sessions.thoughts(tx, session.id, number, number, 1)
     if not found:
         raise NotFound(
             f"Thought {number} of session {session.id} not found", recovery=f"(It has 1-{session_end(tx, session)}.)"
@@ -97,46 +116,60 @@ def single(tx: Tx, session: Session, number: int) -> Thought:
     return found[0]
 
 
-def filling(tx: Tx, session_id: str, first: int, last: int, budget: int) -> list[Thought]:
-    """Whole thoughts from `first` on until their text fills the budget, at least one."""
-    taken: list[Thought] = []
-    for thought in _whole(tx, session_id, first, last):
-        budget -= len(thought.content.encode("utf-8", "surrogatepass"))
-        if budget < 0 and taken:
-            break
-        taken.append(thought)
-    return taken
+def told_thought(thought: Thought, reader: str | None) -> Thought:
+    """A thought as a connection is told it: without secrets, unless it wrote them."""
+    return replace(thought, content=Words(thought.content, thought.connection_id).mask_for(reader))
+
+
+def told_session(session: Session) -> Session:
+    """A session as anybody is told it; who gave it its title and tags is not on record."""
+    tags = tuple(str(mask_for(tag, None)) for tag in session.tags)
+    return replace(session, title=str(mask_for(session.title, None)), tags=tags)
+
+
+def filling(
+    thoughts: Iterable[Thought], told: int, limit: int, room: int, cost: Callable[[Piece], int]
+) -> tuple[list[Piece], str | None]:
+    """A page of thoughts, and the cursor of what follows; `told` characters of the first were on the page before."""
+    taken: list[Piece] = []
+    for thought in thoughts:
+        if len(taken) == limit:
+            return taken, f"{thought.number}.0"
+        piece = Piece(replace(thought, content=thought.content[told:]), told, len(thought.content))
+        told = 0
+        spent = cost(piece)
+        if spent > room:
+            if taken:
+                return taken, f"{thought.number}.0"
+            piece = _cut(piece, room, cost)
+            if piece.end < piece.characters:
+                return [piece], f"{thought.number}.{piece.end}"
+        room -= spent
+        taken.append(piece)
+    return taken, None
+
+
+def _cut(piece: Piece, room: int, cost: Callable[[Piece], int]) -> Piece:
+    """As much of a piece as there is room for."""
+    length = min(len(piece.thought.content), room)
+    while length > 1:
+        cut = replace(piece, thought=replace(piece.thought, content=piece.thought.content[:length]))
+        if cost(cut) <= room:
+            return cut
+        length = length * 3 // 4
+    return piece
 
 
 def session_end(tx: Tx, session: Session) -> int:
     """The number of the session's newest thought."""
-    return queries.highest_number(tx, session.id) if session.damage else session.thought_count
+    return sessions.highest_number(tx, session.id) if session.damage else session.thought_count
 
 
-def _surroundings(tx: Tx, session: Session) -> dict[str, Any]:
-    around: dict[str, Any] = {
-        "branches": [branch_view(branch) for branch in queries.branches(tx, session.id, BRANCHES_SHOWN)]
-        if session.branch_count
-        else []
-    }
-    links = [link_view(row) for row in queries.links(tx, session.id, LINKS_SHOWN)]
-    return around | ({"links": links} if links else {})
-
-
-def _whole(tx: Tx, session_id: str, first: int, last: int) -> Iterator[Thought]:
+def whole(tx: Tx, session_id: str, first: int, last: int) -> Iterator[Thought]:
+    """Whole thoughts from one number to another, fetched a few at a time."""
     while first <= last:
-        batch = queries.thoughts(tx, session_id, first, last, AT_ONCE)
+        batch = sessions.thoughts(tx, session_id, first, last, AT_ONCE)
         if not batch:
             return
         yield from batch
         first = batch[-1].number + 1
-
-
-def _shortened(thought: Thought) -> dict[str, Any]:
-    """The thought, cut where it alone is more than a reply carries."""
-    entry = thought_view(thought)
-    cut = len(thought.content)
-    while size(entry) > REPLY_BYTES:
-        cut = cut * 3 // 4
-        entry = thought_view(thought, cut)
-    return entry

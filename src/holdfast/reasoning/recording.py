@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.project import Root
-from holdfast.reasoning import chain, projects, queries
+from holdfast.identity.project import Root
+from holdfast.reasoning import hash_chain
 from holdfast.reasoning.model import (
     Draft,
     Session,
@@ -16,6 +16,7 @@ from holdfast.reasoning.model import (
     expected_total,
     next_number,
 )
+from holdfast.reasoning.queries import projects, sessions
 from holdfast.store import Tx, register
 
 
@@ -39,7 +40,7 @@ def create_session(
     if root is not None:
         projects.know(tx, root)
         # Two sessions made within one millisecond still have an order: the newer one is the most recent.
-        used = max(now, queries.newest_use(tx, root.uri) + 1)
+        used = max(now, sessions.newest_use(tx, root.uri) + 1)
     session_id = tx.new_id()
     session = Session(
         id=session_id,
@@ -52,12 +53,12 @@ def create_session(
         project_key=root.key if root else None,
         thought_count=0,
         branch_count=0,
-        head_hash=chain.genesis(session_id),
+        head_hash=hash_chain.genesis(session_id),
         damage=None,
         created_at=now,
         updated_at=used,
     )
-    queries.add_session(tx, session)
+    sessions.add_session(tx, session)
     register.enter(tx, session.id, session.head_hash)
     tx.emit("reasoning.session_created", session.id)
     return session
@@ -65,12 +66,12 @@ def create_session(
 
 def record(tx: Tx, session: Session, draft: Draft, connection_id: str | None) -> Recorded:
     """Add a thought to a session whose lock the transaction holds."""
-    number = next_number(session, queries.highest_number(tx, session.id) if session.damage else 0)
+    number = next_number(session, sessions.highest_number(tx, session.id) if session.damage else 0)
     last = number - 1
-    if last and queries.is_repetition(tx, session.id, last, draft.content, draft.requested_number, draft.branch_id):
+    if last and sessions.is_repetition(tx, session.id, last, draft.content, draft.requested_number, draft.branch_id):
         return Recorded(last, expected_total(draft, last), session.thought_count, duplicate=True)
     check_revision(draft, last)
-    known = queries.branch(tx, session.id, draft.branch_id) if draft.branch_id else None
+    known = sessions.branch(tx, session.id, draft.branch_id) if draft.branch_id else None
     start = branch_start(draft, known, last)
     thought = Thought(
         session_id=session.id,
@@ -79,7 +80,7 @@ def record(tx: Tx, session: Session, draft: Draft, connection_id: str | None) ->
         next_needed=draft.next_needed,
         total=expected_total(draft, number),
         revises=draft.revises,
-        is_revision=draft.revises is not None,
+        is_revision=draft.is_revision or draft.revises is not None,
         branch_id=draft.branch_id,
         branch_from=start,
         needs_more=draft.needs_more,
@@ -87,12 +88,12 @@ def record(tx: Tx, session: Session, draft: Draft, connection_id: str | None) ->
         connection_id=connection_id,
         created_at=tx.now(),
     )
-    own_hash = chain.seal(session.head_hash, thought)
-    queries.add_thought(tx, thought, session.head_hash, own_hash)
+    own_hash = hash_chain.seal(session.head_hash, thought)
+    sessions.add_thought(tx, thought, session.head_hash, own_hash)
     if draft.branch_id is not None and start is not None:
-        queries.extend_branch(tx, session.id, draft.branch_id, start)
+        sessions.extend_branch(tx, session.id, draft.branch_id, start)
     register.move(tx, session.head_hash, own_hash)
-    queries.advance(tx, session.id, own_hash, new_branches=int(draft.branch_id is not None and known is None))
+    sessions.advance(tx, session.id, own_hash, new_branches=int(draft.branch_id is not None and known is None))
     tx.emit(
         "reasoning.thought_added",
         session.id,
@@ -103,5 +104,5 @@ def record(tx: Tx, session: Session, draft: Draft, connection_id: str | None) ->
 
 def reopen(tx: Tx, session: Session) -> None:
     """Bring an archived or deleted session back."""
-    queries.set_status(tx, session.id, Status.ACTIVE)
+    sessions.set_status(tx, session.id, Status.ACTIVE)
     tx.emit("reasoning.session_restored", session.id, {"from": session.status.value})

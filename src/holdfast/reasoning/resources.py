@@ -6,19 +6,24 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.caller import Caller
 from holdfast.errors import NotFound
-from holdfast.quoting import in_quotes, marked, quoted
-from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought
+from holdfast.identity.caller import Caller
+from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought, render
+from holdfast.reasoning.library import cursor_after
 from holdfast.reasoning.service import Reasoning
-from holdfast.reasoning.wording import counted, one_line
+from holdfast.reasoning.views import context_view, export_size
 from holdfast.store.events import Event
-from holdfast.telling import ANYBODY, Words
-from holdfast.wire.tools import Page, Prompt, Resource
+from holdfast.text import counted, one_line
+from holdfast.text.masking import ANYBODY, Words
+from holdfast.text.quoting import in_quotes, marked, quoted
+from holdfast.times import iso
+from holdfast.wire.mcp.tools import Page, Prompt, Resource
 
 SESSIONS = "holdfast://sessions"
 LISTED = 50
 COMPLETED = 100
+READ_CHARACTERS = 240 * 1024
+"""How much a session that is read as a resource holds: nothing of it is in a model's context by itself."""
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
@@ -27,23 +32,24 @@ def session_resource(reasoning: Reasoning) -> Resource:
     """A whole session."""
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
-        page = await reasoning.library.export(caller, values["id"], Format.MARKDOWN, style=FOR_AGENTS)
-        text: str = page["text"]
-        if "nextCursor" in page:
-            text += f'\nIt goes on: session {{operation: "export", cursor: "{page["nextCursor"]}"}}.\n'
+        measure = export_size(Format.MARKDOWN, FOR_AGENTS)
+        page = await reasoning.library.export(caller, values["id"], measure=measure, room=READ_CHARACTERS)
+        text = render(Format.MARKDOWN, page, FOR_AGENTS)
+        if page.next_cursor is not None:
+            text += f'\nIt goes on: session {{operation: "export", cursor: "{page.next_cursor}"}}.\n'
         return Words(text, ANYBODY)
 
     async def listing(caller: Caller, cursor: str | None) -> Page:
         found = await reasoning.library.list(caller.root, limit=LISTED, cursor=cursor)
         items = [
             (
-                f"{SESSIONS}/{entry['id']}",
-                one_line(entry["title"], 100),
-                f"{counted(entry['thoughtCount'], 'thought')}, last updated {entry['updatedAt']}",
+                f"{SESSIONS}/{session.id}",
+                one_line(session.title, 100),
+                f"{counted(session.thought_count, 'thought')}, last updated {iso(session.updated_at)}",
             )
-            for entry in found["sessions"]
+            for session in found.sessions
         ]
-        return Page(items, found.get("nextCursor"))
+        return Page(items, cursor_after(found.sessions[-1]) if found.more else None)
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
         return await _session_ids(reasoning, caller, typed)
@@ -120,7 +126,7 @@ def continue_prompt(reasoning: Reasoning) -> Prompt:
     """The project's context as a message."""
 
     async def render(caller: Caller) -> str:
-        return quoted_context(await reasoning.load_context(caller))
+        return quoted_context(context_view(await reasoning.load_context(caller)))
 
     return Prompt(
         name="continue",
@@ -153,4 +159,4 @@ def quoted_context(reply: dict[str, Any]) -> str:
 
 async def _session_ids(reasoning: Reasoning, caller: Caller, typed: str) -> list[str]:
     found = await reasoning.library.list(caller.root, limit=COMPLETED)
-    return [entry["id"] for entry in found["sessions"] if entry["id"].startswith(typed)]
+    return [session.id for session in found.sessions if session.id.startswith(typed)]

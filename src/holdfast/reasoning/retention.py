@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from holdfast.project import Root
-from holdfast.reasoning import limits, projects, upkeep
-from holdfast.reasoning.placing import missing
+from holdfast.identity.project import Root
+from holdfast.reasoning import limits
+from holdfast.reasoning.queries import projects, retention
+from holdfast.reasoning.session_choice import missing
 from holdfast.store import Store, Tx, calls
+
+if TYPE_CHECKING:
+    from holdfast.reasoning.results import Forgotten, Swept
 
 
 class Retention:
@@ -35,43 +39,48 @@ class Retention:
 
         await self._store.write(write)
 
-    async def forget_session(self, session_id: str) -> dict[str, Any]:
+    async def forget_session(self, session_id: str) -> Forgotten:
         """Remove a session and everything that mentions it."""
         limits.session_id(session_id)
         thoughts = await self._remove(session_id)
         if thoughts is None:
             raise missing(session_id)
-        return await self._forgotten("session", sessions=1, thoughts=thoughts)
+        return await self._forgotten("session", 1, thoughts)
 
-    async def forget_project(self, root: Root) -> dict[str, Any]:
+    async def forget_project(self, root: Root) -> Forgotten:
         """Remove a project's sessions, under every root it is known by, and the project itself."""
         sessions = thoughts = 0
-        while ids := await self._store.read(lambda tx: upkeep.sessions_of_project(tx, root)):
+        while ids := await self._store.read(lambda tx: retention.sessions_of_project(tx, root)):
             for session_id in ids:
                 thoughts += await self._remove(session_id) or 0
                 sessions += 1
-        await self._store.write(lambda tx: upkeep.remove_project(tx, root))
-        return await self._forgotten("project", sessions=sessions, thoughts=thoughts)
+        await self._store.write(lambda tx: retention.remove_project(tx, root))
+        return await self._forgotten("project", sessions, thoughts)
 
-    async def sweep(self) -> dict[str, int]:
+    async def sweep(self) -> Swept:
         """Archive what lies untouched, remove what was deleted long ago, and drop old calls' results."""
+        from holdfast.reasoning.results import Swept
+
         archived = purged = 0
-        while some := await self._store.write(lambda tx: upkeep.archive_untouched(tx, self._archive_after_ms)):
+        while some := await self._store.write(lambda tx: retention.archive_untouched(tx, self._archive_after_ms)):
             archived += some
-        while ids := await self._store.read(upkeep.past_restoring):
+        while ids := await self._store.read(retention.past_restoring):
             for session_id in ids:
                 await self._remove(session_id)
             purged += len(ids)
         forgotten_calls = await self._store.write(calls.forget_old)
-        return {"archived": archived, "purged": purged, "calls": forgotten_calls}
+        return Swept(archived, purged, forgotten_calls)
 
     async def _remove(self, session_id: str) -> int | None:
-        thoughts = await self._store.write(lambda tx: upkeep.condemn(tx, session_id))
+        thoughts = await self._store.write(lambda tx: retention.condemn(tx, session_id))
         if thoughts is not None:
-            while not await self._store.write(lambda tx: upkeep.remove_some(tx, session_id)):
+            while not await self._store.write(lambda tx: retention.remove_some(tx, session_id)):
                 continue
         return thoughts
 
-    async def _forgotten(self, subject: str, **counts: int) -> dict[str, Any]:
+    async def _forgotten(self, subject: str, sessions: int, thoughts: int) -> Forgotten:
+        from holdfast.reasoning.results import Forgotten
+
+        counts = {"sessions": sessions, "thoughts": thoughts}
         await self._store.write(lambda tx: tx.emit("reasoning.forgotten", subject, counts))
-        return {"success": True, **counts}
+        return Forgotten(sessions, thoughts)

@@ -3,150 +3,116 @@
 from __future__ import annotations
 
 import re
-import string
+import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from holdfast.errors import BadInput
-from holdfast.reasoning import queries
-from holdfast.reasoning.queries import Scope
-from holdfast.reasoning.views import present
-from holdfast.reasoning.wording import one_line
-from holdfast.store import Row, Tx
-from holdfast.telling import Words
+from holdfast.reasoning.fulltext import (
+    INDEXED,
+    Term,
+    folded_with_places,
+    holds,
+    indexed,
+    terms_of,
+)
+from holdfast.reasoning.model import Session, Status, Thought
+from holdfast.reasoning.queries import search as search_queries
+from holdfast.reasoning.queries import sessions
+from holdfast.reasoning.queries.sessions import Scope
+from holdfast.reasoning.results import FoundThought, SearchPage
+from holdfast.store import Tx
+from holdfast.text import one_line
+from holdfast.text.quoting import in_quotes
 
-MAX_WORDS = 32
 MAX_OFFSET = 10_000
 TITLE_HITS = 10
-TITLES_LOOKED_AT = 200
-INDEXED = 200_000
-"""How many characters of a thought are indexed."""
-INDEXED_AT_ONCE = 200
+TITLES_LOOKED_AT = 2_000
+"""How many of the most recent sessions are looked at for their titles and tags, which no engine folds as we do."""
+TERMS_TRIED = 8
+"""How many terms are tried by themselves where all of them together find nothing."""
 AROUND = 100
 """How many characters a snippet shows before the first hit."""
 SNIPPET = 300
 
-_SPACED = str.maketrans(dict.fromkeys(string.punctuation, " "))
-
-_RANKED = {
-    "sqlite": (
-        "SELECT t.session_id, t.number, t.branch_id, s.title, s.status FROM thoughts_fts f"
-        " JOIN thoughts t ON t.row_id = f.rowid JOIN sessions s ON s.id = t.session_id"
-        " WHERE thoughts_fts MATCH :match AND {scope} ORDER BY f.rank, t.row_id DESC LIMIT :limit OFFSET :offset"
-    ),
-    "postgres": (
-        "SELECT t.session_id, t.number, t.branch_id, s.title, s.status FROM thoughts t"
-        " JOIN sessions s ON s.id = t.session_id"
-        " WHERE t.search @@ to_tsquery('simple', :match) AND {scope}"
-        " ORDER BY ts_rank(t.search, to_tsquery('simple', :match)) DESC, t.row_id DESC LIMIT :limit OFFSET :offset"
-    ),
-}
-
 
 def index_some(tx: Tx) -> bool:
-    """Bring thoughts into SQLite's index in the order of their rows; says whether there may be more.
-
-    What is indexed is read off the index itself, so a restored or salvaged store simply starts from nothing. PostgreSQL
-    indexes each row as it is written.
-    """
-    if tx.engine != "sqlite":
-        return False
-    rows = tx.all(
-        "SELECT row_id, substr(content, 1, :indexed) AS content FROM thoughts"
-        " WHERE row_id > (SELECT coalesce(max(id), 0) FROM thoughts_fts_docsize) ORDER BY row_id LIMIT :limit",
-        indexed=INDEXED,
-        limit=INDEXED_AT_ONCE,
-    )
-    for row in rows:
-        tx.run("INSERT INTO thoughts_fts (rowid, content) VALUES (:row_id, :content)", **row)
-    return len(rows) == INDEXED_AT_ONCE
+    """Bring thoughts into the index; says whether there may be more."""
+    return search_queries.fill(tx, "thoughts", "thoughts_fts")
 
 
-def words_of(query: str) -> list[str]:
-    """The words of a query; ASCII punctuation separates them, as it does in the index of both engines."""
-    words = [word for word in query.translate(_SPACED).split() if any(char.isalnum() for char in word)]
-    if not words:
-        raise BadInput("query", "holds no word to search for", recovery="Pass at least one word.")
-    if len(words) > MAX_WORDS:
-        raise BadInput("query", f"holds {len(words)} words; the limit is {MAX_WORDS}", recovery="Pass fewer.")
-    return words
-
-
-def match_expression(engine: str, words: list[str]) -> str:
-    """Every word, quoted so that none is an operator; the last one may be the beginning of a word."""
-    if engine == "sqlite":
-        return " ".join(f'"{word}"' for word in words) + "*"
-    return " & ".join(f"'{word}'" for word in words) + ":*"
-
-
-def search(tx: Tx, scope: Scope, query: str, limit: int, offset: int) -> dict[str, Any]:
+def search(tx: Tx, scope: Scope, query: str, limit: int, offset: int) -> SearchPage:
     """A page of hits, the best first; sessions whose title or tags match come before all thoughts."""
     if offset > MAX_OFFSET:
         raise BadInput("cursor", f"is beyond the first {MAX_OFFSET} hits", recovery="Search for something narrower.")
-    words = words_of(query)
-    where, params = queries.conditions(scope, "s.")
-    hits = tx.all(
-        _RANKED[tx.engine].format(scope=where),
-        **params,
-        match=match_expression(tx.engine, words),
-        limit=limit + 1,
+    terms = terms_of(query)
+    hits = search_queries.hits(tx, scope, terms, limit + 1, offset)
+    named = [] if offset else _named(tx, scope, terms)
+    return SearchPage(
+        terms=tuple(terms),
+        everywhere=scope.root is None,
+        sessions=tuple(named),
+        thoughts=tuple((hit, _text_of(tx, hit)) for hit in hits[:limit]),
         offset=offset,
+        more=len(hits) > limit,
+        advice=None if hits or named or offset else _what_to_relax(tx, scope, terms),
     )
-    results = [] if offset else _title_hits(tx, scope, words)
-    results += [_thought_hit(tx, hit, words) for hit in hits[:limit]]
-    reply: dict[str, Any] = {"results": results}
-    if len(hits) > limit:
-        reply["nextCursor"] = str(offset + limit)
-    return reply
 
 
-def snippet(text: str, words: list[str]) -> str:
+def _what_to_relax(tx: Tx, scope: Scope, terms: Sequence[Term]) -> str:
+    """Which looser search finds something, tried and not guessed."""
+
+    def finds(these: Sequence[Term], where: Scope = scope) -> bool:
+        return bool(search_queries.hits(tx, where, these, 1) or _named(tx, where, these))
+
+    ways: list[str] = []
+    if scope.root is not None and finds(terms, replace(scope, root=None)):
+        ways.append('scope "all" finds it in another project')
+    if set(scope.statuses) != set(Status) and finds(terms, replace(scope, statuses=tuple(Status))):
+        ways.append('status "all" finds it in a session of another status')
+    loose = [Term((word,)) for term in terms for word in term.words]
+    if len(loose) > len(terms) and finds(loose):
+        ways.append("the same words are found apart: leave the quotes out")
+    if len(terms) > 1:
+        alone = [term for term in terms[:TERMS_TRIED] if finds([term])]
+        if alone:
+            ways.append(f"found by themselves: {', '.join(in_quotes(term.text, 40) for term in alone)}")
+    if not ways:
+        ways.append("no part of it is found: try other words, or the beginning of one as the last word")
+    return f"Nothing holds all of it here; {'; '.join(ways)}."
+
+
+def snippet(text: str, terms: Sequence[Term]) -> str:
     """The text around the first hit on one line, every hit marked with **."""
-    pattern = re.compile(
-        r"(?<![^\W_])(?:"
-        + "|".join([*(re.escape(word) + r"(?![^\W_])" for word in words), re.escape(words[-1]) + r"[^\W_]*"])
-        + ")",
-        re.IGNORECASE,
-    )
-    first = pattern.search(text)
-    start = max(0, first.start() - AROUND) if first else 0
-    window = text[start : start + SNIPPET]
-    marked = pattern.sub(lambda hit: f"**{hit[0]}**", window)
-    line = one_line(marked, len(marked) + 1)
-    return f"{'…' if start else ''}{line}{'…' if start + SNIPPET < len(text) else ''}"
+    text = unicodedata.normalize("NFC", text[:INDEXED])
+    folded, places = folded_with_places(text)
+    pattern = re.compile("|".join(term.pattern for term in terms))
+    first = pattern.search(folded)
+    start = max(0, places[first.start()] - AROUND) if first else 0
+    end = start + SNIPPET
+    shown, at = "", start
+    for hit in pattern.finditer(folded, bisect_left(places, start)):
+        begins, ends = places[hit.start()], places[hit.end() - 1] + 1
+        if begins >= end:
+            break
+        shown += f"{text[at:begins]}**{text[begins:ends]}**"
+        at = ends
+    shown += text[at:end]
+    line = one_line(shown, len(shown) + 1)
+    return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
 
 
-def names_match(title: str, tags: Sequence[str], words: list[str]) -> bool:
-    """Whether a title and tags hold all the words; the last one may be the beginning of a word."""
-    names = " ".join((title, *tags)).translate(_SPACED).lower().split()
-    *whole, beginning = (word.lower() for word in words)
-    return all(word in names for word in whole) and any(name.startswith(beginning) for name in names)
+def names_match(title: str, tags: Sequence[str], terms: Sequence[Term]) -> bool:
+    """Whether a title and tags hold all the terms."""
+    tokens = indexed(" ".join((title, *tags))).split()
+    return all(holds(tokens, term) for term in terms)
 
 
-def _title_hits(tx: Tx, scope: Scope, words: list[str]) -> list[dict[str, Any]]:
-    where, params = queries.conditions(scope)
-    for place, word in enumerate(words):
-        where += f" AND lower(title || ' ' || tags) LIKE :word{place}"
-        params[f"word{place}"] = f"%{word.lower()}%"
-    rows = tx.all(
-        f"SELECT {queries.SESSION} FROM sessions WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",  # noqa: S608
-        **params,
-        limit=TITLES_LOOKED_AT,
-    )
-    hits = [found for found in map(queries.to_session, rows) if names_match(found.title, found.tags, words)]
-    return [
-        present(sessionId=found.id, title=found.title, status=found.status.value, tags=list(found.tags) or None)
-        for found in hits[:TITLE_HITS]
-    ]
+def _named(tx: Tx, scope: Scope, terms: Sequence[Term]) -> list[Session]:
+    recent = sessions.sessions_page(tx, scope, None, TITLES_LOOKED_AT)
+    return [found for found in recent if names_match(found.title, found.tags, terms)][:TITLE_HITS]
 
 
-def _thought_hit(tx: Tx, hit: Row, words: list[str]) -> dict[str, Any]:
-    texts = queries.thoughts(tx, hit["session_id"], hit["number"], hit["number"], 1, cut=INDEXED)
-    return present(
-        sessionId=hit["session_id"],
-        title=hit["title"],
-        status=hit["status"],
-        thoughtNumber=hit["number"],
-        branchId=hit["branch_id"],
-        snippet=Words(texts[0].content, texts[0].connection_id, lambda text: snippet(text, words)),
-    )
+def _text_of(tx: Tx, hit: FoundThought) -> Thought:
+    return sessions.thoughts(tx, hit.session_id, hit.number, hit.number, 1, cut=INDEXED)[0]

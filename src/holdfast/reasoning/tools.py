@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from holdfast.errors import BadInput
+from holdfast.reasoning import views
 from holdfast.reasoning.export import Format
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.params import InitParams, SessionParams, ThoughtParams
 from holdfast.reasoning.resources import continue_prompt, session_resource, thought_resource
 from holdfast.reasoning.service import Reasoning
-from holdfast.wire.tools import Call, Offer, Repetition, Tool
+from holdfast.wire.mcp.tools import Call, Offer, Repetition, Tool
 
 T = TypeVar("T")
 
@@ -18,6 +19,7 @@ T = TypeVar("T")
 def offer(reasoning: Reasoning) -> Offer:
     """All that reasoning puts on the wire."""
     return Offer(
+        order=20,
         tools=[_thought(reasoning), _init(reasoning), _session(reasoning)],
         resources=[session_resource(reasoning), thought_resource(reasoning)],
         prompts=[continue_prompt(reasoning)],
@@ -37,7 +39,7 @@ def _thought(reasoning: Reasoning) -> Tool:
             branch_id=params.branchId,
             needs_more=bool(params.needsMoreThoughts),
         )
-        return await reasoning.think(call.caller, draft, params.sessionId, call.key)
+        return await call.reply(reasoning.think(call.caller, draft, params.sessionId, call.key), views.recorded_view)
 
     return Tool(
         name="thought",
@@ -58,19 +60,22 @@ def _init(reasoning: Reasoning) -> Tool:
         caller = call.caller
         match params.operation:
             case "get_state":
-                return await reasoning.get_state(caller)
+                return views.state_view(await reasoning.get_state(caller))
             case "list_roots":
-                return await reasoning.list_roots(caller)
+                return views.roots_view(caller, await reasoning.bound_root(caller))
             case "bind_root":
-                return await reasoning.bind_root(caller, call.key)
+                return await call.reply(reasoning.bind_root(caller, call.key), views.bound_view)
             case "start_new":
-                return await reasoning.start_new(caller, params.title, params.tags or (), params.domain, call.key)
+                started = reasoning.start_new(caller, params.title, params.tags or (), params.domain, call.key)
+                return await call.reply(started, views.started_view)
             case "load_context":
-                return await reasoning.load_context(caller, params.sessionId, params.limit, params.cursor)
+                loaded = await reasoning.load_context(caller, params.sessionId, params.limit, params.cursor)
+                return views.context_view(loaded)
             case "list_sessions":
-                return await reasoning.library.list(
+                page = await reasoning.library.list(
                     caller.root, params.status, params.tags or (), params.limit, params.cursor
                 )
+                return views.sessions_view(page)
 
     return Tool(
         name="init",
@@ -97,19 +102,28 @@ def _init(reasoning: Reasoning) -> Tool:
 
 
 def _session(reasoning: Reasoning) -> Tool:
-    library = reasoning.library
-
     async def handle(call: Call, params: SessionParams) -> dict[str, Any]:
-        caller, chosen, key = call.caller, params.sessionId, call.key
+        library, caller, chosen, key = reasoning.library, call.caller, params.sessionId, call.key
         match params.operation:
             case "list":
-                return await library.list(caller.root, params.status, params.tags or (), params.limit, params.cursor)
-            case "get" if params.from_ is None and params.to is None:
-                return await library.outline(caller, chosen, params.limit, params.cursor)
+                tags = params.tags or ()
+                listed = await library.list(caller.root, params.status, tags, params.limit, params.cursor)
+                return views.sessions_view(listed)
+            case "get" if params.from_ is None and params.to is None and "." not in (params.cursor or ""):
+                return views.outline_page_view(await library.outline(caller, chosen, params.limit, params.cursor))
             case "get":
-                return await library.passage(caller, chosen, params.from_, params.to)
+                passage = await library.passage(
+                    caller,
+                    chosen,
+                    params.from_,
+                    params.to,
+                    params.limit,
+                    params.cursor,
+                    measure=views.passage_size,
+                )
+                return views.passage_view(passage)
             case "search":
-                return await library.search(
+                found = await library.search(
                     caller.root,
                     _given("query", params.query),
                     everywhere=params.scope == "all",
@@ -117,26 +131,40 @@ def _session(reasoning: Reasoning) -> Tool:
                     limit=params.limit,
                     cursor=params.cursor,
                 )
+                return views.search_view(found)
             case "export":
-                return await library.export(caller, chosen, Format(params.format or "markdown"), params.cursor)
+                form = Format(params.format or "markdown")
+                page = await library.export(
+                    caller, chosen, params.limit, params.cursor, measure=views.export_size(form)
+                )
+                return views.export_view(page, form)
             case "rename":
-                return await library.rename(caller, chosen, _given("title", params.title), key)
+                changed = library.rename(caller, chosen, _given("title", params.title), key)
             case "tag":
-                return await library.tag(caller, chosen, _given("tags", params.tags), key)
+                changed = library.tag(caller, chosen, _given("tags", params.tags), key)
             case "pin":
-                return await library.pin(caller, chosen, key)
+                changed = library.pin(caller, chosen, key)
             case "unpin":
-                return await library.unpin(caller, chosen, key)
+                changed = library.unpin(caller, chosen, key)
             case "archive":
-                return await library.archive(caller, chosen, key)
+                changed = library.archive(caller, chosen, key)
             case "restore":
-                return await library.restore(_given("sessionId", chosen), key)
+                changed = library.restore(_given("sessionId", chosen), key)
+            case "link" if params.mcpRootUri is not None and caller.root is not None:
+                if params.linkTo is not None:
+                    raise BadInput("linkTo", "is given beside mcpRootUri", recovery="Link to one of them at a time.")
+                root = caller.root
+                linked = library.link_root(caller, chosen, root, key)
+                return await call.reply(linked, lambda session: views.changed_view(session, linkedRoot=root.uri))
             case "link":
-                return await library.link(caller, chosen, _given("linkTo", params.linkTo), key)
+                other = _given("linkTo", params.linkTo)
+                linked = library.link(caller, chosen, other, key)
+                return await call.reply(linked, lambda session: views.changed_view(session, linkedTo=other))
             case "delete":
-                return await library.delete(chosen, params.confirm, key)
+                return await call.reply(library.delete(chosen, params.confirm, key), views.deleted_view)
             case "analyze":
-                return await library.analyze(caller, chosen)
+                return views.analysis_view(await library.steps(caller, chosen))
+        return await call.reply(changed, views.changed_view)
 
     return Tool(
         name="session",
@@ -163,6 +191,7 @@ def _session(reasoning: Reasoning) -> Tool:
             "analyze": Repetition.IDEMPOTENT,
         },
         destructive=True,
+        root_argument="mcpRootUri",
     )
 
 

@@ -1,10 +1,10 @@
-"""Secrets are taken out of a text before it is stored elsewhere, told to another session or sent away. Pure, no I/O.
+"""Masks secrets in a text before it is stored elsewhere, shown to another session or sent out. Pure, no I/O.
 
-What looks like a key, a token or a password is replaced, and so is whatever stands where one belongs. Hashes of commits
-and UUIDs stay: they are what an agent needs in order to find its work again. So does what only stands for a secret.
+Whatever looks like a key, a token or a password is replaced, and so is any value where one belongs. Commit hashes and
+UUIDs stay: an agent needs them to find its work again. So do placeholders for secrets.
 
-Importing this compiles next to nothing: a daemon's first hook waits for it. The rules are imported by the first text
-that could hold a secret.
+Importing this compiles next to nothing, because a daemon's first hook waits for it. The rules are imported with the
+first text that may hold a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["MASK", "Span", "found", "masked"]
 
 Span = tuple[int, int]
 ROUNDS = 20
-"""A secret taken out can lay open the next one; nearly always the second round finds nothing."""
+"""Maximum passes: removing one secret can expose the next; the second pass nearly always finds nothing."""
 
 _LETTER = re.compile(r"\w")
 _NOTABLE = re.compile(r"[^a-zA-Z\s.,;()/_?]")
@@ -36,9 +36,9 @@ _OF_SECRETS = (
 )  # fmt: skip
 
 
-def _could_hold_one(text: str) -> bool:
-    """Whether a text has anything that every secret comes with; plain sentences, paths and times have none of it."""
-    # What is told of digits and signs lies close around them: looking there takes a tenth of the time.
+def _may_hold_secret(text: str) -> bool:
+    """Return whether a text has any sign of a secret; plain sentences, paths and times have none."""
+    # The evidence is close to digits and signs: searching only there takes a tenth of the time.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
     for one in _NOTABLE.finditer(text) if rest else ():
         place = one.start()
@@ -52,12 +52,12 @@ def _could_hold_one(text: str) -> bool:
     for word in _OF_SECRETS:
         if word in lowered:
             return True
-    # Other scripts than Latin, without punctuation, arrows and the like.
+    # Scripts other than Latin, without punctuation, arrows and the like.
     return not text.isascii() and any("\u0370" <= char < "\u2000" or char >= "\u2e80" for char in text)
 
 
 def found(text: str) -> list[Span]:
-    """Where a text holds secrets: begin and end of each, in order, none within another."""
+    """Return the start and end of each secret in a text, in order and without overlaps."""
     merged: list[Span] = []
     spans = list(_found(text))
     if MASK in text:
@@ -71,7 +71,7 @@ def found(text: str) -> list[Span]:
 
 
 def _without_masks(text: str, span: Span) -> Iterator[Span]:
-    """Return what of a span is not masked yet: a mask is never masked again."""
+    """Yield the parts of a span that are not masked yet: a mask is never masked again."""
     start, end = span
     place = text.find(MASK, max(0, start - len(MASK) + 1), end + len(MASK) - 1)
     while place >= 0:
@@ -84,7 +84,7 @@ def _without_masks(text: str, span: Span) -> Iterator[Span]:
 
 
 def masked(text: str) -> str:
-    """The same text without its secrets."""
+    """Return the text with its secrets masked."""
     for _ in range(ROUNDS):
         spans = found(text)
         if not spans:
@@ -98,7 +98,7 @@ def masked(text: str) -> str:
 
 
 def _found(text: str) -> Iterator[Span]:
-    if _could_hold_one(text):
+    if _may_hold_secret(text):
         from holdfast.redaction.detector import spans  # compiling its expressions takes 20 ms
 
         yield from spans(text)

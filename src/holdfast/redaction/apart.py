@@ -1,4 +1,4 @@
-"""Secrets whose name and value are written apart: XML, lists of variables, arguments. Pure, no I/O."""
+"""Finds secrets whose name and value are written apart: XML, lists of variables, arguments. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast.redaction.values import (
 )
 
 _APART = (
-    # What names the secret and what holds it are written apart.
+    # The secret's name and its value are written apart.
     re.compile(
         r"<(?P<name>[\w.:-]{2,60}+)(?:\s[^<>\n]{0,200}+)?>\s{0,3}(?:<!\[CDATA\[)?(?P<secret>[^<>\s\]]{1,400}+)(?:\]\]>)?\s{0,3}</"
     ),
@@ -55,7 +55,7 @@ _NEEDLES = (
 
 
 def apart_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Where a secret's name and its value stand apart: XML, lists of variables, arguments."""
+    """Yield secrets whose name and value are written apart: XML, lists of variables, arguments."""
     for number, pattern in enumerate(_APART):
         if not any(needle in lowered for needle in _NEEDLES[number]):
             continue

@@ -1,4 +1,4 @@
-"""Secrets by the name they are given: NAME=value, "name": "value", --name value, and what people write about them."""
+"""Finds secrets by their names: NAME=value, "name": "value", --name value."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ _HEADER = re.compile(r"(?:[A-Z][A-Za-z]{1,20}-){1,4}(?:Key|Auth)\Z")
 _USER = re.compile(
     r"(?i)\b(?:user(?:name)?|login|e-?mail|account|benutzer(?:name)?|usuario|utente|usuário|identifiant|логин)\b[\"']?\s{0,2}[:=]"
 )
-"""What stands before a password in a pair."""
-SHORTEST_RANDOM = 16
-SHORTEST_KEY = 24
-MOST_BEFORE = 200
-"""So much of a line is read before a name: a line without an end would be read again for each name in it."""
+"""Text before the password in a pair of user and password."""
+MIN_RANDOM_CHARS = 16
+MIN_KEY_CHARS = 24
+MAX_CHARS_BEFORE = 200
+"""How much of a line before a name is read: an endless line would be read again for each name in it."""
 
 
 def assigned_spans(text: str) -> Iterator[Span]:
-    """Values of names that name secrets."""
+    """Yield the values assigned to names of secrets."""
     for named in _NAME.finditer(text):
         kind = kind_of_name(named["name"])
         if kind is None:
@@ -60,7 +60,7 @@ def assigned_spans(text: str) -> Iterator[Span]:
 
 
 def option_spans(text: str) -> Iterator[Span]:
-    """Values of a command's options that name secrets."""
+    """Yield the values of command options that name secrets."""
     for named in _OPTION.finditer(text):
         kind = kind_of_name(named["name"])
         value = _VALUE.match(text, named.end()) if kind in (CERTAIN, LIKELY) else None
@@ -90,7 +90,7 @@ def _assigned(text: str, named: re.Match[str], kind: str, value: re.Match[str]) 
         ok = _is_quoted_secret(name, kind, given) and (sign not in ("==", "===") or is_strong(given, 5))
         return (start, start + len(given)) if ok else None
     tight = named["sign"] in ("=", ":=")
-    before = text[max(0, named.start() - MOST_BEFORE) : named.start()].rpartition("\n")[2].strip(" \t-")
+    before = text[max(0, named.start() - MAX_CHARS_BEFORE) : named.start()].rpartition("\n")[2].strip(" \t-")
     ends = start + len(given)
     alone = before in ("", "export", "set", "+", "env", "$env:", "$env", "#", "//", "local") and text[
         ends : ends + 1
@@ -159,13 +159,13 @@ def _is_bare_secret(
     with_user: bool,
 ) -> bool:
     if name == "PASS" and sign == ":":
-        return False  # how tests tell their outcome
+        return False  # the outcome of a test
     if kind == WEAK and sign == ":" and "-" in name:
         is_header = is_dense(value) and _HEADER.match(name) is not None
-        return (is_header or (len(value) >= SHORTEST_RANDOM and is_random(value))) and not is_path(value)
+        return (is_header or (len(value) >= MIN_RANDOM_CHARS and is_random(value))) and not is_path(value)
     if kind == WEAK and alone and not is_variable and name.lower().endswith(("auth", "session")):
         return is_strong(value, 8) and not is_path(value) and (is_random(value) or (tight and "." in name))
-    if kind == WEAK and alone and len(value) >= SHORTEST_KEY and is_random(value):
+    if kind == WEAK and alone and len(value) >= MIN_KEY_CHARS and is_random(value):
         return not is_path(value)
     if kind == WEAK:
         return is_variable and tight and is_dense(value) and not is_path(value)

@@ -1,4 +1,4 @@
-"""Keys and passwords in calls of many languages, and private keys by the word beside them. Pure, no I/O."""
+"""Rules for keys and passwords in function calls, and for private keys by the word beside them. Pure, no I/O."""
 
 from __future__ import annotations
 

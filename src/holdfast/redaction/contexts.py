@@ -1,4 +1,4 @@
-"""Secrets that are known by what stands around them: commands, headers, URLs, files of known formats, blocks."""
+"""Finds secrets by their context: commands, headers, URLs, files of known formats, key blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from holdfast.redaction import calls, programs, told
+from holdfast.redaction import calls, codes, programs
 from holdfast.redaction.fitting import is_card, is_key, is_printed
 from holdfast.redaction.literals import places
 from holdfast.redaction.rule import REST, Rule, rule
@@ -21,7 +21,7 @@ from holdfast.redaction.values import (
 
 @cache
 def _compiled(source: str) -> re.Pattern[str]:
-    """Compile a rule when the first text asks for it: all of them take a tenth of a second."""
+    """Compile a rule on first use: compiling all of them takes a tenth of a second."""
     return re.compile(source)
 
 
@@ -47,7 +47,7 @@ _OWN = (
         "bearer|basic",
         r"\b(?i:bearer|basic),?\s{1,4}(?P<secret>(?=[A-Za-z._~+/-]{0,400}[\d=])[A-Za-z0-9._~+/-]{12,4000}+={0,2})",
     ),
-    # URLs: a password of user:password@host, a token in the user's place.
+    # URLs: the password in user:password@host, or a token instead of the user.
     rule("://", r"://[^\s/@:\"'<>]{0,200}+:(?P<secret>[^\s/\"'<>\[]{1,400})(?=@)"),
     rule("://", r"://(?P<secret>[A-Za-z0-9_-]{20,400})(?=@)"),
     rule(
@@ -402,7 +402,7 @@ _OWN = (
         strong=True,
     ),
     rule("private-lines", r"Private-Lines:\s*\d{1,3}\s+(?P<secret>(?:[A-Za-z0-9+/=]{4,200}+\s{0,3}+){1,60}+)"),
-    # Arguments in sources: the second of user and password, the first of a client.
+    # Arguments in source code: the second of user and password, the first of a client.
     rule(
         "credential|auth(|auth=(|auth = (|login(|authenticate(|basicauth|usernamepassword|connect(",
         r"(?i:\w{0,30}(?:credentials?|auth|usernamepassword\w{0,20}|login|authenticate|connect))(?:\s?=\s?)?[({]\s{0,4}(?:[\"'][\"'],\s{0,4})?(?:[\"'][^\"'\n]{0,80}[\"']|[\w.]{1,40})\s{0,3},\s{0,4}"
@@ -456,7 +456,7 @@ _OWN = (
         r"[\"'](?P<secret>[^\"'\s]{6,100}?)(?:\\n)?[\"'][\]\s)},;]{0,6}(?:#|//|--)\s{0,3}(?:\w{1,15}\s){0,2}(?i:password|passwort)\b",
         mixed=True,
     ),
-    # People's words.
+    # Prose.
     rule(
         "cred|login|zugang",
         r"(?i:\b(?:credentials?|creds?|logins?|zugangsdaten)\b[^\n:]{0,30}):\s{1,2}[\w.@-]{2,40}\s{1,3}(?P<secret>[^\s,;]{6,80}+)",
@@ -509,13 +509,13 @@ _OWN = (
     ),
 )
 
-RULES = (*_OWN, *programs.RULES, *calls.RULES, *told.RULES)
+RULES = (*_OWN, *programs.RULES, *calls.RULES, *codes.RULES)
 _COOKIES = next(one for one in RULES if one.needles == ("cookie",))
 _ATTRIBUTES = frozenset({"path", "expires", "max-age", "domain", "samesite", "version", "priority"})
 
 
 def _is_session(cookies: str) -> bool:
-    """Whether one of these cookies lets somebody in: by its name, or because nobody would choose such a value."""
+    """Return whether one of these cookies is a credential: by its name, or because its value is random."""
     pairs = [pair.strip().partition("=") for pair in cookies.split(";")]
     given = [(name.lower(), value) for name, _, value in pairs if name.lower() not in _ATTRIBUTES and value]
     return any(
@@ -538,16 +538,16 @@ _KEY_BLOCK = re.compile(
 
 
 def _windows(text: str, lowered: str, one: Rule) -> Iterator[Span]:
-    """Return where a rule is looked for: in a long text the lines around its fixed strings, in a short one everywhere."""
-    if len(text) < LONG or min(map(len, one.needles)) < SHORTEST_NEEDLE:
+    """Yield where to apply a rule: in a long text the lines around its fixed strings, in a short one everywhere."""
+    if len(text) < MIN_WINDOWED_CHARS or min(map(len, one.needles)) < MIN_NEEDLE_CHARS:
         yield 0, len(text)
         return
-    reach = FAR if "{1,60}" in one.source or "{1,40}" in one.source else LINES
+    reach = FAR_LINES if "{1,60}" in one.source or "{1,40}" in one.source else NEAR_LINES
     at = 0
     for place in sorted({place for needle in one.needles for place in places(lowered, needle)}):
         if place >= at:
             start = place
-            for _ in range(LINES):
+            for _ in range(NEAR_LINES):
                 start = max(text.rfind("\n", 0, start), 0)
             at = place
             for _ in range(reach):
@@ -556,13 +556,13 @@ def _windows(text: str, lowered: str, one: Rule) -> Iterator[Span]:
             yield start, at
 
 
-LONG, SHORTEST_NEEDLE = 1_000, 3
-LINES, FAR = 4, 80
-"""Lines before and behind a fixed string that a rule's match may reach over."""
+MIN_WINDOWED_CHARS, MIN_NEEDLE_CHARS = 1_000, 3
+NEAR_LINES, FAR_LINES = 4, 80
+"""Lines before and after a fixed string that a rule's match may span."""
 
 
 def context_spans(text: str, held: Iterable[str]) -> Iterator[Span]:
-    """Where a text holds secrets by what stands around them."""
+    """Yield secrets that are recognised by their context."""
     if "BEGIN " in text:
         for found in _KEY_BLOCK.finditer(text):
             yield found.span("secret")

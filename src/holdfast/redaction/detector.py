@@ -1,4 +1,4 @@
-"""Where a text holds secrets, by all rules. Imported when the first text comes that could hold one. Pure, no I/O."""
+"""Finds secrets by all rules. Imported with the first text that may hold one. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ STRINGS = Strings([*NAMES, *NEEDLES])
 
 
 def spans(text: str) -> Iterator[Span]:
-    """Where a text holds secrets; they may overlap."""
+    """Yield the secrets in a text; they may overlap."""
     lowered = text.lower()
-    if len(lowered) != len(text):  # one letter becomes two in lower case
+    if len(lowered) != len(text):  # some letters become two in lower case
         lowered = text.replace("İ", "I").lower()
     yield from token_spans(text)
     yield from chosen_spans(text, lowered)
     held = STRINGS.held_by(lowered)
     yield from context_spans(text, held)
     if not NAMES.isdisjoint(held):
-        from holdfast.redaction.names import name_spans  # compiling its expressions takes 15 ms
+        from holdfast.redaction.names import name_spans  # imported late: compiling its expressions takes 15 ms
 
         yield from name_spans(text, lowered)

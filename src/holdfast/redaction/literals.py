@@ -1,35 +1,35 @@
-"""Finding many fixed strings in one pass. Pure, no I/O."""
+"""Finds many fixed strings in one pass. Pure, no I/O."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
-KEYED = 3
-"""Characters by which the strings are sorted."""
+PREFIX_CHARS = 3
+"""Length of the prefixes by which the strings are indexed."""
 
 
 class Strings:
-    """Many fixed strings, to see which of them a text holds."""
+    """A set of fixed strings that can be searched for at once."""
 
     def __init__(self, strings: Iterable[str]) -> None:
-        """Sort the strings by their first characters."""
+        """Index the strings by their first characters."""
         every = sorted(set(strings))
-        self._shorter = tuple(one for one in every if len(one) < KEYED)
+        self._shorter = tuple(one for one in every if len(one) < PREFIX_CHARS)
         self._beginning: dict[str, list[str]] = {}
         for one in every:
-            if len(one) >= KEYED:
-                self._beginning.setdefault(one[:KEYED], []).append(one)
+            if len(one) >= PREFIX_CHARS:
+                self._beginning.setdefault(one[:PREFIX_CHARS], []).append(one)
 
     def held_by(self, text: str) -> list[str]:
-        """Return those that a text holds."""
-        grams = {text[place : place + KEYED] for place in range(len(text) - KEYED + 1)}
+        """Return those that occur in a text."""
+        grams = {text[place : place + PREFIX_CHARS] for place in range(len(text) - PREFIX_CHARS + 1)}
         possible = [one for key in self._beginning.keys() & grams for one in self._beginning[key]]
         return [one for one in (*self._shorter, *possible) if one in text]
 
 
 def one_of(literals: Iterable[str]) -> str:
-    """A regular expression for the longest of some strings, written as a tree so that each character is read once."""
+    """Return a regular expression for the longest of some strings, as a trie, so that each character is read once."""
     tails: dict[str, list[str]] = {}
     ends = False
     for literal in literals:
@@ -45,7 +45,7 @@ def one_of(literals: Iterable[str]) -> str:
 
 
 def places(text: str, literal: str) -> Iterator[int]:
-    """Where a text holds a string."""
+    """Yield the positions of a string in a text."""
     place = text.find(literal)
     while place >= 0:
         yield place
@@ -53,7 +53,7 @@ def places(text: str, literal: str) -> Iterator[int]:
 
 
 def shortest(words: Iterable[str]) -> tuple[str, ...]:
-    """Those of some words that hold none of the others: a text that holds any word holds one of these."""
+    """Return the words that contain none of the others: a text with any of the words contains one of these."""
     kept: list[str] = []
     for word in sorted(words, key=len):
         if not any(one in word for one in kept):

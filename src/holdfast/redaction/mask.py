@@ -1,3 +1,3 @@
-"""What stands in a secret's place."""
+"""The text that replaces a secret."""
 
 MASK = "[redacted]"

@@ -1,4 +1,4 @@
-"""Secrets in texts that name them: all ways in which a name and its value are written. Pure, no I/O."""
+"""Finds secrets by their names, in all ways of writing a name and its value. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.redaction.tokens import Span
 
 
 def name_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Where a text holds secrets that it names."""
+    """Yield secrets that the text names."""
     yield from apart_spans(text, lowered)
     yield from assigned_spans(text)
     yield from option_spans(text)

@@ -1,4 +1,4 @@
-"""Programs that take a password as an option or an argument, and those that print one. Pure, no I/O."""
+"""Rules for programs that take a password as an option or an argument, or print one. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NEEDLES = {
     r"-(?:pass|password|passwd|passphrase|PWD)": " -pass| -pwd",
     r"/(?:rp|p|pass|password)[ :]": " /rp| /p| /pass",
 }
-"""What a text holds that holds one of these options."""
+"""Fixed strings that occur in any text with one of these options."""
 _PRINTING = (
     r"(?:(?:cat|head|tail|less|more|type|bat|tee|nano|vi|vim|sops|gpg|age|xxd|Get-Content)\b[^\n]{0,160}?(?:key|pass|secret|token|credential|auth|login|pw|pin)[^\n]{0,80}"
     r"|(?:pass|gopass|lpass|passage)\s(?:show\s|-c\s)?[^\n]{1,100}|op\s(?:read|item get)[^\n]{0,140}|bw\sget[^\n]{0,100}|aws\s(?:ssm get-param|secretsmanager get|ecr get-login|sts|codeartifact get|eks get-token)[^\n]{0,240}"

@@ -1,4 +1,4 @@
-"""Secrets that people write down beside the word for them, in several languages. Pure, no I/O."""
+"""Finds secrets that people write beside the word for them, in several languages. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from holdfast.redaction.literals import places
 from holdfast.redaction.technical import is_technical
-from holdfast.redaction.tokens import TOLD_OPENLY, Span, is_random
+from holdfast.redaction.tokens import PUBLIC_VALUE, Span, is_random
 from holdfast.redaction.values import (
     is_dense,
     is_name_of_secret,
@@ -36,21 +36,21 @@ _SPOKEN = re.compile(
     r"(?P<opening>[\"'`*«„“‘「(]{0,3}+)(?P<secret>[^\s\"'`«»„“”‘’「」|<>\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af，。、；：（）]{2,400}+)"
 )
 _CHOSEN = re.compile(r"(?<![^\s\"'`(,:])[A-Za-z0-9][A-Za-z0-9!@#$%&*?+_-]{6,40}+(?![\w.(\[=/\\<>{}-])")
-"""A word in a sentence that could be a password that somebody chose."""
-LONGEST_NAMED = 36
+"""A word in a sentence that could be a chosen password."""
+MIN_LONE_CHARS = 36
 _LONE = re.compile(r"(?<![\w/+=.:@%-])[A-Za-z0-9]{36,200}+(?![\w/+=.:@%(-])")
-"""A word that is too long and too wild for a name."""
-MOST_LINKS = 3
-LONG = 20
-"""Characters of a key that stands directly behind the word for it."""
-NEAR = 60
-"""Characters around the word for a password within which one is looked for that somebody chose."""
+"""A word that is too long and too random for a name."""
+MAX_LINKS = 3
+MIN_ADJACENT_KEY_CHARS = 20
+"""Minimum length of a key directly after the word for it."""
+NEARBY_CHARS = 60
+"""Characters around the word for a password that are searched for a chosen one."""
 
 
 def prose_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Values that people write down beside the word for them."""
+    """Yield values that people write beside the word for them."""
     searched = -1
-    if len(text) >= LONGEST_NAMED:
+    if len(text) >= MIN_LONE_CHARS:
         yield from _lone(text)
     for place in [place for word in PROSE_BEGINNINGS if word in lowered for place in places(lowered, word)]:
         word = _WORD.match(text, place)
@@ -59,18 +59,18 @@ def prose_spans(text: str, lowered: str) -> Iterator[Span]:
         for link in _links(text, word.end()):
             said = _SPOKEN.match(text, link.end())
             value = said["secret"].rstrip(".,;:)*_]}?…、。") if said is not None else ""
-            if said is not None and _is_told(word, link, value, said["opening"]):
+            if said is not None and _is_stated(word, link, value, said["opening"]):
                 yield said.start("secret"), said.start("secret") + len(value)
                 break
-        if word["token"] is None and place // NEAR != searched:
-            searched = place // NEAR
+        if word["token"] is None and place // NEARBY_CHARS != searched:
+            searched = place // NEARBY_CHARS
             yield from _chosen(text, word)
 
 
 def _links(text: str, at: int) -> Iterator[re.Match[str]]:
-    """Return what may stand between a word and its value: "was changed to" has two ends."""
+    """Yield the possible links between a word and its value: "was changed to" has two ends."""
     linked = _LINKED.match(text, at)
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         if linked is None:
             break
         yield linked
@@ -82,23 +82,23 @@ def _links(text: str, at: int) -> Iterator[re.Match[str]]:
 
 
 def _lone(text: str) -> Iterator[Span]:
-    """Return long random words in a text that speaks of secrets."""
+    """Yield long random words in a text that mentions secrets."""
     for found in _LONE.finditer(text):
-        if is_random(found[0]) and not TOLD_OPENLY.search(text, max(0, found.start() - 40), found.start()):
+        if is_random(found[0]) and not PUBLIC_VALUE.search(text, max(0, found.start() - 40), found.start()):
             yield found.span()
 
 
 def _chosen(text: str, word: re.Match[str]) -> Iterator[Span]:
-    start = max(text.rfind("\n", 0, word.start()) + 1, word.start() - NEAR)
-    end = text.find("\n", word.end(), word.end() + NEAR)
-    for said in _CHOSEN.finditer(text, start, end if end >= 0 else word.end() + NEAR):
+    start = max(text.rfind("\n", 0, word.start()) + 1, word.start() - NEARBY_CHARS)
+    end = text.find("\n", word.end(), word.end() + NEARBY_CHARS)
+    for said in _CHOSEN.finditer(text, start, end if end >= 0 else word.end() + NEARBY_CHARS):
         value = said[0]
         if _is_chosen(value) and not is_placeholder(value) and not is_technical(value):
             yield said.span()
 
 
 def _is_chosen(value: str) -> bool:
-    """Whether a word has capital and small letters, digits and a sign, as passwords must in many places."""
+    """Return whether a word has upper and lower case, digits and a sign, as many password policies require."""
     inner, digits = value[1:-1], sum(char.isdigit() for char in value)
     has_sign = any(char in "!@#$%&*" for char in inner) or (value[-1] in "!#$%&*" and digits >= 2)
     return (
@@ -106,7 +106,7 @@ def _is_chosen(value: str) -> bool:
     )
 
 
-def _is_told(word: re.Match[str], link: re.Match[str], value: str, opening: str) -> bool:
+def _is_stated(word: re.Match[str], link: re.Match[str], value: str, opening: str) -> bool:
     linked = link.re is _LINKED
     if is_uuid(value) and (not linked or "|" in link[0] or len(link[0].split()) > 1):
         return False
@@ -118,14 +118,14 @@ def _is_told(word: re.Match[str], link: re.Match[str], value: str, opening: str)
     elif linked:
         fits = is_strong(value, 8) and sum(char.isdigit() for char in value) >= 2
     else:
-        fits = is_dense(value) or (len(value) >= LONG and is_random(value))
+        fits = is_dense(value) or (len(value) >= MIN_ADJACENT_KEY_CHARS and is_random(value))
     return fits and not (
         is_placeholder(value) or is_word(value) or is_technical(value) or is_path(value) or is_pattern(value)
     )
 
 
 def _is_spoken(value: str, *, quoted: bool) -> bool:
-    """Whether a value without signs of its own is set off as one: in quotes, a long number, several words in one."""
+    """Return whether a value without signs stands out as a secret: quoted, a long number, or several words in one."""
     if value.isdigit():
         return 6 <= len(value) <= 16
     if value.count("-") >= 2 and len(value) >= 14 and value.replace("-", "").isalpha():

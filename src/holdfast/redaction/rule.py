@@ -1,4 +1,4 @@
-"""What a place is in which a secret stands, and how one is written down. Pure, no I/O."""
+"""Rules for contexts in which a secret occurs, and how they are written. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ REST = r"[^\n|;&]{0,200}?\s"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A place in which a secret stands."""
+    """A context in which a secret occurs."""
 
     needles: tuple[str, ...]
     """A text without any of these, in lower case, is not searched."""
     source: str
     strong: bool = False
-    """Only what no word would look like is a secret there."""
+    """Only a value that no word looks like is a secret."""
     mixed: bool = False
-    """Only what holds letters and digits, and either a sign or capital and small letters, is one."""
+    """Only a value with letters and digits, and either a sign or both cases, is one."""
     keyed: bool = False
-    """Only what could be a key is one: no name of a method, no path."""
+    """Only a value that could be a key is one: not a method name or a path."""
     printed: bool = False
-    """Only what stands alone in its line and is random, dense or mixed is one."""
+    """Only a value alone in its line that is random, dense or mixed is one."""
     card: bool = False
-    """Only a number is one whose check digit is right."""
+    """Only a number with a valid check digit is one."""
 
 
 def rule(
@@ -39,6 +39,6 @@ def rule(
     printed: bool = False,
     card: bool = False,
 ) -> Rule:
-    """A rule in which VALUE stands for a word or a quoted text."""
+    """Build a rule; VALUE in its pattern stands for a word or a quoted text."""
     pattern = pattern.replace("VALUE", _WORD_OR_QUOTED)
     return Rule(tuple(needles.split("|")), pattern, strong, mixed, keyed, printed, card)

@@ -1,4 +1,4 @@
-"""Secrets in rows whose column is named elsewhere: SQL's INSERT, CSV, tables in Markdown. Pure, no I/O."""
+"""Finds secrets in rows whose column is named elsewhere: SQL INSERT, CSV, Markdown tables. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from holdfast.redaction.tokens import Span
 from holdfast.redaction.values import CERTAIN, LIKELY, is_placeholder, is_strong, is_word, kind_of_name
 
-LONGEST_LINE = 400
-"""Characters of a heading or a row; longer ones are no table that somebody reads."""
-MOST_ROWS = 200
+MAX_LINE_CHARS = 400
+"""Characters of a heading or a row; longer lines are not a table that anybody reads."""
+MAX_ROWS = 200
 _NAMES = (
     "pass",
     "pwd",
@@ -38,7 +38,7 @@ _DELIMITERS = ",;|\t"
 
 
 def table_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Where a text holds secrets in columns that are named as such."""
+    """Yield secrets in columns that are named as such."""
     if "into" in lowered and "values" in lowered:
         yield from _inserted(text)
     if "\n" in text:
@@ -49,7 +49,7 @@ def _inserted(text: str) -> Iterator[Span]:
     for found in _INSERT.finditer(text):
         secret = [kind_of_name(name.strip(' `"[]')) in (CERTAIN, LIKELY) for name in found["columns"].split(",")]
         at = found.end()
-        for _ in range(MOST_ROWS if any(secret) else 0):
+        for _ in range(MAX_ROWS if any(secret) else 0):
             row = _VALUES.match(text, at)
             if row is None:
                 break
@@ -67,7 +67,7 @@ def _rows(text: str) -> Iterator[Span]:
     columns: list[str | None] = []
     for line in text.split("\n"):
         start, at = at, at + len(line) + 1
-        if len(line) > LONGEST_LINE:
+        if len(line) > MAX_LINE_CHARS:
             left = 0
         elif left and line.count(delimiter) == len(columns) - 1:
             left -= 1
@@ -76,11 +76,11 @@ def _rows(text: str) -> Iterator[Span]:
                     yield start + begin, start + begin + len(value)
         else:
             columns, delimiter = _heading(line)
-            left = MOST_ROWS if columns else 0
+            left = MAX_ROWS if columns else 0
 
 
 def _heading(line: str) -> tuple[list[str | None], str]:
-    """What the columns of a heading name, and what stands between them; nothing where a line is no heading."""
+    """Return the kinds of a heading's columns and their delimiter; empty if the line is not a heading."""
     lowered = line.lower()
     if any(name in lowered for name in _NAMES):
         for delimiter in _DELIMITERS:

@@ -1,4 +1,4 @@
-"""What holds digits and signs in a text about programs and is no secret: versions, measures, names in code. Pure, no I/O."""
+"""Recognises technical values that are no secrets: versions, measures, names in code. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TECHNICAL = re.compile(
     r"|[\w.]+[(\[]\S*\Z|--?\w\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z|//\S*\Z"
     r"|[@/\w-]{1,60}@[~^]?\d+\.[\w.-]*\Z|[\w.-]{1,60}:\d{1,6}\Z|\d{1,2}:\d\d(?::\d\d)?\S{0,6}\Z|[\w-]{1,60}\.[a-z]{1,5}(?::\d+){1,2}\Z"
 )
-"""Names of methods, versions, measures, identifiers and the like: they hold digits and are no secrets."""
+"""Method names, versions, measures, identifiers and the like: they contain digits and are no secrets."""
 SNAKE = re.compile(r"(?i)(?>[a-z_]+_)[a-z0-9]++(?:_[a-z0-9]++)*+\Z|[a-z_]++\d(?:_[a-z0-9]++)++\Z|[A-Za-z]+[=:/]\S*\Z")
 """Names in code, options and paths."""
 
 
 def is_technical(value: str) -> bool:
-    """Whether a value is a name or a number that a text about programs holds, and no secret."""
+    """Return whether a value is a technical name or number, and no secret."""
     return bool(_TECHNICAL.match(value)) or (
         bool(SNAKE.match(value))
         and not is_random(value)

@@ -1,4 +1,4 @@
-"""Secrets that are known by their own form, whatever stands around them: one line each, found by a fixed beginning."""
+"""Finds secrets by their own form, whatever the context: one line each, found by a fixed prefix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.redaction.values import is_blanked
 Span = tuple[int, int]
 
 _FORMS: tuple[tuple[str, str, str], ...] = (
-    # issuer, the literals it is found by, what follows such a literal
+    # issuer, the literals that it is found by, what follows such a literal
     ("Holdfast, Hugging Face", "hf_", r"[A-Za-z0-9_-]{16,}"),
     ("JSON web token", "eyJ", r"[A-Za-z0-9_-]{8,4000}+\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}"),
     ("encrypted JSON web token", "eyJ", r"[A-Za-z0-9_-]{8,4000}+\.\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){1,2}"),
@@ -201,7 +201,7 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("Fly.io, version 1", "FlyV1 ", r"[A-Za-z0-9+/=,_]{20,}"),
     ("Nix signing key", "-1:|-2:", r"(?P<secret>[A-Za-z0-9+/]{80,88}={0,2})(?![A-Za-z0-9+/=])"),
     ("Rancher", "token-", r"[a-z0-9]{5}:[a-z0-9]{40,}"),
-    # Hooks: whoever knows the address may post there.
+    # Webhooks: anybody who knows the address may post there.
     ("Slack hook", "hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{8,})"),
     ("Discord hook", "/api/webhooks/", r"\d{5,25}/(?P<secret>[A-Za-z0-9_-]{20,})"),
     ("Teams hook", "webhook.office.com/", r"webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})"),
@@ -217,7 +217,7 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
 )
 
 _ANYWHERE = frozenset({".atlasv1.", "8Q~"})
-"""What these begin with stands in the middle of the token."""
+"""These literals occur in the middle of the token."""
 _SEPARATE = r"(?<![A-Za-z0-9])"
 
 
@@ -230,12 +230,12 @@ def _compiled(literal: str, rest: str) -> re.Pattern[str]:
 _SOURCES = [(literal, rest) for _, listed, rest in _FORMS for literal in listed.split("|")]
 _LITERALS = sorted({literal for literal, _ in _SOURCES})
 _PATTERNS = {literal: [source for source in _SOURCES if literal.startswith(source[0])] for literal in _LITERALS}
-"""For the longest literal at a place the forms that may begin there."""
+"""The forms that may begin with each literal."""
 _BEGINNINGS = re.compile(
     f"{_SEPARATE}(?=(?P<literal>{one_of(one for one in _LITERALS if one[0].isalnum() and one not in _ANYWHERE)}))"
 )
 _INSIDE = [one for one in _LITERALS if not one[0].isalnum() or one in _ANYWHERE]
-SHORTEST_SHAPE = 32
+MIN_SHAPE_CHARS = 32
 
 _BESIDE = re.compile(r"[A-Za-z0-9_.~-]{1,60}\Z")
 _TELEGRAM = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=bot))\d{6,12}+:[A-Za-z0-9_-]{30,}")
@@ -248,14 +248,14 @@ _PRODUCT_KEY = re.compile(r"(?<![A-Za-z0-9-])(?=[A-Z-]{0,28}\d)[A-Z0-9]{5}(?:-[A
 _RECOVERY_KEY = re.compile(
     r"(?<![\w-])(?:\d{6}(?:-\d{6}){7}|(?=[A-Z-]{0,20}\d)[A-Z0-9]{4}(?:-[A-Z0-9]{4}){5})(?![\w-])"
 )
-"""How BitLocker and FileVault write theirs."""
+"""The formats of BitLocker and FileVault."""
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=_.:-])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=_.-])")
 _OWNER_KEY = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_:/+=.-]|\()")
-"""The owner's key of Holdfast and other values of 32 random bytes: 43 characters without a beginning of their own."""
+"""Holdfast's owner key and other values of 32 random bytes: 43 characters without a prefix."""
 _PREFIXED = re.compile(
     r"(?<![A-Za-z0-9_./-])(?=[a-z])(?P<prefix>(?:[A-Za-z0-9]{1,12}[_-]){1,4}+)(?P<tail>[A-Za-z0-9]{20,200}+)(?![A-Za-z0-9_-])"
 )
-"""A short prefix and then many characters: how most issuers write tokens today."""
+"""A short prefix and many characters: the usual token format today."""
 _OF_TOKENS = frozenset(
     [
         "sk",
@@ -301,14 +301,14 @@ _OF_TOKENS = frozenset(
         "org",
     ]
 )
-"""What such a prefix says of a token, and not of an event, a customer or a message."""
+"""Prefixes that mean a token, and not an event, a customer or a message."""
 _KEY_OF_32_BYTES = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9+/_-]{43}=(?![A-Za-z0-9_:/+=-])")
-TOLD_OPENLY = re.compile(
+PUBLIC_VALUE = re.compile(
     r"(?i)(?:pub|peer|sha|hash|digest|integrity|checksum|fingerprint|etag|cert|csp|nonce|signature|md5|ssh-|base64|(?:request|trace|span|correlation|event|message|user|account)[ _-]?id)|\"[xyn]\"\s?:\s?\"\Z"
 )
-"""Before a value: it may be known."""
+"""Text before a value that may be public."""
 _APP_PASSWORD = re.compile(r"(?<=[\"'`])[a-z]{4}(?: [a-z]{4}){3}(?=[\"'`])")
-"""How Google writes the passwords of applications."""
+"""The format of Google's app passwords."""
 _SHAPES = (
     ("us", _MAILCHIMP),
     (":", _TELEGRAM),
@@ -321,7 +321,7 @@ _SHAPES = (
 
 
 def token_spans(text: str) -> Iterator[Span]:
-    """Where a text holds tokens of a known form."""
+    """Yield tokens of a known form."""
     covered = 0
     for beginning in _BEGINNINGS.finditer(text):
         if beginning.start() >= covered:
@@ -335,7 +335,7 @@ def token_spans(text: str) -> Iterator[Span]:
                 for span in _of_form(text, literal, place):
                     covered = max(covered, span[1])
                     yield span
-    if len(text) < SHORTEST_SHAPE:
+    if len(text) < MIN_SHAPE_CHARS:
         return
     for needle, pattern in _SHAPES:
         if needle in text:
@@ -345,7 +345,7 @@ def token_spans(text: str) -> Iterator[Span]:
     if "=" in text:
         shapes.append(_KEY_OF_32_BYTES)
     for found in (one for shape in shapes for one in shape.finditer(text)):
-        if is_random(found[0]) and not TOLD_OPENLY.search(text, max(0, found.start() - 40), found.start()):
+        if is_random(found[0]) and not PUBLIC_VALUE.search(text, max(0, found.start() - 40), found.start()):
             yield found.span()
     if "_" in text or "-" in text:
         for found in _PREFIXED.finditer(text):
@@ -370,15 +370,15 @@ def _of_form(text: str, literal: str, place: int) -> Iterator[Span]:
 
 
 def is_random(value: str) -> bool:
-    """Whether no person and no naming scheme would write such a word: cases and digits change all the time."""
+    """Return whether a word is random: its cases and digits change too often for a person or a naming scheme."""
     digits = sum(char.isdigit() for char in value)
     upper = sum(char.isupper() for char in value)
     lower = sum(char.islower() for char in value)
     kinds = ["d" if char.isdigit() else "u" if char.isupper() else "l" if char.islower() else "s" for char in value]
     changes = sum(one != other for one, other in itertools.pairwise(kinds))
     words = sum(one == "l" and other != "l" for one, other in itertools.pairwise([*kinds, ""]))
-    return digits >= 2 and upper >= 5 and lower >= 5 and changes >= len(value) // 3 and lower < LONGEST_RUN * words
+    return digits >= 2 and upper >= 5 and lower >= 5 and changes >= len(value) // 3 and lower < MAX_MEAN_RUN * words
 
 
-LONGEST_RUN = 2.8
-"""Small letters in a row, on average: names in code have words of more."""
+MAX_MEAN_RUN = 2.8
+"""Lower-case letters in a row, on average; names in code have longer words."""

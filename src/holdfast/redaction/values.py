@@ -1,4 +1,4 @@
-"""Whether a value that stands where a secret belongs is one, and whether a name is that of a secret. Pure, no I/O."""
+"""Decides whether a value is a secret, and whether a name is that of a secret. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _PLACEHOLDER = re.compile(
     r"(?:[ _-](?i:me|it|this|here|api|key|token|secret|password|passwd|value|with|your|own|goes|in|id|access|string|for|is|hash|text|file|name))*[.!…>]*\Z"
     r"|(?i:changeme|redacted|hidden|masked|removed|censored|secrets?\.[a-z_.]+|env[.:(\[]|vault:|op://|arn:|file:|ssm:|[a-z][a-z+.-]{1,12}://|None|process\.env|os\.)"
 )
-"""What stands for a secret: a variable, a template, stars, a reference to where the secret lies."""
+"""Placeholders for a secret: a variable, a template, stars, a reference to where it is stored."""
 _BLANKED = re.compile(
     r"[*•●…]{4}|[xX]{6}|\.{3}|(?i:(?<![a-z])(?:your|placeholder|change-?_?me|redacted|dummy|replace-?_?me|insert)(?![a-z]))"
 )
-"""What stands somewhere in a value that was made to show the form of one."""
+"""Signs of an example value that only shows the format."""
 _PATTERN = re.compile(r"\\[wdsSDWbAZ]|\(\?[:P=!<]|\[(?:\^|[\w]-[\w])|[\])][+*{?]|\.[*+]")
-"""How regular expressions look."""
+"""Signs of a regular expression."""
 _COLOUR = re.compile(r"(?:(?:bg|border|bold|italic|noinherit|underline):?\s?){0,4}#[0-9a-fA-F]{3,8}\Z")
 _WORD = re.compile(
     r"(?i:true|false|null|none|nil|undefined|required|optional|missing|invalid|expired|valid|unknown|empty|unset|yes|no|on|off|auto|default"
@@ -31,11 +31,11 @@ _WORD = re.compile(
     r"|change|hash|hashing|hashes|authentication|auth|based|must|should|can|may|will|has|have|when|that|which|on|at|of|by|as|it|its|them|instead"
     r"|then|here|there|only|again|twice|once|never|always|store|stores|rotation|count|counts|usage|limit|budget|stdin|clear|set|get|read)\b"
 )
-"""Words that are told of secrets, and types."""
+"""Words that describe secrets, and types."""
 _CALL = re.compile(r"(?:await |new |lambda\b|not )|[A-Za-z_][\w.:]*+(?:\(|\[|\?\.|->|::)|&|\*|-?\d{1,5}(?![\w.-])")
-"""How code begins that makes a value: a call, an index, a pointer, a small number."""
+"""Beginnings of code that computes a value: a call, an index, a pointer, a small number."""
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z_]*[0-9]?(?:\.[A-Za-z_]\w*)*[!?]?\Z")
-"""A name in code, without digits but for one at its end."""
+"""A name in code, without digits except one at its end."""
 _PATH = re.compile(
     r"(?:~|\.{1,2}|/[\w.-]+)?(?:/[\w.@-]+){1,}/?\Z|[\w-]+\.(?:py|ts|js|md|json|ya?ml|toml|txt|pem|key|env|go|rs|sh|sql|lock|cfg|ini|html|csv|log)\Z"
 )
@@ -91,16 +91,16 @@ _NOT_ITSELF = _words(
 _WEAK_LAST = _words("key keys auth salt pin code session sid cookie signature sig seed connection")
 
 NAME_WORDS = _PASSWORD | _SECRET | _WEAK_LAST
-"""In lower case, a name holds one of these if it is that of a secret."""
-_ASKED = _words(
+"""In lower case, the name of a secret contains one of these."""
+_ABOUT_SECRETS = _words(
     "ask no prompt require requires reset forgot forget use enable disable skip show has is needs need allow without "
     "hide toggle validate check verify test should can will was get fetch load read"
 )
-"""Before the name of a secret: what is done with it, or whether."""
+"""Before the name of a secret: a verb or a question about it, so that the name is not that of the secret."""
 _NO_KEY_TOKENS = _words(
     "next page continuation pagination sync bos eos pad unk mask stop special per cls sep first last resume cursor change cancellation stream design skip watch upload_id list"
 )
-"""Before `token`: a place in a list, or a piece of text."""
+"""Before `token`: a position in a list, or a piece of text."""
 _OPEN_KEYS = _words(
     "cache primary foreign public sort partition query object dict lookup group row bucket sorting unique natural idempotency "
     "websocket socket composite candidate host known authorized index storage_ map hash shard routing_ react"
@@ -112,14 +112,14 @@ _TRAILING = _words(
     "data value base prod production dev development staging live test old new current primary secondary b raw "
     "plain plaintext"
 )
-"""Words behind the one that counts."""
+"""Words after the one that counts."""
 
 _LETTER, _DIGIT = re.compile(r"[^\W\d_]"), re.compile(r"\d")
 _SIGN = re.compile(r"[!@#$%^&*+=~?](?=.)|[!@#$%^&*]\Z")
 _MAIL = re.compile(r"[\w.+-]{1,80}@[\w-]{1,60}\.[A-Za-z][\w.-]{0,60}\Z")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-LONGEST_WORD = 64
-LONGEST_SEARCHED = 200
+MAX_WORD_CHARS = 64
+MAX_SEARCHED_CHARS = 200
 """Characters of a value that are searched for signs of a placeholder."""
 
 CERTAIN, LIKELY, WEAK = "certain", "likely", "weak"
@@ -127,11 +127,11 @@ CERTAIN, LIKELY, WEAK = "certain", "likely", "weak"
 
 @lru_cache(maxsize=4096)
 def kind_of_name(name: str) -> str | None:
-    """How surely the value of such a name is a secret; None where it is none."""
+    """Return how certainly the value of such a name is a secret; None if it is not."""
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1] in _TRAILING:
         words.pop()
-    if not words or words[-1] in _NOT_ITSELF or (len(words) > 1 and words[0] in _ASKED and not name.isupper()):
+    if not words or words[-1] in _NOT_ITSELF or (len(words) > 1 and words[0] in _ABOUT_SECRETS and not name.isupper()):
         return None
     if words[-1] in ("tokens", "pass") and len(words) > 1 and words[-1] == "tokens":
         return None
@@ -174,7 +174,7 @@ def kind_of_name(name: str) -> str | None:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value only stands for a secret."""
+    """Return whether a value is only a placeholder for a secret."""
     if (
         value.startswith((",", ")", "(", "%s", "%d", "%r", " "))
         or value in "$%{"
@@ -182,37 +182,37 @@ def is_placeholder(value: str) -> bool:
         or MASK in value
     ):
         return True
-    return any((_PLACEHOLDER.match(value), _BLANKED.search(value, 0, LONGEST_SEARCHED), _COLOUR.match(value)))
+    return any((_PLACEHOLDER.match(value), _BLANKED.search(value, 0, MAX_SEARCHED_CHARS), _COLOUR.match(value)))
 
 
 def is_blanked(value: str) -> bool:
-    """Whether somebody wrote stars or the like where a token's characters would be."""
-    return _BLANKED.search(value, 0, LONGEST_SEARCHED) is not None
+    """Return whether a token's characters were replaced by stars or the like."""
+    return _BLANKED.search(value, 0, MAX_SEARCHED_CHARS) is not None
 
 
 def is_code(value: str) -> bool:
-    """Whether an unquoted value is a name, a call, a type or a small number of some programming language."""
+    """Return whether an unquoted value is code: a name, a call, a type or a small number."""
     return bool(_CALL.match(value) or _IDENTIFIER.match(value))
 
 
 def is_pattern(value: str) -> bool:
-    """Whether a value is a regular expression."""
+    """Return whether a value is a regular expression."""
     return _PATTERN.search(value) is not None
 
 
 def is_path(value: str) -> bool:
-    """Whether a value is the path of a file."""
+    """Return whether a value is a file path."""
     return _PATH.match(value) is not None
 
 
 def is_word(value: str) -> bool:
-    """Whether a value is a word that is told of secrets, or a type."""
+    """Return whether a value is a word that describes secrets, or a type."""
     found = _WORD.match(value)
     return found is not None and found.end() == len(value.rstrip(".,;:!?)"))
 
 
 def is_strong(value: str, shortest: int = 5) -> bool:
-    """Whether no word, name or number of a text would look like this value."""
+    """Return whether no word, name or number would look like this value."""
     if len(value) < shortest or is_path(value):
         return False
     if _LETTER.search(value) is None or value.rstrip("!?.…").isalpha() or _MAIL.match(value):
@@ -223,14 +223,14 @@ def is_strong(value: str, shortest: int = 5) -> bool:
 
 
 def _has_case_changes(value: str) -> bool:
-    if len(value) > LONGEST_WORD or not value.isalpha():
+    if len(value) > MAX_WORD_CHARS or not value.isalpha():
         return False
     changes = sum(one.isupper() != other.isupper() for one, other in itertools.pairwise(value))
     return changes >= 6 and changes >= len(value) // 2
 
 
 def is_mixed(value: str) -> bool:
-    """Whether a value has letters and digits, and a sign or letters of both cases, and is no name of anything."""
+    """Return whether a value has letters and digits, and a sign or both cases, and is not a name."""
     from holdfast.redaction.technical import is_technical
 
     letters = [char for char in value if char.isalpha()]
@@ -241,12 +241,12 @@ def is_mixed(value: str) -> bool:
 
 
 def is_uuid(value: str) -> bool:
-    """Whether a value is a UUID, as most identifiers are today."""
+    """Return whether a value is a UUID."""
     return _UUID.match(value) is not None
 
 
 def is_name_of_secret(value: str) -> bool:
-    """Whether a value is a name in code that speaks of a secret, and not one itself."""
+    """Return whether a value is a name in code that refers to a secret, and not a secret itself."""
     if kind_of_name(value) is None or is_strong(value, 4):
         return False
     words = _WORDS.findall(value)
@@ -254,7 +254,7 @@ def is_name_of_secret(value: str) -> bool:
 
 
 def is_dense(value: str) -> bool:
-    """Whether a value is long and holds digits throughout, as only generated ones do."""
+    """Return whether a value is long with digits throughout, as only generated ones are."""
     if len(value) < 16 or " " in value:
         return False
     digits = sum(char.isdigit() for char in value)

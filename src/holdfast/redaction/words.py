@@ -1,4 +1,4 @@
-"""Words for secrets, and what people write between such a word and its value, in many languages. Pure, no I/O."""
+"""Words for secrets, and the links between such a word and its value, in many languages. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PASSWORDS = (
 PASSWORDS_WITHOUT_SPACES = (
     r"密码|密碼|口令|パスワード|暗証番号|비밀번호|암호는|mật khẩu|κωδικός|סיסמה|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน"
 )
-"""In these languages no space need stand before the word."""
+"""In these languages the word needs no space before it."""
 KEYS = (
     r"(?:api|access|secret|private|auth|signing|encryption|license|deploy|shared|master|service)[ -](?:key|token)|token|secret|api-?key|credentials?"
     r"|(?:api|zugangs|geheim)?-?schlüssel|clé(?: api| d'api| secrète| privée)?|clave(?: api| secreta)|chave(?: api| secreta)?|chiave(?: api| segreta)?|jeton|токен|密钥|令牌|ключ"
@@ -23,7 +23,7 @@ PROSE_BEGINNINGS = (
     "api", "access", "secret", "private", "auth", "signing", "encryption", "license", "deploy", "shared", "master", "service", "token", "credential", "schlüssel",
     "-schlüssel", "clé", "chave", "chiave", "jeton", "токен", "令牌", "ключ", "klucz", "sleutel", "nyckel", "anahtar",
 )  # fmt: skip
-"""With one of these, in lower case, every match begins."""
+"""Every match begins with one of these, in lower case."""
 FOREIGN = (
     "passwort", "kennwort", "losungswort", "zugangscode", "wachtwoord", "paswoord", "wagwoord", "mot de passe", "mdp", "contraseña", "contrasena", "contrasenya", "contrasinal", "palabra clave",
     "senha", "palavra-passe", "palavra passe", "parola", "parolă", "parolei", "hasło", "hasła", "haslo", "heslo", "hesla", "jelszó", "jelszava", "jelszo", "парол", "лозинк", "lozink", "šifra je",
@@ -32,7 +32,7 @@ FOREIGN = (
     "pasvorto", "fjalëkalim", "գաղտնաբառ", "პაროლ", "құпиясөз", "密码", "密碼", "口令", "パスワード", "合言葉", "暗証", "비밀번호", "비번", "암호", "clé api", "clave", "chiave", "clé secrète", "api-schlüssel", "geheimnis",
     "credenziali", "identifiants", "credenciales", "credenciais", "zugangsdaten", "anmeldedaten", "inloggegevens", "dane logowania", "přihlašovací", "учётные данные", "доступ:", "ключ api", "секрет", "токен",
 )  # fmt: skip
-"""Words for a secret in other languages than English: hardly a source or a log holds one that is not about a real secret."""
+"""Words for a secret in languages other than English: in code or logs they almost always mean a real secret."""
 LINKS = (
     r"is|was|are|be|to|as|ist|lautet|war|ist jetzt|heißt|es|est|sera|era|è|é|jest|är|er|on|to jest|будет|это|for now is|equals|became|becomes|stays"
     r"|je|là|είναι|היא|הוא|este|to je|fue|foi|était|olarak|adalah|ialah|है|คือ|هي|هو|became|now|nun|bleibt|wurde|sind|zijn|são|sono|son|set to|auf|és|ir|yra|ay|ni|estas|е|је|brzmi|zní|gewijzigd in|changé en|alterada para|cambiado a"

@@ -1,1 +1,1 @@
-"""What an agent spawns: the stdio relay and the hook client, standard library only."""
+"""Programs that an agent spawns: the stdio relay and the hook client, standard library only."""

@@ -1,7 +1,7 @@
-"""What a daemon of this version answers to an agent's first questions, for a relay whose daemon is still starting.
+"""Answers to an agent's first requests, for a relay whose daemon is still starting.
 
-Agents ask for the tools at once and do not wait: some give a server one second. What the package ships (catalogue.json)
-fits a project that has nothing of its own; where a daemon answered something else, that was kept and is told next time.
+Agents ask for the tools at once and do not wait: some give a server one second. The answers that the package ships
+(catalogue.json) fit a project without its own teams or protocol; where a daemon answered differently, that is cached.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 TOOLS = "tools/list"
 KEPT_FILES = 200
 ABANDONED_SECONDS = 3600.0
-"""After how long a file that is not whole was left by a relay that is gone."""
+"""Age at which an unfinished file was left by a relay that is gone."""
 LARGEST_FILE = 1024 * 1024
 
 
 class Answers:
-    """Answers for one caller in one project: those a daemon gave last, else those the package ships."""
+    """Answers for one caller in one project: the daemon's last ones, otherwise those that the package ships."""
 
     def __init__(self, home: str, version: str, toolsets: str, root: str, *, recognised: bool) -> None:
         self._folder = folder_of(home)
@@ -39,11 +39,11 @@ class Answers:
         self._kept: dict[str, Answer] | None = None
 
     def find(self, asked: Asked) -> Answer | None:
-        """The answer to a request; None where only a daemon knows it."""
+        """Return the answer to a request; None if only a daemon knows it."""
         return self._read_kept().get(" ".join(asked)) or self.shipped(asked)
 
     def shipped(self, asked: Asked) -> Answer | None:
-        """The answer for a project without teams, targets or a protocol of its own."""
+        """Return the answer for a project without its own teams, targets or protocol."""
         method, era, protocol = asked
         catalogue = self._catalogue()
         if era == MODERN:
@@ -59,7 +59,7 @@ class Answers:
         return {"result": self._list(catalogue, method)}
 
     def keep(self, learned: list[tuple[Asked, Answer]]) -> None:
-        """Store what a daemon answered, as far as it is not what the package ships; raises OSError."""
+        """Store a daemon's answers that differ from those that the package ships; raises OSError."""
         kept = dict(self._read_kept())
         for asked, answer in learned:
             if answer == self.shipped(asked):
@@ -98,7 +98,7 @@ class Answers:
         return self._shipped
 
     def _read_kept(self) -> dict[str, Answer]:
-        """What a daemon answered; a file that is damaged or gone is as good as none, because all can be asked again."""
+        """Return the stored answers; a damaged file counts as missing, because everything can be asked again."""
         if self._kept is None:
             try:
                 with open(self._path, encoding="utf-8") as file:
@@ -111,17 +111,17 @@ class Answers:
 
 
 def folder_of(home: str) -> str:
-    """Where relays keep what daemons answered."""
+    """Return where relays store the daemons' answers."""
     return os.path.join(home, "answers")
 
 
 def prune(home: str, version: str, now: float) -> None:
-    """Remove what other versions answered, all but the newest files, and what a killed relay left; raises OSError."""
+    """Delete other versions' answers, all but the newest files, and leftovers of killed relays; raises OSError."""
     folder = folder_of(home)
     try:
         written = {entry.path: entry.stat().st_mtime for entry in os.scandir(folder)}
     except FileNotFoundError:
-        return  # nobody kept anything yet, or a relay has just finished a file: there is another time
+        return  # nothing was stored yet, or a relay has just finished a file: pruning can wait
     whole = [path for path in written if path.endswith(".json")]
     ours = [path for path in whole if os.path.basename(path).startswith(f"{version}-")]
     ours.sort(key=written.__getitem__, reverse=True)
@@ -147,7 +147,7 @@ def _write(folder: str, path: str, text: str) -> None:
 
 
 def _digest(parts: list[Any]) -> str:
-    """A file name that tells nobody which project it stands for."""
+    """Return a file name that does not reveal the project."""
     from _blake2 import blake2b  # hashlib would cost a tenth of the relay's start-up
 
     return blake2b(json.dumps(parts).encode("utf-8"), digest_size=16).hexdigest()

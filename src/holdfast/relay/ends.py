@@ -1,7 +1,7 @@
-"""What a line says at its two ends: the top-level members of a JSON object whose middle is unknown or broken.
+"""Reads the top-level members at both ends of a JSON object whose middle is unknown or broken.
 
 Clients write the id first or last. Reading forward from the start and backward from the end finds it either
-way, and never takes the id of something nested for the line's own.
+way, and never mistakes a nested id for the line's own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAMES = ("id", "method", "result", "error")
 
 
 def members(head: bytes, tail: bytes) -> dict[str, Any]:
-    """Which of id, method, result and error stand at the top level, with the value of a valid id."""
+    """Return which of id, method, result and error are at the top level, with the value of a valid id."""
     backward = _members(_BACKWARD.finditer(tail.rstrip()[::-1]), b"}]", b"{[", reverse=True)
     forward = _members(_FORWARD.finditer(head.lstrip()), b"{[", b"}]", reverse=False)
     seen = dict(backward)
@@ -50,7 +50,7 @@ def _members(
         if depth == 0 or (depth == 1 and word == b","):
             yield from _member(words)
             words = []
-        elif depth == 1 and len(words) < 4:  # a member has three; a broken line may go on without end
+        elif depth == 1 and len(words) < 4:  # a member has three; a broken line may never end
             words = [word[::-1], *words] if reverse else [*words, word]
             if len(words) == 2 and not reverse:
                 yield from _member([*words, b""])  # the name counts even if its value never ends
@@ -66,7 +66,7 @@ def _member(words: list[bytes]) -> Iterator[tuple[str, Any]]:
 
 
 def _value(word: bytes) -> Any:
-    """The string or integer in `word`, or None."""
+    """Return the string or integer in `word`, or None."""
     try:
         value = json.loads(word)
         json.dumps(value, ensure_ascii=False).encode("utf-8")

@@ -1,7 +1,7 @@
-"""What a hook registers: `python -I -S hook.py EVENT`.
+"""Entry point that hooks are registered with: `python -I -S hook.py EVENT`.
 
-A file that python runs is compiled anew each time, one that it imports is not. So this one only finds its
-neighbour, without a package: -S knows no site-packages.
+Python compiles a script on every run, but not a module that it imports. So this file only imports its
+neighbour, without a package: with -S there are no site-packages.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The hook client: passes a hook's input to the daemon and prints what comes back. It fails open.
 
 It runs at every tool call of an agent, so it needs nothing but `_socket`, `select`, `os`, `sys` and `time`,
-knows no package, and all thinking is in the daemon. When the daemon cannot be asked, the agent goes on as if
+knows no package, and all logic is in the daemon. When the daemon cannot be reached, the agent continues as if
 there were no hook, and one line on standard error says so.
 """
 
@@ -31,15 +31,15 @@ example:
 
 
 class FailOpen(Exception):
-    """The daemon could not be asked; the agent goes on without it."""
+    """The daemon could not be reached; the agent continues without it."""
 
 
 class Stopped(FailOpen):
-    """The user stopped the daemon, and needs not be told so at every start."""
+    """The user stopped the daemon, and need not be reminded at every start."""
 
 
 def main(argv: list[str]) -> int:
-    """Run one hook; returns the exit status the daemon asked for, or 0 when it could not be asked."""
+    """Run one hook; returns the exit status that the daemon asked for, or 0 if it could not be reached."""
     if "-h" in argv or "--help" in argv:
         sys.stdout.write(USAGE)
         return 0
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
 
 
 def _tell_user(message: str) -> None:
-    """Claude Code shows a user this, and keeps standard error to itself."""
+    """Print a message that Claude Code shows to the user, unlike standard error."""
     plain = "".join(char if " " <= char <= "~" and char not in '"\\' else "?" for char in message)
     sys.stdout.write(f'{{"systemMessage": "{plain}"}}\n')
 
@@ -165,7 +165,7 @@ def _home() -> str:
 
 
 def _socket_path(home: str) -> str:
-    """The same rule as `holdfast.relay.place.socket_path`, which this file cannot import."""
+    """Follow the same rule as `holdfast.relay.place.socket_path`, which this file cannot import."""
     direct = os.path.join(home, "daemon.sock")
     if len(os.fsencode(direct)) <= MAX_SOCKET_PATH:
         return direct
@@ -176,7 +176,7 @@ def _socket_path(home: str) -> str:
 def _start_daemon(home: str) -> None:
     if os.path.exists(os.path.join(home, "stopped")):
         raise Stopped("Holdfast was stopped with `holdfast stop`; start it with `holdfast serve`.")
-    # As a registered hook this file has no package around it, and its neighbours are found beside it.
+    # Run as a hook, this file has no package; its neighbours are found in the same directory.
     name = f"{__package__}.spawn" if __package__ else "spawn"
     __import__(name)
     try:
@@ -212,7 +212,7 @@ def _left(deadline: float) -> float:
 
 
 def _answer(data: bytes) -> tuple[int, bytes]:
-    """The exit status and the bytes to print, from `exit N`, a newline and the output."""
+    """Parse `exit N`, a newline and the output into the exit status and the bytes to print."""
     first, newline, output = data.partition(b"\n")
     word, _, number = first.partition(b" ")
     if not newline or word != b"exit" or not number.isdigit() or int(number) > 255:

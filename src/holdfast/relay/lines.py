@@ -1,6 +1,6 @@
-"""Lines of JSON-RPC: cut a byte stream into lines, and answer the ones no server could.
+"""Lines of JSON-RPC: splits a byte stream into lines, and answers those that no server could.
 
-The MCP SDK stays silent on a line it cannot read, and the agent that wrote it waits for ever. So each such
+The MCP SDK does not answer a line it cannot parse, and the agent that wrote it waits for ever. So each such
 line is answered here, with the id it carries, before it can reach the SDK.
 """
 
@@ -34,7 +34,7 @@ class Overlong:
 
 
 class LineSplitter:
-    """Cuts a stream into lines and never holds more than one line's limit of it."""
+    """Splits a stream into lines and never buffers more than the limit of one line."""
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit = limit
@@ -42,7 +42,7 @@ class LineSplitter:
         self._overlong: Overlong | None = None
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
-        """The lines that `data` completes, without their newline."""
+        """Return the lines that `data` completes, without their newline."""
         lines: list[bytes | Overlong] = []
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
@@ -53,7 +53,7 @@ class LineSplitter:
         return lines
 
     def finish(self) -> list[bytes | Overlong]:
-        """What the stream ended with: a last line without a newline, if there is one."""
+        """Return the last line if the stream ended without a newline."""
         return [self._complete()] if self._held or self._overlong else []
 
     def _hold(self, piece: bytes) -> None:
@@ -77,7 +77,7 @@ class LineSplitter:
 
 
 class Message:
-    """One readable JSON-RPC message and the line it came in."""
+    """One valid JSON-RPC message and the line it came in."""
 
     __slots__ = ("body", "line")
 
@@ -98,18 +98,18 @@ class Message:
 
     @property
     def is_request(self) -> bool:
-        """Whether the sender waits for an answer."""
+        """Whether the sender expects an answer."""
         return "method" in self.body and "id" in self.body
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters, empty when there are none."""
+        """The parameters; empty if there are none."""
         params = self.body.get("params")
         return params if isinstance(params, dict) else {}
 
 
 class Unreadable:
-    """A line no server can serve, and the answers its sender gets: none when it was itself an answer."""
+    """A line that no server can handle, and the replies to its sender: none if it was itself a response."""
 
     __slots__ = ("replies",)
 
@@ -118,7 +118,7 @@ class Unreadable:
 
 
 def read_line(line: bytes | Overlong) -> Message | Unreadable | None:
-    """The message in `line`, or the answers to what cannot be served; None for a blank line."""
+    """Parse `line` into a message, or into the replies to an invalid one; None for a blank line."""
     if isinstance(line, Overlong):
         return _unparsable(line.head, line.tail, INVALID_REQUEST, too_long(line.size))
     if not line.strip():
@@ -146,27 +146,27 @@ def read_line(line: bytes | Overlong) -> Message | Unreadable | None:
 
 
 def is_id(value: object) -> bool:
-    """Whether `value` may be the id of an MCP request: a string or an integer, not what only equals one."""
+    """Return whether `value` may be the id of an MCP request: a string or an integer, not a boolean or a float."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def encode(body: dict[str, Any]) -> bytes:
-    """`body` as one line without its newline."""
+    """Encode `body` as one line without its newline."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
 def error_reply(id: object, code: int, message: str) -> bytes:
-    """The JSON-RPC error that answers request `id`."""
+    """Return the JSON-RPC error that answers request `id`."""
     return encode({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 
 
 def too_long(size: int) -> str:
-    """What the sender of an overlong line is told."""
+    """Return the error message for an overlong line."""
     return f"The line has {size} bytes; the limit is {MAX_LINE}. Send less in one message, or split it."
 
 
 def end_members(line: Overlong) -> dict[str, Any]:
-    """The id, method, result and error that the two ends of an overlong line show."""
+    """Return the id, method, result and error found at the two ends of an overlong line."""
     return _members(line.head, line.tail)
 
 
@@ -201,7 +201,7 @@ def _rejected(body: object, code: int, message: str) -> Unreadable:
 
 
 def _echo(id: object) -> object:
-    """The id as an answer may carry it, or None."""
+    """Return the id if a reply may carry it, or None."""
     if isinstance(id, str):
         return id if _encodable(id) else None
     return id if isinstance(id, int | float) and not isinstance(id, bool) else None
@@ -215,7 +215,7 @@ def _batch(body: list[Any]) -> Unreadable:
 
 
 def _problem(body: object) -> str | None:
-    """Why a server would stay silent on `body`, or None when it would not."""
+    """Return why a server would not answer `body`, or None if it would."""
     if not isinstance(body, dict):
         return "The line is not a JSON object. Send one JSON-RPC 2.0 message per line."
     if body.get("jsonrpc") != "2.0":
@@ -234,7 +234,7 @@ def _problem(body: object) -> str | None:
 
 
 def deeper_than(limit: int, body: object) -> bool:
-    """Whether objects and lists are nested in each other more than `limit` times."""
+    """Return whether objects and lists are nested deeper than `limit`."""
     level = [body]
     for _ in range(limit):
         inner: list[object] = []
@@ -264,7 +264,7 @@ def _encodable(text: str) -> bool:
 
 
 def _members(head: bytes, tail: bytes) -> dict[str, Any]:
-    # Most relays never meet such a line, and the patterns cost start-up time to compile.
+    # Imported late: most relays never see such a line, and compiling the patterns slows the start.
     from holdfast.relay.ends import members
 
     return members(head, tail)

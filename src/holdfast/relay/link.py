@@ -1,4 +1,4 @@
-"""The relay's end of the daemon's socket: find a daemon or start one, greet it, begin again when it goes."""
+"""The relay's connection to the daemon: finds or starts one, sends the hello, and reconnects when it is gone."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ SPAWN_EVERY = 2.0
 IDLE_SPAWN = 60.0
 GREETING_LIMIT = 30.0
 GREETING_EXPECTED = 0.2
-"""Seconds after which a daemon that has not greeted is one that only just starts, or is very busy."""
+"""Seconds after which a daemon that has not sent its greeting must still be starting, or very busy."""
 CHUNK = 64 * 1024
 
 STOPPED = "Holdfast was stopped with `holdfast stop`. Start it with `holdfast serve`, or restart the agent."
 
 
 def hello(relay: str, version: str, toolsets: str) -> bytes:
-    """The first line a daemon reads: who connects, from where, for which agent."""
+    """Return the first line that a daemon reads: who connects, from where, for which agent."""
     body: dict[str, Any] = {
         "holdfast": "relay",
         "version": version,
@@ -56,7 +56,7 @@ def hello(relay: str, version: str, toolsets: str) -> bytes:
 
 
 class Link:
-    """The connection to whichever daemon serves this home, kept up for as long as the relay lives."""
+    """The connection to the daemon of this data directory, maintained for the relay's lifetime."""
 
     def __init__(self, home: str, session: RelaySession, greeting: bytes, version: str) -> None:
         self._home = home
@@ -86,12 +86,12 @@ class Link:
 
     @property
     def wants_to_write(self) -> bool:
-        """Whether bytes wait for the daemon."""
+        """Whether bytes are waiting to be sent to the daemon."""
         return bool(self._unsent) or (self._open and bool(self._session.to_daemon))
 
     @property
     def due(self) -> float | None:
-        """When `tick` has something to do again, or None while the daemon is there."""
+        """When `tick` is due again, or None while the daemon is connected."""
         if self._open:
             return None
         if self._socket is None:
@@ -99,7 +99,7 @@ class Link:
         return self._greet_by if self._expect_by is None else self._expect_by
 
     def hurry(self, now: float) -> None:
-        """A request waits: look for a daemon now instead of at the next idle look."""
+        """Look for a daemon now instead of at the next idle retry, because a request is waiting."""
         if self._socket is not None or not self._session.impatient:
             return
         if self._refusal is not None and now < self._try_at:
@@ -109,7 +109,7 @@ class Link:
             self._try_at, self._retry = now, FIRST_RETRY
 
     def tick(self, now: float) -> None:
-        """Do what is due: look for a daemon, or leave one that does not greet."""
+        """Do what is due: look for a daemon, or disconnect from one that sends no greeting."""
         if self._open:
             return
         if self._socket is not None:
@@ -124,7 +124,7 @@ class Link:
             self._look(now)
 
     def readable(self, now: float) -> None:
-        """Take what the daemon sent."""
+        """Read and handle what the daemon sent."""
         if self._socket is None:
             return
         try:
@@ -144,7 +144,7 @@ class Link:
                 self._greeted(line, now)
 
     def writable(self, now: float) -> None:
-        """Send what waits, as much as fits."""
+        """Send as many of the waiting bytes as possible."""
         if self._socket is None:
             return
         try:
@@ -159,7 +159,7 @@ class Link:
             self._lost(now)
 
     def why_away(self) -> str:
-        """What is known of the reason that no daemon answers, as a part of a sentence."""
+        """Return the known reason why no daemon answers, as part of a sentence."""
         try:
             with open(place.last_error(self._home), encoding="utf-8", errors="replace") as text:
                 said = text.read(2000).strip()
@@ -176,7 +176,7 @@ class Link:
             found.setblocking(False)
             found.connect(path)
         except BlockingIOError:
-            found.close()  # its backlog is full: somebody is there, but busy
+            found.close()  # its backlog is full: a daemon is there, but busy
             self._session.alone()
             self._look_again(now)
         except OSError as error:
@@ -204,11 +204,11 @@ class Link:
 
     def _start_daemon(self, now: float) -> None:
         if "HOLDFAST_MANAGED" in os.environ:
-            return  # whatever a managed agent starts ends with it: its relay waits for a daemon that others start
+            return  # everything a managed agent starts ends with it, so its relay waits for a daemon that others start
         pause = SPAWN_EVERY if self._session.impatient else min(IDLE_SPAWN, SPAWN_EVERY * 2**self._spawns)
         if self._spawned_at is not None and now < self._spawned_at + pause:
             return
-        from holdfast.relay.spawn import start_daemon  # most relays find a daemon running
+        from holdfast.relay.spawn import start_daemon  # imported late: most relays find a running daemon
 
         try:
             if not start_daemon(self._home, *self._successor):
@@ -238,7 +238,7 @@ class Link:
             )
             self._hang_up()
             self._session.alone()
-            self._start_daemon(now)  # the older one serves until this one waits for its place
+            self._start_daemon(now)  # the older daemon serves until the new one is ready to take over
             self._try_at = now + STEP_DOWN_RETRY
         else:
             self._refusal = str(answer.get("message"))
@@ -265,7 +265,7 @@ class Link:
         if was_open and self._useful:
             self._try_at, self._retry = now, FIRST_RETRY
         else:
-            self._look_again(now)  # a daemon that only ever dies must not be chased without a pause
+            self._look_again(now)  # do not retry without a pause if the daemon keeps dying
 
     def _hang_up(self) -> None:
         if self._socket is not None:
@@ -280,5 +280,5 @@ class Link:
 
 
 def _text(value: str) -> str:
-    """A path or variable as text that every JSON reader takes, whatever bytes it was made of."""
+    """Return a path or variable as text that every JSON parser accepts, whatever bytes it contains."""
     return os.fsencode(value).decode("utf-8", "replace")

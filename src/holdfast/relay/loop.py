@@ -1,4 +1,4 @@
-"""One thread, one poll: moves bytes between agent, session and daemon until the agent hangs up."""
+"""The relay's poll loop: moves bytes between agent, session and daemon until the agent hangs up."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ CHUNK = 64 * 1024
 MAX_WAITING = 16 * 1024 * 1024
 LAST_WORDS = 1.0
 KEEP_AFTER = 1.0
-"""Seconds after which a daemon's answers are kept: the agent waits for its tools now, the next one may need them."""
+"""Seconds after which a daemon's answers are stored for the next relay; first the agent gets its tools."""
 GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 class Loop:
     """Runs the relay over this process's standard input and output.
 
-    Neither is made non-blocking, because the flag would reach everybody who shares the terminal. A pipe that
+    Neither is made non-blocking, because the flag would affect everybody who shares the terminal. A pipe that
     polls writable takes PIPE_BUF bytes without blocking, so writes are never longer.
     """
 
@@ -40,7 +40,7 @@ class Loop:
         patience: float,
         keep: Callable[[list[tuple[Asked, Answer]]], None],
     ) -> None:
-        """`keep`: stores what a daemon answered, for the next relay that has to wait for one; raises OSError."""
+        """`keep` stores a daemon's answers for the next relay that has to wait for one; raises OSError."""
         self._session = session
         self._link = link
         self._patience = patience
@@ -53,7 +53,7 @@ class Loop:
         self._stdout.register(STDOUT, select.POLLOUT)
 
     def run(self) -> None:
-        """Serve until the agent closed its end and has its answers, or reads no more."""
+        """Serve until the agent has closed its input and got its answers, or stops reading."""
         while not self._finished(now := time.monotonic()):
             self._link.tick(now)
             self._expire(now)
@@ -64,7 +64,7 @@ class Loop:
         self._say_notes()
 
     def _keep_learned(self, now: float | None) -> None:
-        """Keep what the daemon answered, a moment after it did; at once when `now` is None."""
+        """Store the daemon's answers a moment after they came; at once if `now` is None."""
         if not self._session.learned:
             return
         if now is not None and self._keep_at is None:
@@ -82,7 +82,7 @@ class Loop:
         if self._leave_by is None:
             return False
         if now >= self._leave_by and self._session.open_calls:
-            self._expire(now)  # where no daemon was there, that is the reason
+            self._expire(now)  # if no daemon was reached, that is the reason given
             reason = f"The input ended, and there was no answer within {self._patience:g} s. "
             self._session.give_up(reason + "Repeat the call, and keep the input open until the answer is there.")
             self._leave_by = now + LAST_WORDS
@@ -104,10 +104,10 @@ class Loop:
         self._session.notes.clear()
 
     def _wait(self, now: float) -> dict[int, int]:
-        """What can be done without blocking, by descriptor; at the latest when something is due."""
+        """Poll until a descriptor is ready or something is due; returns the ready events by descriptor."""
         poll = select.poll()
-        # A descriptor that is not listened to must not be registered at all: poll reports a hang-up
-        # regardless, and the loop would spin on it.
+        # A descriptor that is not read must not be registered at all: poll reports a hang-up regardless,
+        # and the loop would spin on it.
         poll.register(STDOUT, select.POLLOUT if self._session.to_client else 0)
         if self._listens_to_client():
             poll.register(STDIN, select.POLLIN)

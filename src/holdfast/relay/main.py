@@ -30,17 +30,17 @@ examples:
 """
 
 TOOLSETS = ("auto", "all", "core", "teams", "protocol", "bridge")
-"""What may be chosen. A test holds it against the catalog."""
+"""The valid toolsets. A test compares them with the catalog."""
 DAEMON_WAIT = 30.0
 MAX_DAEMON_WAIT = 3600.0
 
 
 class BadUsage(Exception):
-    """The command line or the environment says something the relay cannot do."""
+    """The command line or the environment has an invalid value."""
 
 
 class Options:
-    """What the command line and the environment ask for."""
+    """Options from the command line and the environment."""
 
     __slots__ = ("home", "patience", "toolsets")
 
@@ -51,7 +51,7 @@ class Options:
 
 
 def main(argv: list[str]) -> int:
-    """Relay until the agent hangs up; returns the exit status."""
+    """Run the relay until the agent hangs up; returns the exit status."""
     if "-h" in argv or "--help" in argv:
         sys.stdout.write(HELP)
         return 0
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
         _say(f"{error} See `holdfast mcp --help`.")
         return 2
     owner = place.foreign_owner(options.home)
-    if owner is not None:  # what it left there for relays, the tools and their descriptions, would reach the agent
+    if owner is not None:  # its cached tools and descriptions would reach the agent
         _say(
             f"{options.home} belongs to user {owner}, this is user {os.geteuid()}."
             " Run the agent as its owner, or set HOLDFAST_HOME to a directory of your own."
@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
 
 
 def read_options(argv: list[str]) -> Options:
-    """The options in `argv`, completed from the environment; raises BadUsage."""
+    """Parse `argv`, completed from the environment; raises BadUsage."""
     given: dict[str, str] = {}
     rest = list(argv)
     while rest:
@@ -129,7 +129,7 @@ def _relay(options: Options) -> None:
 
 
 class _Answers:
-    """What a daemon would answer this agent, read when it is needed: most relays find a daemon that serves."""
+    """A daemon's expected answers, loaded only when needed: most relays find a running daemon."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -147,7 +147,7 @@ class _Answers:
 
 
 def _clear_stopped(home: str) -> None:
-    """A new relay means that an agent wants Holdfast again."""
+    """Remove the marker of `holdfast stop`: a new relay means that an agent wants Holdfast again."""
     try:
         os.unlink(place.stopped_marker(home))
     except FileNotFoundError:
@@ -157,5 +157,5 @@ def _clear_stopped(home: str) -> None:
 
 
 def _say(text: str) -> None:
-    """One line on standard error, without anything that steers a terminal; importing what commands use takes longer."""
+    """Write one line without control characters to standard error; importing `text.terminal` would be slower."""
     sys.stderr.write("holdfast mcp: " + "".join(char if char.isprintable() else "?" for char in text) + "\n")

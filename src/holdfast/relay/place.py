@@ -1,7 +1,7 @@
-"""Where a daemon is found: its data directory, its socket, and what it left there.
+"""Locations of a daemon's data directory, socket and marker files.
 
-The path of a unix socket may have about 100 bytes. When the data directory is deeper than that, the daemon
-puts its socket in a private runtime directory and writes the socket's path in a pointer file at home.
+The path of a unix socket may have about 100 bytes. If the data directory's path is longer, the daemon puts
+its socket in a private runtime directory and writes the socket's path to a pointer file in the data directory.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ MAX_SOCKET_PATH = 100
 
 
 def home(given: str | None = None) -> str:
-    """The data directory: the one given, else $HOLDFAST_HOME, else ~/.holdfast."""
+    """Return the data directory: the one given, $HOLDFAST_HOME, or ~/.holdfast."""
     chosen = given or os.environ.get("HOLDFAST_HOME") or "~/.holdfast"
     return os.path.abspath(os.path.expanduser(chosen))
 
 
 def foreign_owner(home: str) -> int | None:
-    """The user id of another user who owns the data directory; None where it is ours or not there."""
+    """Return the user id of the data directory's owner if that is another user; None if it is ours or missing."""
     try:
         owner = os.stat(home).st_uid
     except OSError:
@@ -28,7 +28,7 @@ def foreign_owner(home: str) -> int | None:
 
 
 def socket_path(home: str) -> str:
-    """Where to look for the daemon's socket; nothing may be there."""
+    """Return where to look for the daemon's socket, which may not exist."""
     direct = _direct(home)
     if _fits(direct):
         return direct
@@ -40,7 +40,7 @@ def socket_path(home: str) -> str:
 
 
 def socket_place(home: str) -> str:
-    """Where the daemon is to put its socket; makes the private directory and the pointer when needed."""
+    """Return where the daemon puts its socket; creates the private directory and the pointer file if needed."""
     direct = _direct(home)
     if _fits(direct):
         return direct
@@ -52,13 +52,13 @@ def socket_place(home: str) -> str:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a socket of this user's own is at `path`; raises OSError when nothing is there."""
+    """Return whether `path` is a socket of this user; raises OSError if it does not exist."""
     found = os.stat(path)
     return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
 
 
 def working_directory() -> str:
-    """Where this process was started; empty when that directory is gone."""
+    """Return the current directory; empty if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -66,12 +66,12 @@ def working_directory() -> str:
 
 
 def stopped_marker(home: str) -> str:
-    """The file `holdfast stop` leaves, so that running relays do not start a daemon again."""
+    """Return the file that `holdfast stop` leaves so that running relays do not restart the daemon."""
     return os.path.join(home, "stopped")
 
 
 def last_error(home: str) -> str:
-    """The file in which a daemon that could not start says why."""
+    """Return the file to which a daemon that could not start writes the reason."""
     return os.path.join(home, "daemon.err")
 
 
@@ -88,7 +88,7 @@ def _fits(path: str) -> bool:
 
 
 def _runtime_directory(home: str) -> str:
-    import hashlib  # only deep homes need it, and it would cost every start
+    import hashlib  # imported late: only long paths need it, and it slows the start
 
     name = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -108,7 +108,7 @@ def _is_own_directory(path: str) -> bool:
 
 
 def _private(directory: str) -> None:
-    """Make `directory` for this user alone, or refuse one that somebody else prepared."""
+    """Create `directory`, private to this user, or refuse one that somebody else created."""
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

@@ -1,4 +1,4 @@
-"""What the relay remembers of a conversation, so that a daemon can die in it and the agent never notices.
+"""State of one agent's MCP conversation, so that a daemon can die during it and the agent never notices.
 
 No sockets and no clock: lines come in, bytes for the client and for the daemon come out.
 """
@@ -39,10 +39,10 @@ LISTS = {
     "resources/templates/list": ("notifications/resources/list_changed", "resourcesListChanged"),
     RESOURCES: ("notifications/resources/list_changed", "resourcesListChanged"),
 }
-"""What can be listed before a daemon is there; how a change of it is told, and asked for in the modern era.
+"""Lists that can be answered before a daemon is connected, with their change notification and modern-era filter.
 
-Which resources there are depends on what was thought, so the daemon's answer is never kept. But Claude Code uses no
-tools before it has been told some.
+The resources depend on stored thoughts, so the daemon's answer is never stored. But Claude Code uses no tools before it
+has received a list of resources.
 """
 ANSWERABLE = (INITIALIZE, DISCOVER, PING, *LISTS)
 
@@ -53,7 +53,7 @@ MAX_LIVES = 10
 
 
 class Waiting:
-    """A client's request that has no answer yet."""
+    """A client's request that has not been answered yet."""
 
     __slots__ = ("acknowledged", "asked", "body", "id", "line", "lives", "method", "since", "uri")
 
@@ -70,17 +70,17 @@ class Waiting:
 
     @property
     def key(self) -> Key:
-        """Its id with its JSON type: 1 and "1" are two ids."""
+        """Its id with its JSON type: 1 and "1" are different ids."""
         return key_of(self.id)
 
 
 def key_of(id: Any) -> Key:
-    """An id as a dictionary key that keeps 1, 1.0, true and "1" apart; what is no id is nobody's key."""
+    """Return an id as a dictionary key that distinguishes 1, 1.0, true and "1"; an invalid id matches no request."""
     return (type(id), id) if isinstance(id, str | int | float) else (type(None), None)
 
 
 def _envelope(message: Message) -> str | None:
-    """The protocol version that a request of the modern era carries."""
+    """Return the protocol version that a request of the modern era carries."""
     meta = message.params.get("_meta")
     version = meta.get(ENVELOPE) if isinstance(meta, dict) else None
     return version if isinstance(version, str) else None
@@ -91,13 +91,13 @@ def _answer_in(message: Message) -> Answer:
 
 
 class RelaySession:
-    """One agent's conversation, carried over any number of daemon lives."""
+    """One agent's conversation, continued across any number of daemon restarts."""
 
     def __init__(self, relay: str | None = None, find: Callable[[Asked], Answer | None] | None = None) -> None:
-        """`find`: what a daemon would answer, for the time in which none serves yet."""
+        """`find` returns what a daemon would answer, for use while none is ready yet."""
         self.relay = relay or os.urandom(16).hex()
         self.learned: list[tuple[Asked, Answer]] = []
-        """What a daemon answered, to be kept for the next relay that has to wait for one."""
+        """A daemon's answers, to be stored for the next relay that has to wait for one."""
         self._find = find
         self._era: str | None = None
         self._protocol: str | None = None
@@ -112,7 +112,7 @@ class RelaySession:
         self._held = 0
         self._initialize: Message | None = None
         self._initialized: bytes | None = None
-        self._subscribed: dict[str, None] = {}  # legacy subscriptions, in the order they were made
+        self._subscribed: dict[str, None] = {}  # legacy subscriptions, in order
         self._own: dict[Key, tuple[str, Asked | None]] = {}
         self._asked: dict[Key, Any] = {}
         self._life = 0
@@ -120,18 +120,18 @@ class RelaySession:
 
     @property
     def open_calls(self) -> int:
-        """How many requests a client that hung up would still want the answer of."""
+        """Number of open requests whose answers a client still wants after closing its input."""
         return sum(1 for request in self._waiting.values() if request.method != LISTEN)
 
     @property
     def impatient(self) -> bool:
-        """Whether anybody waits for a daemon."""
+        """Whether any request is waiting for a daemon."""
         return any(not request.acknowledged for request in self._waiting.values())
 
     # From the client
 
     def from_client(self, line: bytes | Overlong, now: float) -> None:
-        """Take one line the agent wrote."""
+        """Handle one line from the agent."""
         message = read_line(line)
         if message is None:
             return
@@ -169,7 +169,7 @@ class RelaySession:
         self._to_daemon(line)
 
     def _asked_by(self, message: Message) -> Asked | None:
-        """What a request asks, if that can be answered before a daemon is there."""
+        """Return the question in a request if it can be answered before a daemon is connected."""
         if self._find is None or message.method not in ANSWERABLE:
             return None
         protocol, envelope = self._protocol, _envelope(message)
@@ -184,7 +184,7 @@ class RelaySession:
         return message.method, self._era or LEGACY, protocol
 
     def _answer_alone(self, request: Waiting) -> bool:
-        """Answer as a daemon would, if that is known. A daemon is asked the same later; what differs is announced."""
+        """Answer as a daemon would, if known. The daemon is asked the same later; a difference is announced."""
         if request.method == LISTEN:
             self._acknowledge_alone(request)
         if self._find is None or request.asked is None:
@@ -194,13 +194,13 @@ class RelaySession:
             return False
         if "result" in answer and request.method != PING:
             self._told[request.asked] = (request.body, answer)
-            if self._connected:  # to a daemon that is not ready yet: it must have shaken hands before it serves a call
+            if self._connected:  # to a daemon that is not ready yet: it needs the handshake before it can serve a call
                 self._repeat(request.asked[0], request.body, request.asked)
         self._to_client(encode({"jsonrpc": "2.0", "id": request.id, **answer}))
         return True
 
     def _marked(self, message: Message) -> bytes:
-        """The request as the daemon gets it: a call carries a key, the same one each time it is repeated."""
+        """Return the request for the daemon: a call carries a key, which stays the same when it is repeated."""
         params = message.body.get("params")
         if message.method != "tools/call" or not isinstance(params, dict):
             return message.line
@@ -211,9 +211,9 @@ class RelaySession:
         return encode({**message.body, "params": {**params, "_meta": {**(meta or {}), KEY_META: key}}})
 
     def _acknowledge_alone(self, stream: Waiting) -> None:
-        """Tell a client that it will hear of changes: Claude Code asks for no tools before.
+        """Acknowledge a client's subscription: Claude Code asks for no tools before that.
 
-        The request stays open: a daemon is told to listen as well, and acknowledges it to nobody.
+        The request stays open: it is also sent to the daemon, whose acknowledgement is not forwarded.
         """
         wanted = (stream.body.get("params") or {}).get("notifications")
         if self._find is None or self._era != MODERN or stream.acknowledged or not isinstance(wanted, dict):
@@ -221,7 +221,7 @@ class RelaySession:
         flags = dict.fromkeys(flag for _, flag in LISTS.values())
         uris = wanted.get("resourceSubscriptions")
         if wanted.keys() - {*flags, "resourceSubscriptions"} or not isinstance(uris, list | None):
-            return  # the daemon says what it makes of it
+            return  # left to the daemon to answer
         honored: dict[str, Any] = {flag: True for flag in flags if wanted.get(flag) is True}
         if uris:
             honored["resourceSubscriptions"] = uris
@@ -238,8 +238,8 @@ class RelaySession:
             if request is None or request.method == INITIALIZE:
                 return
             self._forget(request)
-        # While no daemon is there a notification is dropped: it tells of a change in what the next daemon
-        # learns afresh, or of a request that died with the last one.
+        # Without a daemon a notification is dropped: it is about a state that the next daemon learns anyway,
+        # or about a request that ended with the last one.
         self._to_daemon(message.line)
 
     def _answer(self, message: Message) -> None:
@@ -250,7 +250,7 @@ class RelaySession:
     # From the daemon
 
     def from_daemon(self, line: bytes | Overlong) -> None:
-        """Take one line the daemon wrote."""
+        """Handle one line from the daemon."""
         self._alone = False
         if isinstance(line, Overlong):
             self._overlong_answer(line)
@@ -276,7 +276,7 @@ class RelaySession:
         self._to_client(error_reply(request.id, UNREACHABLE, reason))
 
     def _ask(self, message: Message) -> None:
-        """Pass on the daemon's own request under an id that no other daemon's request ever had."""
+        """Forward the daemon's own request under an id that no other daemon's request has used."""
         id = f"hf-{self._life}-{self._next()}"
         self._asked[key_of(id)] = message.id
         self._to_client(encode({**message.body, "id": id}))
@@ -298,7 +298,7 @@ class RelaySession:
         self._to_client(message.line)
 
     def _withdraw(self, message: Message) -> None:
-        """The daemon cancels a request of its own, or ends a subscription stream of the client's."""
+        """Handle the daemon's cancellation of its own request or of a client's subscription stream."""
         cancelled = key_of(message.params.get("requestId"))
         for renumbered, original in self._asked.items():
             if key_of(original) == cancelled:
@@ -326,7 +326,7 @@ class RelaySession:
             self._note(request.asked, _answer_in(message))
 
     def _answered_us(self, method: str, asked: Asked | None, message: Message) -> None:
-        """The daemon answered what the relay itself asked: a repeated handshake, or what the client was told before."""
+        """Handle an answer to the relay's own request: a repeated handshake, or a check of an earlier answer."""
         answer = _answer_in(message)
         if "error" in answer:
             self.notes.append(f"the daemon refused the repeated {method}: {str(answer['error'])[:200]}")
@@ -341,12 +341,12 @@ class RelaySession:
             self._announce()
 
     def _note(self, asked: Asked, answer: Answer) -> None:
-        """Learn an answer that holds for the next relay as well: no error, and nothing of what was thought."""
+        """Store an answer that is valid for the next relay too: no error, and nothing about stored thoughts."""
         if "result" in answer and asked[0] not in (PING, RESOURCES):
             self.learned.append((asked, answer))
 
     def _announce(self) -> None:
-        """Tell the client which lists are not what it was told; one that listens to nobody yet is told when it does."""
+        """Notify the client of lists that differ from the earlier answer; if not subscribed yet, once it is."""
         if self._era == LEGACY:
             if self._initialized is None:
                 return
@@ -367,7 +367,7 @@ class RelaySession:
                 del self._changed[method]
 
     def _learn(self, request: Waiting, answer: Message) -> None:
-        """Note what the answer changed in the state a new daemon must be told."""
+        """Update the state that must be sent to a new daemon."""
         failed = "error" in answer.body
         if request.method == INITIALIZE and failed:
             self._initialize = self._initialized = None
@@ -381,16 +381,16 @@ class RelaySession:
     # Daemons come and go
 
     def alone(self) -> None:
-        """No daemon serves yet: answer what can be answered without one, now and until one speaks."""
+        """Answer what can be answered without a daemon, until one is ready."""
         self._alone = True
         for request in list(self._waiting.values()):
             if self._answer_alone(request):
                 self._forget(request)
 
     def connected(self, *, ready: bool = True) -> None:
-        """A daemon is there: tell it everything it must know, then repeat what nobody answered.
+        """Send a newly connected daemon everything it must know, then repeat the unanswered requests.
 
-        One that is not ready reads all that, but answers only when it has imported what it needs.
+        One that is not ready reads all that, but answers only after it has finished its imports.
         """
         if not ready:
             self.alone()
@@ -419,7 +419,7 @@ class RelaySession:
         self._to_daemon(encode({**body, "id": id}))
 
     def lost(self, now: float) -> None:
-        """The daemon is gone, and with it all it was told and all it asked."""
+        """Handle the loss of the daemon, with its state and its own requests."""
         self._connected = self._alone = False
         self.to_daemon.clear()
         self._own.clear()
@@ -435,7 +435,7 @@ class RelaySession:
                 self._fail(request, reason)
 
     def expire(self, now: float, patience: float, reason: str) -> None:
-        """Give up, with an error, each request that has waited too long for a daemon to be there."""
+        """Fail each request that has waited too long for a daemon."""
         if self._connected:
             return
         for request in list(self._waiting.values()):
@@ -443,14 +443,14 @@ class RelaySession:
                 self._fail(request, reason)
 
     def give_up(self, reason: str) -> None:
-        """Answer everything that waits with an error: no daemon will be there soon."""
+        """Fail every waiting request: no daemon will be available soon."""
         self._alone = False
         for request in list(self._waiting.values()):
             if not request.acknowledged:
                 self._fail(request, reason)
 
     def next_expiry(self, patience: float) -> float | None:
-        """When the first waiting request is to be given up, or None."""
+        """Return when the first waiting request expires, or None."""
         if self._connected:
             return None
         return min((r.since + patience for r in self._waiting.values() if not r.acknowledged), default=None)

@@ -1,7 +1,7 @@
-"""Starts a daemon that belongs to nobody: it outlives the relay or hook that needed it.
+"""Starts a detached daemon, which outlives the relay or hook that needed it.
 
-Imports nothing of its package, because the hook client has none around it. Also runs as a plain file, `python -I -S
-spawn.py HOME`, for whoever wants a daemon with another environment than its own.
+Imports nothing from its package, because the hook client runs without one. Also runs as a plain file, `python -I -S
+spawn.py HOME`, to start a daemon with another environment.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import os
 import sys
 
 TURN = "HOLDFAST_STARTING"
-"""Names the descriptor that holds the turn to start a daemon, for the daemon that is being started."""
+"""Variable with the descriptor of the start lock, for the daemon that is being started."""
 
 FOR_HOOK = "HOLDFAST_STARTED_FOR_HOOK"
-"""Tells the daemon that is being started that a hook waits for it."""
+"""Variable that tells the daemon being started that a hook is waiting for it."""
 
-# They name the one session whose relay happened to start the daemon; its other clients are not in it.
+# They identify the one session whose relay happened to start the daemon; other clients do not belong to it.
 SESSION_NAMES = (
     "CLAUDECODE",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -31,11 +31,11 @@ SESSION_NAMES = (
 
 
 def start_daemon(home: str, host: str | None = None, port: int | None = None, *, for_hook: bool = False) -> bool:
-    """Start `holdfast serve --detach` for `home` and return at once; raises OSError if it cannot.
+    """Start `holdfast serve --detach` for `home` and return at once; raises OSError on failure.
 
-    False where another one is being started: of all the relays that miss their daemon only one starts it, else
-    the many would take the processor from the one that is to serve them. The turn goes over to the new process,
-    which gives it back when it serves; if it dies instead, the turn ends with it.
+    Returns False if one is already being started: of all the relays that lost their daemon only one starts it,
+    otherwise they would take the processor from the one that is to serve them. The start lock passes to the new
+    process, which releases it when it is ready; if it dies instead, the lock ends with it.
     """
     os.makedirs(home, mode=0o700, exist_ok=True)
     if os.stat(home).st_uid != os.geteuid():
@@ -67,7 +67,7 @@ def start_daemon(home: str, host: str | None = None, port: int | None = None, *,
 
 
 def _detach_and_run(command: list[str], environment: dict[str, str], log: int, turn: int) -> None:
-    """Become the daemon's parent for a moment, so that the daemon is nobody's child."""
+    """Act as the daemon's parent for a moment, so that the daemon is orphaned to init."""
     try:
         os.setsid()
         if os.fork() == 0:

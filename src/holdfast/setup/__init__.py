@@ -1,1 +1,1 @@
-"""Puts Holdfast into the settings of coding agents, and takes it out again."""
+"""Adds Holdfast to the settings of coding agents, and removes it again."""

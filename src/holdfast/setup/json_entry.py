@@ -1,4 +1,4 @@
-"""One MCP server in a JSON settings file, under the names that lead to its agent's servers."""
+"""One MCP server in a JSON settings file, under the path of keys to its agent's servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.setup.server import NAME, is_ours, kept, not_ours
 
 
 def putting_in(keys: Sequence[str], entry: dict[str, Any], *, env: str = "env") -> Edit:
-    """Puts the server in, or brings it up to date. A server of that name that is not Holdfast's is left alone."""
+    """Edit that adds or updates the server. A server of that name that is not Holdfast's is left alone."""
 
     def edit(settings: Settings) -> None:
         servers = settings
@@ -26,7 +26,7 @@ def putting_in(keys: Sequence[str], entry: dict[str, Any], *, env: str = "env") 
 
 
 def taking_out(keys: Sequence[str]) -> Edit:
-    """Takes the server out, and with it what is empty then."""
+    """Edit that removes the server, and objects that become empty."""
 
     def edit(settings: Settings) -> None:
         chain = [settings]
@@ -46,7 +46,7 @@ def taking_out(keys: Sequence[str]) -> Edit:
 
 
 def found(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
-    """The server of our name that a file has; raises SettingsUnusable."""
+    """The server of our name in a file; raises SettingsUnusable."""
     servers: object = read_settings(path)
     for key in (*keys, NAME):
         servers = servers.get(key) if isinstance(servers, dict) else None

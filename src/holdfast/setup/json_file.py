@@ -1,4 +1,4 @@
-"""A JSON settings file of somebody else's: read without guessing, changed in one step, in its own form."""
+"""Edits a JSON settings file of another program: strict reading, atomic writing, its own formatting kept."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ import difflib
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast import bounded_json
 from holdfast.errors import Conflict, HoldfastError
-from holdfast.terminal import one_line
+from holdfast.files import TooLarge, read_bounded, write_private
+from holdfast.text import bounded_json
+from holdfast.text.terminal import one_line
 
-LARGEST = 16 * 1024 * 1024
-REPAIR = "Repair it; it was left as it is."
+MAX_SETTINGS_BYTES = 16 * 1024 * 1024
+REPAIR = "Repair it; it was not changed."
 
 _INDENT = re.compile(r"^[{\[]\s*\n([ \t]+)\S")
 
 Settings = dict[str, Any]
 Edit = Callable[[Settings], None]
-"""Changes settings in place; raises Misshapen where they are not what it knows."""
+"""Changes settings in place; raises Misshapen if they do not have the expected form."""
 
 
 class SettingsUnusable(HoldfastError):
-    """A settings file that cannot be changed without losing what is in it."""
+    """A settings file cannot be changed without losing data."""
 
     code = "E_SETTINGS_UNUSABLE"
 
 
 class Misshapen(ValueError):
-    """Settings hold something else than the agent that reads them says they do."""
+    """Raised when settings do not have the form that their agent documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file as it is, and as it is to be."""
+    """A file's current and its new text."""
 
     path: Path
     before: str | None
-    """None where there is no file yet."""
+    """None if there is no file yet."""
     after: str | None
-    """None where there is to be no file."""
+    """None if the file is to be removed."""
 
     @property
     def needed(self) -> bool:
@@ -63,7 +63,7 @@ class Change:
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
     def write(self) -> None:
-        """Make the change in one step. Raises Conflict when somebody else changed the file since it was read."""
+        """Write the change atomically. Raises Conflict if the file was changed since it was read."""
         if not self.needed:
             return
         try:
@@ -77,17 +77,8 @@ class Change:
 
     def _replace(self, content: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}")
         mode = self.path.stat().st_mode & 0o777 if self.before is not None else 0o644
-        try:
-            with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            self._check_unchanged()
-            fresh.replace(self.path)
-        finally:
-            fresh.unlink(missing_ok=True)
+        write_private(self.path, content, mode=mode, check=self._check_unchanged)
 
     def _check_unchanged(self) -> None:
         if read_text(self.path) != self.before:
@@ -95,7 +86,7 @@ class Change:
 
 
 def edited(path: Path, *edits: Edit) -> Change:
-    """The file with these edits made; it is rewritten only when its meaning changes, in its own indentation."""
+    """The change that these edits make; the file is rewritten only if its content changes, with its own indentation."""
     before = read_text(path)
     settings = parsed(path, before)
     changed = copy.deepcopy(settings)
@@ -108,21 +99,20 @@ def edited(path: Path, *edits: Edit) -> Change:
 
 
 def read_settings(path: Path) -> Settings:
-    """What a settings file holds; nothing where there is none."""
+    """Read a settings file; empty if there is none."""
     return parsed(path, read_text(path))
 
 
 def read_text(path: Path) -> str | None:
-    """A file's text, to the byte; None where there is no file."""
+    """Read a file's exact text; None if there is no file."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = read_bounded(path, MAX_SETTINGS_BYTES)
     except FileNotFoundError:
         return None
     except OSError as failure:
         raise SettingsUnusable(f"{path} cannot be read: {failure.strerror}.") from failure
-    if len(content) > LARGEST:
-        raise SettingsUnusable(f"{path} has over {LARGEST} bytes.")
+    except TooLarge as failure:
+        raise SettingsUnusable(str(failure)) from failure
     try:
         return content.decode()
     except UnicodeDecodeError as failure:
@@ -130,20 +120,20 @@ def read_text(path: Path) -> str | None:
 
 
 def parsed(path: Path, text: str | None) -> Settings:
-    """The settings in a text; raises SettingsUnusable where reading them would lose something."""
+    """Parse the settings in a text; raises SettingsUnusable if that would lose something."""
     try:
         settings = bounded_json.loads(text, object_pairs_hook=_once) if text is not None and text.strip() else {}
     except json.JSONDecodeError as failure:
         raise SettingsUnusable(f"{path}, line {failure.lineno}: {failure.msg}.", recovery=REPAIR) from failure
-    except ValueError as failure:  # a name twice, nested too deeply, a number of thousands of digits
+    except ValueError as failure:  # a duplicate name, nesting too deep, a number with thousands of digits
         raise SettingsUnusable(f"{path}: {failure}.", recovery=REPAIR) from failure
     if not isinstance(settings, dict):
-        raise SettingsUnusable(f"{path} must hold a JSON object.", recovery=REPAIR)
+        raise SettingsUnusable(f"{path} must contain a JSON object.", recovery=REPAIR)
     return settings
 
 
 def inside(project: Path, file: str) -> Path:
-    """The file of a project that is really meant. A link in a clone must not lead to a file outside it."""
+    """Resolve a file of a project. A link in a cloned repository must not lead outside it."""
     root, path = Path(os.path.realpath(project)), Path(os.path.realpath(project / file))
     if not path.is_relative_to(root):
         raise SettingsUnusable(
@@ -152,15 +142,15 @@ def inside(project: Path, file: str) -> Path:
     return path
 
 
-class _Twice(ValueError):
-    """A name that stands twice in one object: reading it would lose the first."""
+class _DuplicateName(ValueError):
+    """Raised for a name that occurs twice in one object: reading it would lose the first."""
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> Settings:
     found: Settings = {}
     for name, value in pairs:
         if name in found:
-            raise _Twice(f"{json.dumps(name)} stands twice in one object")
+            raise _DuplicateName(f"{json.dumps(name)} occurs twice in one object")
         found[name] = value
     return found
 
@@ -171,7 +161,7 @@ def _rendered(settings: Settings, like: str | None) -> str:
     text = json.dumps(settings, indent=indent, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a pair, which only an escape can hold
+    except UnicodeEncodeError:  # half a surrogate pair, which must be escaped
         text = json.dumps(settings, indent=indent)
     if like is None or not like.strip() or like.endswith("\n"):
         text += "\n"

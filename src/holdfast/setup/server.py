@@ -1,4 +1,4 @@
-"""What an agent starts to speak MCP with Holdfast: on this machine, or wherever a shared file is read."""
+"""The MCP server entry for Holdfast: for this machine, or for a file shared between machines."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ HOME = "HOLDFAST_HOME"
 
 _OURS = re.compile(r"\bholdfast(?:/__main__\.py)?['\"]? mcp\b")
 
-# An agent complains about a server that ends at once. Where there is no Holdfast, this one says hello, offers nothing
-# and refuses all else. Its variable has no braces: agents put values of their own into what has.
+# An agent complains about a server that exits at once. Without Holdfast, this one answers the handshake, offers no
+# tools and refuses everything else. Its variable has no braces, because agents expand ${…} themselves.
 _ID = r'.*"id": *\([^,}]*\).*'
 _HELLO = (
     r'{"jsonrpc":"2.0","id":\1,"result":{"protocolVersion":"2025-06-18","capabilities":{},'
@@ -41,7 +41,7 @@ class Server:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def entry(self, *, kind: str | None = "stdio") -> dict[str, Any]:
-        """The entry as most agents want it."""
+        """The entry in the form of most agents."""
         typed = {} if kind is None else {"type": kind}
         return {
             **typed,
@@ -52,18 +52,18 @@ class Server:
 
 
 def of_this_machine(home: str | None) -> Server:
-    """This very Holdfast, whatever the PATH says; with the data directory where it is not the usual one."""
-    # -P: nothing in the directory the agent works in may pass for one of our modules.
+    """This installation of Holdfast, whatever is on PATH; with the data directory if it is not the default."""
+    # -P: no file in the agent's working directory may be imported in place of our modules.
     return Server(sys.executable, ("-P", "-m", "holdfast", "mcp"), {} if home is None else {HOME: home})
 
 
 def of_any_machine() -> Server:
-    """The Holdfast on the PATH; where there is none, a server without tools, so that nobody is bothered."""
+    """The Holdfast on PATH; without one, a server without tools, so that no agent complains."""
     return Server("sh", ("-c", _PORTABLE))
 
 
 def is_ours(entry: object) -> bool:
-    """Whether an entry starts a Holdfast."""
+    """Return whether an entry starts Holdfast."""
     if not isinstance(entry, Mapping):
         return False
     command, args = entry.get("command"), entry.get("args", [])
@@ -72,15 +72,15 @@ def is_ours(entry: object) -> bool:
 
 
 def not_ours() -> Conflict:
-    """The refusal to replace a server that only has our name."""
+    """The error for a server that only shares our name and must not be replaced."""
     return Conflict(
-        f"There is a server `{NAME}` already, and `holdfast setup` did not make it.",
+        f"There is already a server `{NAME}`, which `holdfast setup` did not create.",
         recovery="Rename or remove it, and run this again.",
     )
 
 
 def kept(old: object, new: dict[str, Any], env: str = "env") -> dict[str, Any]:
-    """The new entry with what its owner added to the old one: a timeout, a variable."""
+    """The new entry, keeping what its owner added to the old one: a timeout, a variable."""
     if not isinstance(old, Mapping):
         return new
     variables = old.get(env)

@@ -1,4 +1,4 @@
-"""What setup does, step by step: each can be shown before it is done, and undone when a later one fails."""
+"""Steps of setup: each can be shown before it is done, and undone if a later one fails."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from holdfast.setup.originals import Original, Originals, digest
 
 
 class Step(Protocol):
-    """One thing that setup changes."""
+    """One change that setup makes."""
 
     @property
     def needed(self) -> bool:
         """Whether there is anything to do."""
 
     def shown(self) -> str:
-        """What it would do, for somebody to agree to."""
+        """Describe what it would do, for the user to agree to."""
 
     def apply(self) -> None:
         """Do it."""
 
     def undo(self) -> None:
-        """Make it undone, after it was done."""
+        """Undo it after it was done."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileStep:
-    """A file to be changed, and what is then known of its original."""
+    """A file to be changed, and its original."""
 
     change: Change
     originals: Originals
     earlier: Original | None
-    """The original that was known until now."""
+    """The original stored until now."""
     original: Original | None
-    """The original to be known from now on."""
+    """The original to be stored from now on."""
 
     @property
     def needed(self) -> bool:
@@ -49,7 +49,7 @@ class FileStep:
         return self.change.diff()
 
     def apply(self) -> None:
-        # First the original: without it a change could not be taken back to the byte, it alone does no harm.
+        # The original first: without it the change could not be undone exactly; stored alone it does no harm.
         self._remember(self.original)
         self.change.write()
         if self.change.after is None and self.earlier is not None and self.earlier.folder_made:
@@ -67,14 +67,14 @@ class FileStep:
 
 
 def putting_in(originals: Originals, installed: Change, removed: Change) -> FileStep:
-    """The step that puts Holdfast into a file; `removed` is the same file without it."""
+    """The step that adds Holdfast to a file; `removed` is the same file without it."""
     earlier = originals.of(installed.path)
     original = original_for(originals, installed.path, installed.before, installed.after, ours=removed.needed)
     return FileStep(installed, originals, earlier, original)
 
 
 def taking_out(originals: Originals, removed: Change) -> FileStep:
-    """The step that takes Holdfast out of a file: back to its original, else, where others were at it, our entries."""
+    """The step that removes Holdfast from a file: restores the original, or, if it was changed, removes our entries."""
     path, now = removed.path, removed.before
     earlier = originals.of(path)
     counting = originals.counting(path, now)
@@ -88,7 +88,7 @@ def taking_out(originals: Originals, removed: Change) -> FileStep:
 def original_for(
     originals: Originals, path: Path, before: str | None, after: str | None, *, ours: bool
 ) -> Original | None:
-    """The original of a file that goes from one text to another; None where Holdfast was in it before it was known."""
+    """The original for a file's change; None if Holdfast was in the file before originals were stored."""
     known = originals.counting(path, before)
     if known is not None:
         return Original(str(path), known.text, digest(after), known.folder_made)
@@ -98,7 +98,7 @@ def original_for(
 
 
 def apply(steps: Sequence[Step]) -> None:
-    """Do what is needed of these steps, all or none."""
+    """Do the steps that are needed, all or none."""
     done: list[Step] = []
     try:
         for step in steps:
@@ -108,12 +108,12 @@ def apply(steps: Sequence[Step]) -> None:
     except BaseException as failure:
         stays = [problem for step in reversed(done) if (problem := _undone(step))]
         if stays:
-            raise HoldfastError(f"{failure} What was done before that stays: {' '.join(stays)}") from failure
+            raise HoldfastError(f"{failure} These earlier changes could not be undone: {' '.join(stays)}") from failure
         raise
 
 
 def _undone(step: Step) -> str | None:
-    """Undo a step; what kept it from being undone."""
+    """Undo a step; return why it could not be undone, if so."""
     try:
         step.undo()
     except HoldfastError as problem:
@@ -126,5 +126,5 @@ def _is_empty(text: str | None) -> bool:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # somebody's file is in it, and so it stays
+    with contextlib.suppress(OSError):  # not empty, so it stays
         folder.rmdir()

@@ -1,7 +1,7 @@
-"""One MCP server in a TOML settings file: changed in the text itself, so that comments and order stay.
+"""One MCP server in a TOML settings file, edited as text so that comments and order stay.
 
-The text is cut along the lines of table headers, which is a guess; parsing the result proves it. A file that the guess
-does not fit is refused, with what its owner can put in by hand.
+The text is split at table headers, which is a guess; parsing the result proves it. A file that the guess does not fit
+is refused, with the lines that its owner can add by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def installed(path: Path, table: str, entry: dict[str, Any]) -> Change:
-    """The file with the server in it, or with ours that was there brought up to date."""
+    """The change that adds or updates our server."""
     before = read_text(path)
     settings = _parsed(path, before)
     servers = _servers(path, settings, table)
@@ -36,7 +36,7 @@ def installed(path: Path, table: str, entry: dict[str, Any]) -> Change:
 
 
 def removed(path: Path, table: str) -> Change:
-    """The file without our server."""
+    """The change that removes our server."""
     before = read_text(path)
     settings = _parsed(path, before)
     if not is_ours(_servers(path, settings, table).get(NAME)):
@@ -45,33 +45,35 @@ def removed(path: Path, table: str) -> Change:
 
 
 def snippet(table: str, entry: dict[str, Any]) -> str:
-    """The server as it stands in the file."""
+    """The server as written in the file."""
     lines = [f"{_key(name)} = {_value(value)}" for name, value in entry.items()]
     return "\n".join([f"[{table}.{NAME}]", *lines]) + "\n"
 
 
 def _replaced(text: str, table: str, block: str) -> str:
-    """The text with the server's tables cut out, and the block where the first of them was, else at the end."""
+    """Replace the server's tables by the block, at the position of the first of them, otherwise at the end."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = block.replace("\n", newline)
     own = re.compile(rf"\s*\[\s*{re.escape(table)}\s*\.\s*[\"']?{NAME}[\"']?\s*[.\]]")
     lines = text.splitlines(keepends=True)
     starts = [number for number, line in enumerate(lines) if _HEADER.match(line)]
     ours = [(start, end) for start, end in pairwise([*starts, len(lines)]) if own.match(lines[start])]
     for start, end in reversed(ours):
         while not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#"):
-            end -= 1  # what stands before the next table belongs to that one
+            end -= 1  # comments before the next table belong to that one
         lines[start:end] = []
     if ours:
         lines.insert(ours[0][0], block)
         return "".join(lines)
     if not block or not text:
         return block + text
-    return text + ("\n" if text.endswith("\n") else "\n\n") + block
+    return text + (newline if text.endswith("\n") else newline * 2) + block
 
 
 def _proven(
     path: Path, before: str | None, after: str, settings: dict[str, Any], table: str, entry: dict[str, Any] | None
 ) -> Change:
-    """The change, if it does just what it should."""
+    """The change, after proving that it does exactly what it should."""
     servers = {name: server for name, server in settings.get(table, {}).items() if name != NAME}
     expected = {**settings, table: servers if entry is None else {**servers, NAME: entry}}
     try:
@@ -80,11 +82,9 @@ def _proven(
         fits = False
     if fits:
         return Change(path, before, after)
-    by_hand = (
-        f"Take [{table}.{NAME}] out by hand." if entry is None else f"Put this in by hand:\n\n{snippet(table, entry)}"
-    )
+    by_hand = f"Remove [{table}.{NAME}] by hand." if entry is None else f"Add this by hand:\n\n{snippet(table, entry)}"
     raise SettingsUnusable(
-        f"{path} is written in a way that cannot be changed without risk, and was left as it is.", recovery=by_hand
+        f"{path} is written in a way that cannot be changed safely, and was not changed.", recovery=by_hand
     )
 
 
@@ -111,5 +111,5 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
-    # What JSON and TOML write alike: texts, numbers, true and false. Dates are not among an MCP server's settings.
+    # JSON and TOML write strings, numbers and booleans alike. An MCP server's settings contain no dates.
     return json.dumps(value, ensure_ascii=False, default=str)

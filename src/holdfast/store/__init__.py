@@ -1,4 +1,4 @@
-"""The store: state and event in one transaction, on SQLite or PostgreSQL.
+"""The store: state and events written in one transaction, on SQLite or PostgreSQL.
 
 `await store.write(fn)` and `await store.read(fn)` run `fn(tx)`, a plain function. It may run more than once (PostgreSQL
 repeats it after a deadlock), so it has no side effect but its SQL and its `emit`s.
@@ -20,7 +20,7 @@ Clock = Callable[[], int]
 """Milliseconds since the epoch, UTC."""
 
 Ids = Callable[[], str]
-"""A source of new ids; tests own theirs."""
+"""Source of new ids; tests supply their own."""
 
 
 class Tx(Protocol):
@@ -30,11 +30,11 @@ class Tx(Protocol):
     """'sqlite' or 'postgres'."""
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         ...
 
     def all(self, sql: str, /, **params: Any) -> list[Row]:
-        """Every row, fetched."""
+        """Return every row, already fetched."""
         ...
 
     def run(self, sql: str, /, **params: Any) -> int:
@@ -42,27 +42,32 @@ class Tx(Protocol):
         ...
 
     def now(self) -> int:
-        """The only clock: milliseconds, the same throughout the transaction."""
+        """Return the transaction's time in milliseconds: the only clock, and constant throughout the transaction."""
         ...
 
     def new_id(self) -> str:
-        """A new unique id."""
+        """Return a new unique id."""
         ...
 
     def lock(self, name: str) -> None:
-        """Hold `name` until the transaction ends, so that read-then-write of what it stands for is safe.
+        """Hold the lock `name` until the transaction ends, so that reading and then writing what it guards is safe.
 
-        SQLite has one writer and needs no lock; PostgreSQL takes an advisory one.
+        SQLite has one writer and needs no lock; PostgreSQL takes an advisory lock.
         """
         ...
 
     def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
-        """Add an event to the one ordered log; written last, in this transaction."""
+        """Add an event to the ordered log; it is written at the end of this transaction."""
         ...
 
     def tally(self, heads: int, sessions: int = 0) -> None:
-        """Add to the sum of the sessions' heads, and to their count; written with the events (see `register`)."""
+        """Add to the sum of session heads and to the session count; written with the events (see `register`)."""
         ...
+
+
+def ping(tx: Tx) -> None:
+    """Run a trivial query to check that the database answers."""
+    tx.one("SELECT 1 AS one")
 
 
 class Store(Protocol):
@@ -73,7 +78,7 @@ class Store(Protocol):
 
     @property
     def outage(self) -> Outage | None:
-        """Since when the database is known not to answer; always None for an embedded one."""
+        """The current outage, or None while the database answers; always None for SQLite."""
         ...
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
@@ -85,9 +90,9 @@ class Store(Protocol):
         ...
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` (from any thread) after events were committed; returns how to stop that."""
+        """Call `wake` (from any thread) whenever events are committed; returns a function that stops it."""
         ...
 
     async def close(self) -> None:
-        """Finish what is queued and close."""
+        """Finish the queued work and close."""
         ...

@@ -1,4 +1,4 @@
-"""How much work may wait for the store before it says that it is busy."""
+"""Limit on the calls that may wait for the store before it reports that it is busy."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ class Backlog:
         self._changing = threading.Lock()
 
     def enter(self) -> None:
-        """Take a place, or say why there is none."""
+        """Take a slot; raises StoreError when the store is closed or too busy."""
         with self._changing:
             if self._closed:
                 raise StoreError("The store is closed.")
             if self._count >= self._limit:
                 raise Busy(
-                    f"{self._limit} calls are waiting for the store already.",
+                    f"{self._limit} calls are already waiting for the store.",
                     recovery="Repeat the call in a moment.",
                 )
             self._count += 1
 
     def leave(self, places: int = 1) -> None:
-        """Give places back."""
+        """Free slots."""
         with self._changing:
             self._count -= places
 
     def close(self) -> bool:
-        """Let nobody in any more; says whether it was open."""
+        """Refuse further calls; returns whether it was open."""
         with self._changing:
             was_open = not self._closed
             self._closed = True

@@ -1,8 +1,11 @@
-"""Once-only calls: a repeated call gets the first one's result and has no second effect.
+"""Idempotent calls: a repeated call gets the first one's result and has no second effect.
 
-A call that takes effect in one transaction is wrapped in `once`. One that takes several steps begins each of its
-transactions with `require_unanswered`, the one that reads what it will check first of all, and stores its result with
-`once` in the last. Errors are not stored: a call that failed runs again.
+A call that takes effect in one transaction is wrapped in `once`. One that takes several begins each of them with
+`require_unanswered`, including the first, which only reads, and stores its result with `once` in the last. Errors are
+not stored: a call that failed runs again.
+
+A service that returns dataclasses uses `first_time`: the view on the call's key makes the reply from the
+result, the reply is stored, and the wire layer answers a repetition with it.
 """
 
 from __future__ import annotations
@@ -11,33 +14,37 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.store import Tx
 
 KEEP_MS = 24 * 60 * 60 * 1000
 
+T = TypeVar("T")
+
 
 @dataclass(slots=True, unsafe_hash=True)  # the mark is no part of the hash
 class CallKey:
-    """What makes two calls the same call."""
+    """Identity of a call: equal keys mean the same call, repeated."""
 
     caller: str
     key: str
     tool: str
     arguments: str
     settled: bool = field(default=False, compare=False)
-    """Whether a repetition is provided for: a result was stored or found, or the call had no effect."""
+    """Whether it is safe to repeat: a result was stored or found, or the call had no effect."""
+    view: Callable[[Any], dict[str, Any]] | None = field(default=None, compare=False)
+    """Makes the reply, which is what is stored, from a service's result; set by the tool that was called."""
 
     @staticmethod
     def of(caller: str, key: str, tool: str, arguments: dict[str, Any]) -> CallKey:
-        """The key of one call; a client's own id counts only together with the same arguments."""
+        """Build the key of a call; a client's id counts only together with the same arguments."""
         text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
         return CallKey(caller, key, tool, hashlib.sha256(text.encode()).hexdigest())
 
 
 class AlreadyAnswered(Exception):
-    """This very call was answered before, so a step of it must not be taken again. The wire gives that answer."""
+    """This call was answered before, so none of its steps may run again. The wire layer sends the stored answer."""
 
     def __init__(self, result: dict[str, Any]) -> None:
         super().__init__("This call was answered before.")
@@ -45,7 +52,7 @@ class AlreadyAnswered(Exception):
 
 
 def once(call: CallKey | None, effect: Callable[[Tx], dict[str, Any]]) -> Callable[[Tx], dict[str, Any]]:
-    """`effect`, but only the first time `call` is seen; afterwards its stored result."""
+    """Wrap `effect` so that it runs only the first time `call` is seen; later its stored result is returned."""
     if call is None:
         return effect
 
@@ -60,22 +67,37 @@ def once(call: CallKey | None, effect: Callable[[Tx], dict[str, Any]]) -> Callab
     return write
 
 
+def first_time(call: CallKey | None, effect: Callable[[Tx], T]) -> Callable[[Tx], T]:
+    """Wrap `effect` so that it runs only the first time `call` is seen; later AlreadyAnswered is raised."""
+
+    def write(tx: Tx) -> T:
+        require_unanswered(tx, call)
+        result = effect(tx)
+        if call is not None:
+            if call.view is None:
+                raise RuntimeError(f"{call.tool} gave no view, so its result cannot be stored for a repetition")
+            store_answer(tx, call, call.view(result))
+        return result
+
+    return write
+
+
 def require_unanswered(tx: Tx, call: CallKey | None, *, reads_only: bool = False) -> None:
-    """Raise AlreadyAnswered if the call has its result; until a transaction that writes ends, nobody stores one."""
+    """Raise AlreadyAnswered if the call has a result; in a writing transaction, also keep others from storing one."""
     known = find_answer(tx, call) if reads_only else locked_answer(tx, call)
     if known is not None:
         raise AlreadyAnswered(known)
 
 
 def locked_answer(tx: Tx, call: CallKey | None) -> dict[str, Any] | None:
-    """The stored result of a call; until the transaction ends nobody else stores one."""
+    """Return the stored result of a call, and keep others from storing one until the transaction ends."""
     if call is not None:
         tx.lock(f"call:{call.caller}:{call.key}")
     return find_answer(tx, call)
 
 
 def find_answer(tx: Tx, call: CallKey | None) -> dict[str, Any] | None:
-    """The stored result of a call, as of this transaction."""
+    """Return the stored result of a call, as of this transaction."""
     if call is None:
         return None
     known = tx.one(
@@ -93,7 +115,7 @@ def find_answer(tx: Tx, call: CallKey | None) -> dict[str, Any] | None:
 
 
 def store_answer(tx: Tx, call: CallKey | None, result: dict[str, Any]) -> None:
-    """Keep the result of a call in the transaction of its effect, in place of an earlier one."""
+    """Store the result of a call in the transaction of its effect, replacing an earlier one."""
     if call is None:
         return
     tx.run(
@@ -111,11 +133,22 @@ def store_answer(tx: Tx, call: CallKey | None, result: dict[str, Any]) -> None:
 
 
 def had_no_effect(call: CallKey | None) -> None:
-    """Note that the call changed nothing, so that its repetition may run as if it were the first."""
+    """Mark the call as having changed nothing, so that a repetition may run as if it were the first."""
     if call is not None:
         call.settled = True
 
 
 def forget_old(tx: Tx) -> int:
-    """Drop the results of calls nobody will repeat any more."""
+    """Delete the results of calls too old to be repeated."""
     return tx.run("DELETE FROM calls WHERE at < :limit", limit=tx.now() - KEEP_MS)
+
+
+def carry_over(tx: Tx, before: int, now: int) -> None:
+    """Keep stored answers as long after a leap of the clock as if there had been none."""
+    tx.run("UPDATE calls SET at = :now WHERE at >= :before AND at < :now", now=now, before=before - KEEP_MS)
+
+
+def keep(tx: Tx, call: CallKey) -> None:
+    """Keep a stored answer for another whole time."""
+    sql = "UPDATE calls SET at = :now WHERE caller = :caller AND call_key = :key"
+    tx.run(sql, now=tx.now(), caller=call.caller, key=call.key)

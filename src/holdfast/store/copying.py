@@ -1,4 +1,4 @@
-"""Rows from one engine to the other, driven by the catalogs, so that a new table needs no change here."""
+"""Copies rows from one engine to the other, driven by the catalogs, so that a new table needs no change here."""
 
 from __future__ import annotations
 
@@ -18,41 +18,43 @@ if TYPE_CHECKING:
     from holdfast.store.postgres_server import Connection
 
 Progress = Callable[[float, str], None]
-"""Told how much is done, from 0 to 1, and with what."""
+"""Callback for progress: the fraction done, from 0 to 1, and the current step."""
 
 ROWS_AT_ONCE = 200
 LEDGER_TABLE = "schema_migrations"
+SEARCH_INDEXES = ("thoughts_fts", "history_fts")
+"""Tables that are filled from other tables and never copied."""
 
 
-def quiet(done: float, doing: str) -> None:
-    """Progress that nobody watches."""
+def no_progress(done: float, doing: str) -> None:
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table and the columns that are stored, not computed."""
+    """A table and its stored (not generated) columns."""
 
     name: str
     columns: tuple[str, ...]
 
     @property
     def quoted(self) -> str:
-        """The name as SQL."""
+        """The name, quoted for SQL."""
         return quote(self.name)
 
     @property
     def quoted_columns(self) -> str:
-        """The columns as SQL."""
+        """The columns, quoted for SQL."""
         return ", ".join(quote(column) for column in self.columns)
 
 
 def quote(name: str) -> str:
-    """An identifier from the catalog, as SQL."""
+    """Quote an identifier from the catalog for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def sqlite_tables(connection: apsw.Connection) -> list[Table]:
-    """The ordinary tables of a SQLite file, without search indexes and their shadow tables."""
+    """Return the ordinary tables of a SQLite file, without search indexes and their shadow tables."""
     names = connection.execute(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         " AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"
@@ -66,7 +68,7 @@ def _sqlite_columns(connection: apsw.Connection, table: str) -> tuple[str, ...]:
 
 
 def sqlite_counts(connection: apsw.Connection) -> dict[str, int]:
-    """How many rows each table holds."""
+    """Return the number of rows of each table."""
     counts = {}
     for table in sqlite_tables(connection):
         sql = f"SELECT count(*) FROM {table.quoted}"  # noqa: S608 - a name from the catalog
@@ -75,39 +77,39 @@ def sqlite_counts(connection: apsw.Connection) -> dict[str, int]:
 
 
 def empty_like(connection: apsw.Connection, steps: list[Migration]) -> None:
-    """Make the tables of `steps` in a new SQLite file, without the rows that the steps put there."""
+    """Create the tables of `steps` in a new SQLite file, without the rows that the steps insert."""
     migrate(connection, lambda: 0, steps)
     for table in sqlite_tables(connection):
         connection.execute(f"DELETE FROM {table.quoted}")  # noqa: S608 - a name from the catalog
 
 
 def rows_of_sqlite(connection: apsw.Connection, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Every row, one at a time; text that is not UTF-8 as `DamagedText`."""
+    """Yield every row, one at a time; text that is not UTF-8 as `DamagedText`."""
     columns = byte_faithful(quote(column) for column in table.columns)
     for row in connection.execute(f"SELECT {columns} FROM {table.quoted}"):  # noqa: S608
         yield values(row)
 
 
 def damaged_texts(connection: apsw.Connection) -> list[str]:
-    """Name the rows of a SQLite file that hold text which is not UTF-8."""
+    """Return where a SQLite file holds text that is not UTF-8."""
     found: list[str] = []
     for table in sqlite_tables(connection):
-        try:  # as fast as the file is read; almost always there is nothing to look for
+        try:  # fast path: almost always there is nothing to find
             for _ in connection.execute(f"SELECT {table.quoted_columns} FROM {table.quoted}"):  # noqa: S608
                 continue
         except UnicodeDecodeError:
             for row in rows_of_sqlite(connection, table):
-                found += [_place(table, row, name) for name, value in _by_name(table, row) if _is_damaged(value)]
+                found += [_location(table, row, name) for name, value in _by_name(table, row) if _is_damaged(value)]
     return found
 
 
-def accepted_by_postgres(
+def acceptable_to_postgres(
     table: Table, rows: Iterable[tuple[Any, ...]], replaced: list[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows with U+FFFD for what PostgreSQL takes into no text; `replaced` is told which had to be changed."""
+    """Yield the rows with U+FFFD for characters that PostgreSQL rejects; the changed places are added to `replaced`."""
     for row in rows:
         if any(_is_refused(value) for value in row):
-            replaced += [_place(table, row, name) for name, value in _by_name(table, row) if _is_refused(value)]
+            replaced += [_location(table, row, name) for name, value in _by_name(table, row) if _is_refused(value)]
             yield tuple(_replaced(value) for value in row)
         else:
             yield row
@@ -117,8 +119,8 @@ def _by_name(table: Table, row: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
     return zip(table.columns, row, strict=True)
 
 
-def _place(table: Table, row: tuple[Any, ...], column: str) -> str:
-    """Where a text stands: by the first column, which is the row's number or its id."""
+def _location(table: Table, row: tuple[Any, ...], column: str) -> str:
+    """Name the location of a text by the row's first column, which is its number or id."""
     return f"{table.name}, {table.columns[0]} {_replaced(row[0])}: {column}"
 
 
@@ -148,7 +150,7 @@ def rows_into_sqlite(connection: apsw.Connection, table: Table, rows: Iterable[t
 
 
 def postgres_tables(connection: Connection, schema: str) -> dict[str, Table]:
-    """The ordinary tables of a PostgreSQL schema."""
+    """Return the ordinary tables of a PostgreSQL schema."""
     rows = connection.execute(
         "SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns"
         " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid"
@@ -160,7 +162,7 @@ def postgres_tables(connection: Connection, schema: str) -> dict[str, Table]:
 
 
 def rows_of_postgres(connection: Connection, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Every row, through a cursor of the server's, so that memory stays bounded."""
+    """Yield every row through a server-side cursor, so that memory stays bounded."""
     from psycopg.rows import tuple_row
 
     with connection.cursor(name="copying", row_factory=tuple_row) as cursor:
@@ -183,9 +185,9 @@ def rows_into_postgres(connection: Connection, table: Table, rows: Iterable[tupl
 
 
 def postgres_into_sqlite(
-    source: Connection, schema: str, target: apsw.Connection, progress: Progress = quiet
+    source: Connection, schema: str, target: apsw.Connection, progress: Progress = no_progress
 ) -> dict[str, int]:
-    """Copy every table the SQLite file has; what else is in the schema is not ours."""
+    """Copy every table that the SQLite file has; other tables of the schema are not Holdfast's."""
     theirs = postgres_tables(source, schema)
     tables = sqlite_tables(target)
     counts = {}
@@ -202,7 +204,7 @@ def postgres_into_sqlite(
 def require_same_columns(ours: Table, theirs: Table | None) -> None:
     """Refuse to copy between tables that differ, because something would be left behind."""
     if theirs is None:
-        raise StoreError(f"The table {ours.name} is missing in the database.")
+        raise StoreError(f"The table {ours.name} is missing from the database.")
     different = set(ours.columns) ^ set(theirs.columns)
     if different:
         raise StoreError(f"The table {ours.name} differs between the engines: {', '.join(sorted(different))}.")

@@ -1,4 +1,4 @@
-"""Text that is not UTF-8 because a file was damaged in it: read byte for byte, and marked until it is stored again."""
+"""Text that is not UTF-8 because the file is damaged: read byte for byte, and marked until it is stored again."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ REPLACEMENT = "\ufffd"
 
 
 class DamagedText(bytes):
-    """The bytes of a text that cannot be decoded; SQLite takes them back with CAST(? AS TEXT)."""
+    """The bytes of a text that cannot be decoded; stored in SQLite again with CAST(? AS TEXT)."""
 
     __slots__ = ()
 
     def readable(self) -> str:
-        """The text with U+FFFD for what cannot be read."""
+        """Return the text with U+FFFD for the bytes that cannot be decoded."""
         return self.decode("utf-8", "replace")
 
 
 def text(stored: bytes) -> str | DamagedText:
-    """What is stored as text, decoded if it can be."""
+    """Decode a stored text if possible."""
     try:
         return stored.decode()
     except UnicodeDecodeError:
@@ -27,15 +27,15 @@ def text(stored: bytes) -> str | DamagedText:
 
 
 def byte_faithful(columns: Iterable[str]) -> str:
-    """A select list that gives each of these quoted columns with its type, text as bytes; `values` takes its rows."""
+    """Return a select list with the type of each quoted column, and text as bytes; `values` reads its rows."""
     return ", ".join(f"typeof({c}), CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in columns)
 
 
 def values(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The columns of a row that was selected with `byte_faithful`."""
+    """Return the columns of a row that was selected with `byte_faithful`."""
     return tuple(text(value) if kind == "text" else value for kind, value in zip(row[::2], row[1::2], strict=True))
 
 
 def marks(row: Iterable[Any]) -> str:
-    """The placeholders with which SQLite stores this row as it was."""
+    """Return the placeholders with which SQLite stores this row unchanged."""
     return ", ".join("CAST(? AS TEXT)" if isinstance(value, DamagedText) else "?" for value in row)

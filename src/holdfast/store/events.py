@@ -1,4 +1,4 @@
-"""The one ordered event log: numbered from one locked row, so a reader with a cursor never skips a late commit."""
+"""The ordered event log: numbered from one locked row, so a reader with a cursor never skips a late commit."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from holdfast.store.wakeups import Wakeups
 READ_AT_ONCE = 500
 TRIMMED_AT_ONCE = 1_000
 POLL_SECONDS = 15.0
-"""How often a waiting reader looks by itself, should a wake-up get lost."""
+"""How often a waiting reader polls, in case a wake-up is lost."""
 
 to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""Short JSON; `json.dumps` makes an encoder for every call."""
+"""Compact JSON; `json.dumps` would create an encoder on every call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that changed, in the order in which it was committed."""
+    """One change, numbered in commit order."""
 
     seq: int
     at: int
@@ -35,7 +35,7 @@ class Event:
 
 @dataclass(slots=True)
 class Outbox:
-    """What a transaction writes last: its events, and how it changes the sum of the sessions' heads."""
+    """What a transaction writes last: its events, and its changes to the sum and count of session heads."""
 
     pending: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     heads: int = 0
@@ -51,7 +51,7 @@ class Outbox:
 
 
 def append(tx: Tx, outbox: Outbox) -> None:
-    """Write what was buffered; the last statements of a transaction, because they lock the counter."""
+    """Write the buffered events as the last statements of a transaction, because they lock the counter."""
     pending = outbox.pending
     if not tx.run(
         "UPDATE event_head SET seq = seq + :n, sessions = sessions + :sessions,"
@@ -76,7 +76,7 @@ def append(tx: Tx, outbox: Outbox) -> None:
 
 
 def trim(tx: Tx, keep_ms: int) -> int:
-    """Drop some of the oldest events, from the front, for a gap means that one was lost; how many. The newest stays."""
+    """Delete a batch of old events and return how many; from the front, as a gap means a loss. The newest stays."""
     oldest = tx.all("SELECT seq, at FROM events ORDER BY seq LIMIT :limit", limit=TRIMMED_AT_ONCE)
     old = list(takewhile(lambda row: row["at"] < tx.now() - keep_ms, oldest))
     if not old:
@@ -85,13 +85,13 @@ def trim(tx: Tx, keep_ms: int) -> int:
 
 
 def head(tx: Tx) -> int:
-    """The number of the newest event."""
+    """Return the number of the newest event."""
     row = tx.one("SELECT seq FROM event_head WHERE id = 1")
     return int(row["seq"]) if row else 0
 
 
 def after(tx: Tx, seq: int, limit: int = READ_AT_ONCE) -> list[Event]:
-    """The events after `seq`, oldest first."""
+    """Return the events after `seq`, oldest first."""
     rows = tx.all(
         "SELECT seq, at, kind, subject, data FROM events WHERE seq > :seq ORDER BY seq LIMIT :limit",
         seq=seq,
@@ -105,7 +105,7 @@ def _event(row: Row) -> Event:
 
 
 async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
-    """Batches of events after `since`, for ever; waits for new ones without polling hard."""
+    """Yield batches of events after `since`, for ever; waits for new ones without busy polling."""
     with Wakeups(store) as news:
         while True:
             news.clear()

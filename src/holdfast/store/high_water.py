@@ -1,10 +1,10 @@
-"""The high-water mark: what this daemon last saw in the store, kept outside it.
+"""High-water mark: what this daemon last saw in the store, kept outside it.
 
-A database that lost its newest changes as a whole (a cut log, an older copy in its place) looks whole from inside. So
-once a second, and at every stop, the number of the newest event is written beside it, with the id, the count and the
-head of each session that changed since. Nothing is written with a call: what was lost within a second can go unnoticed.
+A database that lost all of its newest changes (a truncated log, an older copy in its place) looks intact from inside.
+So once a second, and at every stop, the number of the newest event is written beside it, with the id, thought count and
+head of each session that changed. It is not written with each call, so a loss within that second can go unnoticed.
 
-One line of JSON is appended each time; the file is written anew when it grows. A line that was cut off is passed over.
+One line of JSON is appended each time; the file is rewritten when it grows too large. A truncated line is skipped.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.files import write_private
 from holdfast.store import Row, Store, Tx
-from holdfast.store.files import beside, publish
 
 if TYPE_CHECKING:
     from holdfast.store.verify import Problem
 
-# ruff: noqa: S608 - names of parameters and columns are this program's own
+# ruff: noqa: S608 - parameter and column names are constants of this program
 
 NAME = "high-water"
-SESSIONS_MOST = 10_000
-"""How many sessions a mark remembers by name, the latest ones."""
-FILE_MOST = 4 * 1024 * 1024
-TAILS = (4 * 1024, 2 * FILE_MOST)
-"""How much of the file's end is read for its last line: mostly a little is enough."""
-AT_ONCE = 500
+MAX_SESSIONS = 10_000
+"""How many sessions a mark remembers: the most recent ones."""
+MAX_FILE_BYTES = 4 * 1024 * 1024
+TAIL_BYTES = (4 * 1024, 2 * MAX_FILE_BYTES)
+"""How much of the file's end is read to find its last line; the smaller is usually enough."""
+BATCH_SIZE = 500
 
 Head = tuple[int, str]
-"""How many thoughts a session has, and the hash of the newest."""
+"""Number of thoughts in a session, and the hash of the newest."""
 
 
 @dataclass(slots=True)
 class Mark:
-    """What was last seen of a store."""
+    """Last known state of a store."""
 
     epoch: str = ""
     seq: int = 0
     sessions: dict[str, Head] = field(default_factory=dict)
 
     def follow(self, later: Mark) -> None:
-        """Take in a later line of the same file."""
+        """Merge a later line of the same file."""
         if later.epoch != self.epoch:
             self.sessions.clear()
         self.epoch, self.seq = later.epoch, later.seq
         for session_id, head in later.sessions.items():
-            self.sessions.pop(session_id, None)  # the latest stand last
+            self.sessions.pop(session_id, None)  # keeps the most recent at the end
             self.sessions[session_id] = head
-        while len(self.sessions) > SESSIONS_MOST:
+        while len(self.sessions) > MAX_SESSIONS:
             del self.sessions[next(iter(self.sessions))]
 
 
@@ -63,10 +63,10 @@ class HighWater:
         self._home = home
         self._store = store
         self._written: Mark | None = None
-        """The last line that was written, without its sessions."""
+        """The last line written, without its sessions."""
 
     async def lost(self) -> list[str]:
-        """What the mark knows and the store does not have any more, by name. Cheap where nothing is missing."""
+        """Return what the mark knows and the store no longer has. Cheap when nothing is missing."""
         here = await self._store.read(_position)
         path = self._path(here.epoch)
         last = _last_line(path)
@@ -76,24 +76,24 @@ class HighWater:
         return await self._store.read(lambda tx: list(missing(tx, mark)))
 
     async def note(self) -> None:
-        """Write down what is new since the last time; nothing where nothing is."""
+        """Append what changed since the last time, if anything."""
         written = self._written or await self._known()
         mark = await self._store.read(lambda tx: _changed_since(tx, written))
         if (mark.epoch, mark.seq) != (written.epoch, written.seq):
             path = self._path(mark.epoch)
             _append(path, mark)
-            if path.stat().st_size > FILE_MOST:
+            if path.stat().st_size > MAX_FILE_BYTES:
                 _rewrite(path, read_mark(path))
         self._written = Mark(mark.epoch, mark.seq)
 
-    async def begin_anew(self) -> None:
-        """Take the store as it is now for what is to be there."""
+    async def reset(self) -> None:
+        """Make the current state of the store the new mark."""
         mark = await self._store.read(lambda tx: _changed_since(tx, Mark()))
         _rewrite(self._path(mark.epoch), mark)
         self._written = Mark(mark.epoch, mark.seq)
 
     def check(self, tx: Tx) -> Iterator[Problem]:
-        """The same as a check of `verify`, of everything that the mark remembers."""
+        """Check everything that the mark remembers, for `verify`."""
         from holdfast.store.verify import Problem
 
         here = _position(tx)
@@ -110,17 +110,17 @@ class HighWater:
 
 
 def mark_path(home: Path, engine: str, epoch: str) -> Path:
-    """Where the mark is. The embedded store is the one in the home; of servers there may have been several."""
+    """Return the path of the mark. There is one embedded store per data directory, but there may be several servers."""
     return home / (f"{NAME}.jsonl" if engine == "sqlite" else f"{NAME}-{epoch}.jsonl")
 
 
 def read_mark(path: Path) -> Mark:
-    """All that the file tells."""
+    """Read the whole file into one mark."""
     mark = Mark()
     try:
         with path.open("rb") as file:
             for text in file:
-                line = _parsed(text)
+                line = _parse(text)
                 if line is not None:
                     mark.follow(line)
     except FileNotFoundError:
@@ -129,7 +129,7 @@ def read_mark(path: Path) -> Mark:
 
 
 def missing(tx: Tx, mark: Mark) -> Iterator[str]:
-    """What the store does not have of what the mark names."""
+    """Yield what the mark knows and the store does not have."""
     here = _position(tx)
     if mark.epoch and here.epoch != mark.epoch:
         yield f"the store that was here before, up to its event {mark.seq}; another one is in its place"
@@ -137,18 +137,18 @@ def missing(tx: Tx, mark: Mark) -> Iterator[str]:
         yield f"the newest changes, events {here.seq + 1} to {mark.seq}"
     for batch in _batches(list(mark.sessions)):
         found = {row["id"]: row for row in _sessions(tx, batch)}
-        forgotten = {row["id"] for row in _of_register(tx, batch) if row["gone"]}
+        forgotten = {row["id"] for row in _register_rows(tx, batch) if row["gone"]}
         for session_id in batch:
             if session_id not in forgotten:
-                text = _missing_of(tx, found.get(session_id), session_id, *mark.sessions[session_id])
+                text = _session_loss(tx, found.get(session_id), session_id, *mark.sessions[session_id])
                 if text is not None:
                     yield f"session {session_id}: {text}"
 
 
-def _missing_of(tx: Tx, row: Row | None, session_id: str, count: int, head: str) -> str | None:
+def _session_loss(tx: Tx, row: Row | None, session_id: str, count: int, head: str) -> str | None:
     if row is None:
         return f"missing; it had {count} thoughts" if count != 1 else "missing; it had one thought"
-    if row["damage"]:  # its losses are told with it
+    if row["damage"]:  # its losses are already recorded in it
         return None
     if row["thought_count"] < count:
         return f"thoughts {row['thought_count'] + 1} to {count} are missing"
@@ -168,12 +168,12 @@ def _position(tx: Tx) -> Mark:
 
 
 def _changed_since(tx: Tx, before: Mark) -> Mark:
-    """Where the store stands now, and the sessions that changed; all of them where nothing is known before."""
+    """Return the store's position and the sessions that changed; all sessions if the previous epoch differs."""
     here = _position(tx)
     if (here.epoch, here.seq) == (before.epoch, before.seq):
         return here
     if here.epoch != before.epoch:
-        rows = tx.all(f"{_SESSIONS} ORDER BY updated_at DESC LIMIT :limit", limit=SESSIONS_MOST)[::-1]
+        rows = tx.all(f"{_SESSIONS} ORDER BY updated_at DESC LIMIT :limit", limit=MAX_SESSIONS)[::-1]
     else:
         changed = tx.all(
             "SELECT DISTINCT subject FROM events WHERE seq > :seq AND kind LIKE 'reasoning.%' ORDER BY subject",
@@ -196,15 +196,15 @@ def _sessions(tx: Tx, ids: list[str]) -> list[Row]:
     return tx.all(f"{_SESSIONS} WHERE id IN ({', '.join(f':{name}' for name in names)})", **names)
 
 
-def _of_register(tx: Tx, ids: list[str]) -> list[Row]:
+def _register_rows(tx: Tx, ids: list[str]) -> list[Row]:
     names = {f"id{number}": session_id for number, session_id in enumerate(ids)}
     marks = ", ".join(f":{name}" for name in names)
     return tx.all(f"SELECT id, gone FROM session_register WHERE id IN ({marks})", **names)
 
 
 def _batches(ids: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), AT_ONCE):
-        yield ids[start : start + AT_ONCE]
+    for start in range(0, len(ids), BATCH_SIZE):
+        yield ids[start : start + BATCH_SIZE]
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _line(mark: Mark) -> bytes:
     return json.dumps([mark.epoch, mark.seq, mark.sessions], separators=(",", ":")).encode() + b"\n"
 
 
-def _parsed(line: bytes) -> Mark | None:
+def _parse(line: bytes) -> Mark | None:
     try:
         epoch, seq, sessions = json.loads(line)
         return Mark(str(epoch), int(seq), {str(name): (int(n), str(head)) for name, (n, head) in sessions.items()})
@@ -225,10 +225,10 @@ def _parsed(line: bytes) -> Mark | None:
 def _last_line(path: Path) -> Mark | None:
     try:
         with path.open("rb") as file:
-            for tail in TAILS:
+            for tail in TAIL_BYTES:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - tail))
                 for line in reversed(file.read().split(b"\n")):
-                    if (mark := _parsed(line)) is not None:
+                    if (mark := _parse(line)) is not None:
                         return mark
     except FileNotFoundError:
         pass
@@ -239,7 +239,7 @@ def _append(path: Path, mark: Mark) -> None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
         size = os.fstat(descriptor).st_size
-        # A line that a power cut left unfinished must not take the next one with it.
+        # A line truncated by a power cut must not swallow the next one.
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         os.write(descriptor, (b"\n" if torn else b"") + _line(mark))
     finally:
@@ -247,7 +247,4 @@ def _append(path: Path, mark: Mark) -> None:
 
 
 def _rewrite(path: Path, mark: Mark) -> None:
-    draft = beside(path, f".{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_bytes(_line(mark))
-    publish(draft, path)
+    write_private(path, _line(mark))

@@ -1,4 +1,4 @@
-"""Who wants to be woken when events were committed."""
+"""Callbacks that are woken when events are committed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _log = logging.getLogger(__name__)
 
 
 class Listeners:
-    """Wake-up calls, made from the thread that saw the commit."""
+    """Wake-up callbacks, called from the thread that saw the commit."""
 
     def __init__(self) -> None:
         self._wakes: dict[object, Wake] = {}
 
     def add(self, wake: Wake) -> Callable[[], None]:
-        """Call `wake` from now on; returns how to stop that."""
+        """Call `wake` from now on; returns a function that stops it."""
         token = object()
         self._wakes[token] = wake
 
@@ -27,10 +27,10 @@ class Listeners:
         return stop
 
     def wake(self) -> None:
-        """Wake everybody. One that fails is dropped: the thread that calls this must outlive every listener."""
+        """Call every listener. One that fails is dropped: the calling thread must outlive every listener."""
         for token, wake in list(self._wakes.items()):
             try:
                 wake()
-            except Exception:  # noqa: BLE001 - it is logged, and the committing thread goes on
-                _log.exception("A listener failed and is no longer woken.")
+            except Exception:  # noqa: BLE001 - it is logged, and the committing thread continues
+                _log.exception("A store listener failed and was removed.")
                 self._wakes.pop(token, None)

@@ -1,9 +1,8 @@
-"""The store opened as a daemon opens it: damage looked for, salvage and backups done, all of it told."""
+"""Opens the store as a daemon does: checks for damage, salvages, backs up before migrations, and reports all of it."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,18 +11,19 @@ from typing import TYPE_CHECKING
 import apsw
 
 from holdfast.errors import BadInput, StoreCorrupt, StoreError
+from holdfast.ids import random_id
 from holdfast.store import Clock, Ids, Store
-from holdfast.store.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
 from holdfast.store.files import newest_backup
 from holdfast.store.migrations import Migration
-from holdfast.store.sqlite import SALVAGED_NEXT, SqliteStore, in_our_words, random_id, system_clock
+from holdfast.store.salvage.damage import CORRUPT, CREATED, check_at_start, check_every_page, mark
+from holdfast.store.sqlite import SALVAGE_ON_RESTART, SqliteStore, system_clock, to_store_error
 
 if TYPE_CHECKING:
-    from holdfast.store.salvage import SalvageReport
+    from holdfast.store.salvage.salvage import SalvageReport
 
 DATABASE = "holdfast.db"
 VERIFYING = ".verifying-"
-"""How the names of folders begin in which `verify` looks at copies."""
+"""Name prefix of the folders in which `verify` checks copies."""
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -37,24 +37,24 @@ async def open_store(
     known: list[Migration] | None = None,
     on_corrupt: Callable[[StoreCorrupt], None] | None = None,
 ) -> tuple[Store, list[str]]:
-    """Open the store of the data directory `home`, or the PostgreSQL at `url`; returns it and what users must be told.
+    """Open the store of the data directory `home`, or the PostgreSQL at `url`; returns it with notices for the user.
 
-    What was lost is recorded in the data directory's `LossNotices` as well. `clock` is SQLite's, `clock_offset` is
-    added to the PostgreSQL server's own. `on_corrupt` is called, from the thread that noticed, after damage was met at
-    run time and noted for the next start.
+    Losses are also recorded in the data directory's `LossNotices`. `clock` is SQLite's, `clock_offset` is added to the
+    PostgreSQL server's own. `on_corrupt` is called, from the thread that notices, when damage is found at run time,
+    after it was noted for the next start.
     """
     store, salvaged = await _open(home, url, clock, clock_offset, ids, known, on_corrupt)
     try:
-        if known is None:  # a test's own schema has no sessions
-            await _look_for_losses(home, store, clock)
+        if known is None:  # a test's custom schema has no sessions
+            await _record_losses(home, store, clock)
     except BaseException:
         await store.close()
         raise
-    return store, [*salvaged.lines(), f"This report is kept as {salvaged.saved_as}."] if salvaged is not None else []
+    return store, [*salvaged.lines(), f"This report is saved as {salvaged.saved_as}."] if salvaged is not None else []
 
 
-async def _look_for_losses(home: Path, store: Store, clock: Clock) -> None:
-    """Record what was there when a daemon last looked and is not any more, beside what a salvage has told."""
+async def _record_losses(home: Path, store: Store, clock: Clock) -> None:
+    """Record what the high-water mark knows and the store no longer has, except what a salvage already reported."""
     from holdfast.store.high_water import HighWater
 
     mark = HighWater(home, store)
@@ -64,16 +64,16 @@ async def _look_for_losses(home: Path, store: Store, clock: Clock) -> None:
     from holdfast.store.loss_notices import LossNotices
 
     notices = LossNotices(home)
-    told = [line for notice in notices.open() for line in notice.lost]
-    news = [line for line in gone if not any(_same_session(line, one) for one in told)]
-    reason = "The store does not hold all that it held before."
-    notices.record(clock(), reason, news, backup=newest_backup(home))
-    # Only now: until the loss is on record, the mark is what tells it.
-    await mark.begin_anew()
+    reported = [line for notice in notices.open() for line in notice.lost]
+    unreported = [line for line in gone if not any(_same_session(line, one) for one in reported)]
+    reason = "The store is missing data that it held before."
+    notices.record(clock(), reason, unreported, backup=newest_backup(home))
+    # Only now: until the loss is recorded, the mark is the only evidence of it.
+    await mark.reset()
 
 
 def _same_session(line: str, other: str) -> bool:
-    """Whether two lines tell of one session."""
+    """Return whether two lines are about the same session."""
     return line.startswith("session ") and line.split(":")[0].split()[1] in other
 
 
@@ -90,10 +90,10 @@ async def _open(
         try:
             return await asyncio.to_thread(_open_sqlite, home, clock, ids, known, on_corrupt)
         except (apsw.Error, StoreCorrupt) as error:
-            named = in_our_words(error, home / DATABASE) if isinstance(error, apsw.Error) else error
+            named = to_store_error(error, home / DATABASE) if isinstance(error, apsw.Error) else error
             if isinstance(named, StoreCorrupt):
-                mark(home, CORRUPT, named.message)  # else the next start would meet it in the same place
-                named.recovery = named.recovery or SALVAGED_NEXT
+                mark(home, CORRUPT, named.message)  # otherwise the next start would run into the same damage
+                named.recovery = named.recovery or SALVAGE_ON_RESTART
             if named is error:
                 raise
             raise named from error
@@ -119,20 +119,22 @@ def _open_sqlite(
 ) -> tuple[Store, SalvageReport | None]:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = home / DATABASE
-    for left in home.glob(VERIFYING + "*"):  # by a verification that was killed; it holds all that the store holds
+    for left in home.glob(VERIFYING + "*"):  # left by a verification that was killed; it is a full copy of the store
+        import shutil  # imported late to keep the daemon's start fast
+
         shutil.rmtree(left, ignore_errors=True)
     report: SalvageReport | None = None
     damage = check_at_start(path)
     if damage is None and (home / CORRUPT).exists() and path.exists():
         damage = check_every_page(path)
     if damage is not None:
-        from holdfast.store.salvage import salvage
+        from holdfast.store.salvage.salvage import salvage
 
         report = salvage(path, damage, clock=clock, known=known)
     (home / CORRUPT).unlink(missing_ok=True)
 
     def backup(connection: apsw.Connection, step: Migration) -> None:
-        from holdfast.store.backup import backup_before_migration
+        from holdfast.store.backup.backup import backup_before_migration
 
         backup_before_migration(home, clock)(connection, step)
 
@@ -160,7 +162,7 @@ def _open_postgres(
 ) -> Store:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        from holdfast.store.backup import postgres_backup_before_migration
+        from holdfast.store.backup.backup import postgres_backup_before_migration
         from holdfast.store.postgres import PostgresStore, no_offset
     except ImportError as error:
         raise StoreError(

@@ -1,4 +1,4 @@
-"""Since when a store does not answer, and why."""
+"""Outage of a store: since when it does not answer, and why."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class Outage:
     since: int
     """Milliseconds since the epoch."""
     reason: str
-    """In words that hold no secret."""
+    """Text without secrets."""
     repair: str | None = None
     """What the user can do."""

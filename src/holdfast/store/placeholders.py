@@ -1,11 +1,11 @@
-"""`:name` as the store's SQL is written, `%(name)s` as psycopg wants it."""
+"""Converts the store's `:name` parameters to psycopg's `%(name)s`."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
 
-# Whatever may hold a colon that is no parameter comes first: strings, quoted names, comments, casts.
+# First everything that may contain a colon that is not a parameter: strings, quoted names, comments, casts.
 _TOKEN = re.compile(
     r"'(?:[^']|'')*'"
     r'|"(?:[^"]|"")*"'
@@ -20,7 +20,7 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=2000)
 def for_psycopg(sql: str, nulls: frozenset[str] = frozenset()) -> str:
-    """The statement in psycopg's notation.
+    """Return the statement in psycopg's notation.
 
     Parameters named in `nulls` become the word NULL, because PostgreSQL cannot tell the type of a bound null in
     `:name IS NULL`, which SQLite accepts.

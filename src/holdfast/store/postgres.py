@@ -16,6 +16,7 @@ import psycopg
 from psycopg import errors as refusals
 
 from holdfast.errors import OutcomeUnknown, StoreError
+from holdfast.ids import random_id
 from holdfast.store import Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
 from holdfast.store.listeners import Listeners
@@ -26,7 +27,6 @@ from holdfast.store.postgres_connection import WatchedConnection
 from holdfast.store.postgres_pool import CALL_SECONDS, Pool
 from holdfast.store.postgres_server import Server, advisory_key, schema_of
 from holdfast.store.postgres_server import migrate as migrate_server
-from holdfast.store.sqlite import random_id
 
 T = TypeVar("T")
 
@@ -34,20 +34,20 @@ Connection = psycopg.Connection[Row]
 
 CONNECTIONS = 8
 ATTEMPTS = 12
-"""How often a closure is run when the server keeps choosing it as the victim of a deadlock or hangs up on it."""
+"""How often a closure is tried when the server keeps choosing it as a deadlock victim or dropping its connection."""
 SETTLE_SECONDS = 4.0
-"""How long the outcome of a commit is asked for at least, however long the call took before."""
+"""Minimum time spent on finding out the outcome of a commit, however long the call has already taken."""
 SETTLE_PAUSE = 0.05
 CHANNEL = "holdfast_events"
-LOOK_SECONDS = 0.5
-"""How long the listening thread waits at a stretch before it looks whether it should end."""
-RECONNECT_FIRST, RECONNECT_MOST = 0.1, 5.0
+LISTEN_SECONDS = 0.5
+"""How long the listening thread waits at a time before it checks whether it should stop."""
+RECONNECT_MIN, RECONNECT_MAX = 0.1, 5.0
 
 _log = logging.getLogger(__name__)
 
 
 def no_offset() -> int:
-    """The server's clock as it is."""
+    """Return 0: use the server's clock unchanged."""
     return 0
 
 
@@ -70,9 +70,9 @@ class PostgresTx:
         self._now: int | None = None
         self._outbox = events.Outbox()
         self.number: str | None = None
-        """The server's number of this transaction, known once it is about to be committed; None if it wrote nothing."""
+        """The server's id of this transaction, known just before the commit; None if it wrote nothing."""
         self.trace: tuple[int, str] | None = None
-        """The number and the hash of the last event of this transaction, by which it is known again."""
+        """Number and hash of the transaction's last event, which identify it after a crash."""
 
     def one(self, sql: str, /, **params: Any) -> Row | None:
         rows = self.all(sql, **params)
@@ -89,7 +89,7 @@ class PostgresTx:
         if self._now is None:
             row = self.one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS ms")
             if row is None:
-                raise StoreError("The database server did not tell the time.")
+                raise StoreError("The database server did not return the time.")
             self._now = int(row["ms"]) + self._offset()
         return self._now
 
@@ -106,12 +106,12 @@ class PostgresTx:
         self._outbox.tally(heads, sessions)
 
     def flush(self) -> None:
-        """Write the emitted events, and tell every daemon on this schema once they are committed."""
-        # The number goes with the last statement there is anyway; it tells the outcome of a commit without an answer.
+        """Write the emitted events and notify every daemon on this schema once they are committed."""
+        # The id rides on the last statement; with it the outcome of an unanswered commit can be looked up.
         if self._outbox:
             events.append(self, self._outbox)
-            told = f"{_NUMBER}, pg_notify(:channel, :schema){_LAST_EVENT if self._outbox.pending else ''}"
-            row = self.one(told, channel=CHANNEL, schema=self._schema)
+            notify = f"{_NUMBER}, pg_notify(:channel, :schema){_LAST_EVENT if self._outbox.pending else ''}"
+            row = self.one(notify, channel=CHANNEL, schema=self._schema)
         else:
             row = self.one(_NUMBER)
         if row is not None:
@@ -120,24 +120,24 @@ class PostgresTx:
 
     def _execute(self, sql: str, params: dict[str, Any]) -> psycopg.Cursor[Row]:
         nulls = frozenset(name for name, value in params.items() if value is None)
-        # The schema keeps flags as integers on both engines; PostgreSQL would not take a boolean for one.
+        # The schema stores flags as integers on both engines; PostgreSQL would reject a boolean.
         bound = {name: int(value) if isinstance(value, bool) else value for name, value in params.items()}
-        # The text is the capability's own SQL; what comes from outside is only ever bound.
+        # The SQL is the capability's own; outside values are always bound as parameters.
         return self._connection.execute(for_psycopg(sql, nulls), bound)
 
 
 class _RunAgain(Exception):
-    """The transaction left no trace and may be run again."""
+    """The transaction had no effect and may be run again."""
 
     def __init__(self, cause: psycopg.Error, *, lost: bool = False) -> None:
         super().__init__(str(cause))
         self.cause = cause
         self.lost = lost
-        """Whether the connection was, and not only the transaction."""
+        """Whether the connection was lost too, not only the transaction."""
 
 
 class PostgresStore:
-    """The engine for many machines."""
+    """The engine for several machines: a PostgreSQL schema."""
 
     engine = "postgres"
 
@@ -157,7 +157,7 @@ class PostgresStore:
 
     @property
     def outage(self) -> Outage | None:
-        """Since when the server is known to be away; None while it answers."""
+        """The current outage; None while the server answers."""
         return self._pool.outage
 
     @staticmethod
@@ -185,7 +185,7 @@ class PostgresStore:
             connection.close()
             raise
         store = PostgresStore(server, schema, clock_offset=clock_offset, ids=ids)
-        store._pool.keep(connection)
+        store._pool.give_back(connection)
         return store
 
     async def write(self, fn: Callable[[Tx], T]) -> T:
@@ -197,7 +197,7 @@ class PostgresStore:
         return await self._in_thread(lambda deadline: self._read_once(fn, deadline))
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Call `wake` after events were committed, by whichever daemon."""
+        """Call `wake` whenever any daemon commits events."""
         stop = self._listeners.add(wake)
         if self._listening is None:
             self._listening = threading.Thread(target=self._listen_loop, name="store-listen", daemon=True)
@@ -205,11 +205,11 @@ class PostgresStore:
         return stop
 
     async def close(self) -> None:
-        """Finish what is queued and close every connection; nothing waits for a server that is away."""
+        """Finish the queued work and close every connection, without waiting for an unreachable server."""
         if not self._backlog.close():
             return
         self._stop.set()
-        self._pool.hurry()
+        self._pool.stop_waiting()
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
@@ -223,16 +223,16 @@ class PostgresStore:
     async def _in_thread(self, once: Callable[[float], T]) -> T:
         self._backlog.enter()
         try:
-            # Counted from here: while the server is away, calls wait behind others that wait for it.
-            done: Future[T] = self._workers.submit(self._repeat, once, time.monotonic() + CALL_SECONDS)
+            # Counted from here: during an outage calls queue behind others that wait for the server.
+            done: Future[T] = self._workers.submit(self._with_retries, once, time.monotonic() + CALL_SECONDS)
         except BaseException:
             self._backlog.leave()
             raise
-        # The place is given back when the work ends, not when its caller stops waiting for it.
+        # The slot is freed when the work ends, not when its caller stops waiting for it.
         done.add_done_callback(lambda _: self._backlog.leave())
         return await asyncio.wrap_future(done)
 
-    def _repeat(self, once: Callable[[float], T], deadline: float) -> T:
+    def _with_retries(self, once: Callable[[float], T], deadline: float) -> T:
         for attempt in range(1, ATTEMPTS + 1):
             is_last = time.monotonic() > deadline
             try:
@@ -242,7 +242,7 @@ class PostgresStore:
                     raise self.server.unreachable(self.server.without_password(again.cause)) from None
                 if attempt == ATTEMPTS:
                     raise self.server.refused(again.cause) from again.cause
-                # Two victims of one deadlock must not meet again at once.
+                # Two victims of one deadlock must not collide again at once.
                 time.sleep(random.uniform(0, 0.01) * attempt)  # noqa: S311 - no secret
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -254,7 +254,7 @@ class PostgresStore:
                 value = fn(tx)
                 tx.flush()
             except BaseException as error:
-                raise self._undone(connection, error) from error
+                raise self._roll_back(connection, error) from error
             self._commit(connection, tx, deadline)
             return value
 
@@ -264,7 +264,7 @@ class PostgresStore:
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 value = fn(PostgresTx(connection, self.schema, self._offset, self.ids))
             except BaseException as error:
-                raise self._undone(connection, error) from error
+                raise self._roll_back(connection, error) from error
             self._rollback(connection)
             return value
 
@@ -276,23 +276,23 @@ class PostgresStore:
                 raise _RunAgain(error) from error
             if not connection.closed:
                 raise self.server.refused(error) from error
-            self._pool.lose(connection)
+            self._pool.discard(connection)
             if tx.number is None or self._took_effect(tx, connection, deadline):
                 return
             raise _RunAgain(error, lost=True) from error
 
     def _took_effect(self, tx: PostgresTx, lost: WatchedConnection, deadline: float) -> bool:
-        """Ask the server how a transaction ended whose commit got no answer.
+        """Find out whether a transaction whose commit got no answer took effect.
 
-        A new connection ends the lost one's process first, so "in progress" does not last.
+        A new connection first terminates the lost one's backend, so "in progress" does not last.
         """
         deadline = max(deadline, time.monotonic() + SETTLE_SECONDS)
         while True:
             crashed, ended = False, None
             try:
                 with self._pool.borrowed(deadline) as connection:
-                    crashed = not _of_one_life(lost, connection)
-                    ended = _what_it_left(connection, tx) if crashed else _how_it_ended(connection, tx)
+                    crashed = not _is_same_server_run(lost, connection)
+                    ended = _outcome_after_crash(connection, tx) if crashed else _transaction_outcome(connection, tx)
                 reason = "the server crashed" if crashed else "the server has not ended the transaction yet"
             except (psycopg.Error, StoreError) as error:
                 crashed, reason = False, self.server.without_password(error)
@@ -302,22 +302,22 @@ class PostgresStore:
                 raise OutcomeUnknown(
                     f"The connection to PostgreSQL ({self.server}) broke while the change was being committed."
                     f" It is not known whether it took effect: {reason}.",
-                    recovery="Look before you repeat it: repeated, it may take effect twice.",
+                    recovery="Check whether it did before you repeat it; otherwise it may take effect twice.",
                 )
             time.sleep(SETTLE_PAUSE)
 
-    def _undone(self, connection: WatchedConnection, error: BaseException) -> BaseException:
-        """Undo the transaction and say what its error means: run again, refused, or the closure's own."""
+    def _roll_back(self, connection: WatchedConnection, error: BaseException) -> BaseException:
+        """Roll back and translate the error: run again, refused by the server, or the closure's own."""
         self._rollback(connection)
         if not isinstance(error, psycopg.Error):
             return error
         if isinstance(error, refusals.DeadlockDetected | refusals.SerializationFailure):
             return _RunAgain(error)
         if connection.closed:
-            self._pool.lose(connection)
+            self._pool.discard(connection)
             return _RunAgain(error, lost=True)
         if isinstance(error, refusals.InFailedSqlTransaction):
-            # The closure caught an error of the server's; a COMMIT would be a ROLLBACK without a word.
+            # The closure swallowed a server error; a COMMIT would silently roll back.
             return StoreError("The database undid the change because one of its statements had failed.")
         return self.server.refused(error)
 
@@ -328,46 +328,46 @@ class PostgresStore:
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
-            connection.close()  # the server undoes what a lost connection had begun; the pool opens another
+            connection.close()  # the server rolls back the lost connection's transaction; the pool opens another
 
     def _listen_loop(self) -> None:
-        wait = RECONNECT_FIRST
+        wait = RECONNECT_MIN
         while not self._stop.is_set():
             try:
                 with self._pool.connect() as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
-                    wait = RECONNECT_FIRST
-                    self._listeners.wake()  # for what was committed while nobody listened
+                    wait = RECONNECT_MIN
+                    self._listeners.wake()  # for events committed while nobody listened
                     while not self._stop.is_set():
-                        self._pass_on(connection)
+                        self._wake_on_notice(connection)
             except (psycopg.Error, StoreError) as error:
-                _log.warning("Lost the database's wake-ups, connecting again: %s", self.server.without_password(error))
+                _log.warning("Lost the LISTEN connection, reconnecting: %s", self.server.without_password(error))
                 self._stop.wait(wait)
-                wait = min(wait * 2, RECONNECT_MOST)
-                self._pool.wait_for_answer(RECONNECT_MOST)
+                wait = min(wait * 2, RECONNECT_MAX)
+                self._pool.wait_for_answer(RECONNECT_MAX)
 
-    def _pass_on(self, connection: Connection) -> None:
-        for notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
+    def _wake_on_notice(self, connection: Connection) -> None:
+        for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
             if notice.payload == self.schema:
                 self._listeners.wake()
 
 
-def _of_one_life(lost: WatchedConnection, connection: WatchedConnection) -> bool:
-    """Whether the server has not crashed between two connections: a crash gives transactions' numbers away again."""
+def _is_same_server_run(lost: WatchedConnection, connection: WatchedConnection) -> bool:
+    """Return whether the server did not crash between two connections: after a crash transaction ids are reused."""
     return lost.backend is not None and connection.backend is not None and lost.backend.life == connection.backend.life
 
 
-def _how_it_ended(connection: WatchedConnection, tx: PostgresTx) -> bool | None:
-    """Whether a transaction was committed; None while it goes on."""
+def _transaction_outcome(connection: WatchedConnection, tx: PostgresTx) -> bool | None:
+    """Return whether a transaction was committed; None while it is in progress."""
     row = connection.execute("SELECT pg_xact_status(%s::xid8) AS status", (tx.number,)).fetchone()
     return row["status"] == "committed" if row is not None and row["status"] in ("committed", "aborted") else None
 
 
-def _what_it_left(connection: WatchedConnection, tx: PostgresTx) -> bool | None:
-    """Whether a transaction from before a crash took effect, by its last event; None where nothing tells."""
+def _outcome_after_crash(connection: WatchedConnection, tx: PostgresTx) -> bool | None:
+    """Return whether a transaction from before a crash took effect, by its last event; None if that is unknown."""
     if tx.trace is not None:
         row = connection.execute(_EVENT, tx.trace[:1]).fetchone()
         return row is not None and row["hash"] == tx.trace[1]
-    with contextlib.suppress(refusals.InvalidParameterValue):  # the number was not given away again yet
-        return False if _how_it_ended(connection, tx) is False else None
+    with contextlib.suppress(refusals.InvalidParameterValue):  # the id was not reused yet
+        return False if _transaction_outcome(connection, tx) is False else None
     return False

@@ -1,4 +1,4 @@
-"""A connection that does not wait for ever: when its server falls silent, somebody asks whether it still works."""
+"""A connection that does not wait for ever: when the server falls silent, it is asked whether it is still working."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ import psycopg
 from holdfast.store import Row
 
 SILENCE_SECONDS = 3.0
-"""How long a statement may go unanswered before the server is asked whether it still works on it."""
+"""How long a statement may go unanswered before the server is asked whether it is still working on it."""
 
 V = TypeVar("V")
 
 
 class ServerSilent(psycopg.OperationalError):
-    """The server did not answer, and does not work on the statement; the connection was closed."""
+    """The server did not answer and is not working on the statement; the connection was closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The server's process behind a connection; the number alone may be another process's later."""
+    """The server process behind a connection; its pid alone may be reused later."""
 
     pid: int
     started: datetime
     life: str
-    """Of the whole server, between two crashes."""
+    """Identifies one run of the whole server, between two crashes."""
 
 
 class WatchedConnection(psycopg.Connection[Row]):
-    """A connection whose statements are given up when the server is gone without a word (lost packets, a frozen host).
+    """A connection that gives up when the server disappears silently (lost packets, a frozen host).
 
-    TCP notices only what the kernel of the next hop does not acknowledge; behind a proxy or a firewall nothing is lost
-    for TCP. A statement may take long, so silence alone ends nothing: `still_works` asks the server. Without it (a
-    connection that only asks something short) silence is the end.
+    TCP only notices what the next hop does not acknowledge; behind a proxy or a firewall it notices nothing. A
+    statement may take long, so silence alone is no failure: `still_works` asks the server. Without it (on a connection
+    for one short query) silence is a failure.
     """
 
     made: float = 0.0
-    """When it was made, on the monotonic clock."""
+    """When it was opened, on the monotonic clock."""
     silence: float = SILENCE_SECONDS
     backend: Backend | None = None
     still_works: Callable[[WatchedConnection], bool] | None = None
 
     def wait(self, gen: Generator[Any, Any, V], *args: Any, **kwargs: Any) -> V:
-        """Wait for the server as psycopg does; a caller with a limit of its own is left to that."""
+        """Wait for the server as psycopg does; a caller that sets its own limit keeps it."""
         if kwargs.get("timeout") is not None:
             return super().wait(gen, *args, **kwargs)
         return super().wait(self._watched(gen), *args, **kwargs)
 
     def _watched(self, gen: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
-        # psycopg sends what is ready, or 0 several times a second while nothing is.
+        # psycopg sends the ready state, or 0 several times a second while nothing is ready.
         look = time.monotonic() + self.silence
         try:
             state = next(gen)

@@ -1,4 +1,4 @@
-"""Connections kept for the next call, made again when the server comes back, and what is known while it is away."""
+"""Connection pool: keeps connections for the next call, reconnects when the server comes back, records outages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from holdfast.store.postgres_connection import Backend, WatchedConnection
 from holdfast.store.postgres_server import Server
 
 CALL_SECONDS = 10.0
-"""How long a call waits for a server that does not answer; a restart of PostgreSQL is mostly over by then."""
+"""How long a call waits for a server that does not answer; a restart of PostgreSQL is usually over by then."""
 RECONNECT_SECONDS = 3
-PAUSE_FIRST, PAUSE_MOST = 0.05, 0.5
+PAUSE_MIN, PAUSE_MAX = 0.05, 0.5
 IDLE_SECONDS = 600.0
 
 _log = logging.getLogger(__name__)
 
 
 class Pool:
-    """Every connection but the listening one. As many as there are threads that borrow."""
+    """All connections except the listening one: at most one per borrowing thread."""
 
     def __init__(self, server: Server) -> None:
         self.outage: Outage | None = None
@@ -38,20 +38,20 @@ class Pool:
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._answers = threading.Event()
-        """Set unless there is an outage, and when nobody should wait for its end any more."""
+        """Set while there is no outage, and once nobody should wait for its end any more."""
         self._answers.set()
 
     @contextlib.contextmanager
     def borrowed(self, deadline: float) -> Iterator[WatchedConnection]:
-        """Lend a connection for a while; while the server is away, wait for it until `deadline`."""
-        connection = self._kept() or self._wait_for_server(deadline)
+        """Lend a connection; while the server is unreachable, wait for it until `deadline`."""
+        connection = self._take_idle() or self._wait_for_server(deadline)
         try:
             yield connection
         finally:
-            self.keep(connection)
+            self.give_back(connection)
 
-    def keep(self, connection: WatchedConnection) -> None:
-        """Take a connection that nobody uses now."""
+    def give_back(self, connection: WatchedConnection) -> None:
+        """Return a connection that is no longer used to the pool."""
         now = time.monotonic()
         with self._changing:
             stale = [one for one, since in self._idle if now - since > IDLE_SECONDS]
@@ -63,29 +63,29 @@ class Pool:
         for one in stale:
             one.close()
 
-    def lose(self, connection: WatchedConnection) -> None:
-        """Note that a connection broke: the idle ones have most likely lost the same server."""
+    def discard(self, connection: WatchedConnection) -> None:
+        """Close a broken connection, and distrust the idle ones: they have probably lost the same server."""
         connection.close()
         with self._changing:
             self._lost_at = time.monotonic()
             if connection.backend is not None:
                 self._lost.append(connection.backend)
 
-    def hurry(self) -> None:
-        """Wait no longer for a server that is away: the store is about to be closed."""
+    def stop_waiting(self) -> None:
+        """Stop waiting for an unreachable server: the store is about to be closed."""
         self._closing.set()
         self._answers.set()
 
     def close(self) -> None:
-        """Close every idle connection; those that are lent are closed when they come back."""
-        self.hurry()
+        """Close every idle connection; borrowed ones are closed when they are returned."""
+        self.stop_waiting()
         with self._changing:
             idle, self._idle = self._idle, []
         for one, _ in idle:
             one.close()
 
     def connect(self) -> WatchedConnection:
-        """Connect once; raises StoreUnreachable when the server is away, at once when that is known."""
+        """Connect once; raises StoreUnreachable, without trying during a known outage."""
         outage = self.outage
         if outage is not None:
             raise StoreUnreachable(outage.reason, recovery=outage.repair)
@@ -94,16 +94,16 @@ class Pool:
         except StoreUnreachable as error:
             self._note_outage(error)
             raise
-        self._end_lost(connection)
+        self._terminate_lost(connection)
         return connection
 
     def wait_for_answer(self, seconds: float) -> None:
-        """Wait until the server answers again, at most so long."""
+        """Wait until the server answers again, for at most `seconds`."""
         self._answers.wait(seconds)
 
-    # -- inside -------------------------------------------------------------------------------------------------------
+    # -- internals ----------------------------------------------------------------------------------------------------
 
-    def _kept(self) -> WatchedConnection | None:
+    def _take_idle(self) -> WatchedConnection | None:
         while True:
             with self._changing:
                 if not self._idle:
@@ -123,13 +123,13 @@ class Pool:
                     raise
             self.wait_for_answer(left)
 
-    def _end_lost(self, connection: WatchedConnection) -> None:
-        """What a lost connection had begun would hold its locks until the server notices by itself."""
+    def _terminate_lost(self, connection: WatchedConnection) -> None:
+        """Terminate the backends of lost connections: they would hold locks until the server notices by itself."""
         with self._changing:
             lost, self._lost = self._lost, []
-        with contextlib.suppress(psycopg.OperationalError):  # whoever uses the connection next meets the same
+        with contextlib.suppress(psycopg.OperationalError):  # the next user of the connection gets the same error
             for backend in lost:
-                self._server.end(connection, backend)
+                self._server.terminate_backend(connection, backend)
 
     def _note_outage(self, error: StoreUnreachable) -> None:
         outage = Outage(int(time.time() * 1000), error.message, error.recovery)
@@ -143,20 +143,20 @@ class Pool:
         threading.Thread(target=self._reconnect, name="store-reconnect", daemon=True).start()
 
     def _reconnect(self) -> None:
-        """Try until the server is back, on behalf of all: an attempt into a black hole would take each call seconds."""
-        pause = PAUSE_FIRST
+        """Retry until the server is back, on behalf of all calls: each would spend seconds on a failing attempt."""
+        pause = PAUSE_MIN
         while not self._closing.wait(pause):
             try:
                 connection = self._server.connect(RECONNECT_SECONDS)
             except StoreUnreachable as error:
                 if self.outage is not None:
                     self.outage = replace(self.outage, reason=error.message)
-                pause = min(pause * 2, PAUSE_MOST)
+                pause = min(pause * 2, PAUSE_MAX)
                 continue
-            self._end_lost(connection)
+            self._terminate_lost(connection)
             with self._changing:
                 self.outage = None
                 self._answers.set()
-            self.keep(connection)
-            _log.warning("The PostgreSQL server answers again, after %.0f s.", time.monotonic() - self._away_since)
+            self.give_back(connection)
+            _log.warning("The PostgreSQL server is reachable again after %.0f s.", time.monotonic() - self._away_since)
             return

@@ -1,4 +1,4 @@
-"""The PostgreSQL server behind a URL: connecting, the schema in it, its migrations, its errors in our words."""
+"""The PostgreSQL server behind a URL: connections, schema, migrations, and translated errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.version import __version__
 
 CONNECT_SECONDS = 10
 PROBE_SECONDS = 2
-"""How long the server has to say whether it still works on a statement; libpq knows no shorter limit."""
+"""How long the server has to say whether it is still working on a statement; libpq allows no shorter limit."""
 TCP = {
     "keepalives": 1,
     "keepalives_idle": 5,
@@ -32,29 +32,29 @@ TCP = {
     "keepalives_count": 3,
     "tcp_user_timeout": 8000,
 }
-"""When this side takes a connection for lost: 8 s after something it sent, 11 s after the last word of an idle one."""
+"""When the client gives a connection up: 8 s after unacknowledged data, 11 s after the last traffic of an idle one."""
 
 Connection = psycopg.Connection[Row]
 
-# The server, too, is to notice a client that is gone: until then it holds the locks of what that client had begun.
+# The server must notice a lost client as well: until then it holds the locks of that client's transaction.
 LIFE = "pg_postmaster_start_time() || '/' || coalesce((SELECT stats_reset FROM pg_stat_bgwriter)::text, '')"
-"""What changes when the server starts anew, or has to repair itself after one of its processes crashed."""
+"""Changes when the server restarts, or recovers after one of its processes crashed."""
 _INTRODUCE = f"""
 SELECT pid, backend_start AS started, {LIFE} AS life, set_config('tcp_keepalives_idle', '10', false),
     set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false),
     set_config('tcp_user_timeout', '15000', false)
 FROM pg_stat_activity WHERE pid = pg_backend_pid()
 """  # noqa: S608 - put together from constants alone
-# An answer may be under way for a moment; an idle server that sent none for longer got no question.
-_WORKS = """
+# An answer may be in transit for a moment; a backend that has been idle for longer never got the statement.
+_IS_WORKING = """
 SELECT 1 FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
     AND (state NOT LIKE 'idle%%' OR clock_timestamp() - state_change < interval '1 second')
 """
-_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+_TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 
 class _NumberLoader(NumericLoader):
-    """Sums and averages as SQLite gives them: a whole number as int, any other as float."""
+    """Loads sums and averages as SQLite returns them: whole numbers as int, others as float."""
 
     def load(self, data: Any) -> Any:
         value: Decimal = super().load(data)
@@ -62,14 +62,14 @@ class _NumberLoader(NumericLoader):
 
 
 class Server:
-    """Where the database is; knows how to talk about it without its password."""
+    """Address of the database; describes it and its errors without the password."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         try:
             self._parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError:
-            # The parser quotes what it could not read, and that may be the password.
+            # The parser quotes the text it could not read, and that may be the password.
             raise BadInput(
                 "database URL",
                 "is not a PostgreSQL URL",
@@ -77,23 +77,23 @@ class Server:
             ) from None
 
     def settings(self, connect_seconds: int = CONNECT_SECONDS) -> dict[str, Any]:
-        """How every connection is made; what the URL says itself stays as it is."""
+        """Return the connection parameters; those in the URL take precedence."""
         limits = {"connect_timeout": connect_seconds, **TCP}
         ours = {name: value for name, value in limits.items() if name not in self._parts}
         return {"autocommit": True, "row_factory": dict_row, **ours}
 
     @staticmethod
     def configure(connection: psycopg.Connection[Any]) -> None:
-        """Make values look the same as on SQLite."""
+        """Make values look as they do on SQLite."""
         connection.adapters.register_dumper(str, StrDumper)
         connection.adapters.register_loader("numeric", _NumberLoader)
 
     def connect(self, seconds: int = CONNECT_SECONDS) -> WatchedConnection:
-        """A connection of one's own, outside the pool; `seconds` is how long the server has to take it."""
+        """Open a connection outside the pool; the server has `seconds` to accept it."""
         try:
             connection = self._connect(seconds)
         except psycopg.OperationalError as error:
-            # `from None`: the cause's text is kept, and only without the password.
+            # `from None`: the cause's text may contain the password, so only its cleaned form is kept.
             raise self.unreachable(self.without_password(error)) from None
         connection.silence = WatchedConnection.silence
         connection.still_works = self._still_works
@@ -114,21 +114,21 @@ class Server:
         return connection
 
     def _still_works(self, connection: WatchedConnection) -> bool:
-        """Whether the server is there and works on what this connection asked; it may have to wait for a lock."""
+        """Return whether the server is up and working on this connection's statement; it may be waiting for a lock."""
         backend = connection.backend
         if backend is None:
             return False
         try:
             with self._connect(PROBE_SECONDS) as asking:
-                return asking.execute(_WORKS, (backend.pid, backend.started)).fetchone() is not None
+                return asking.execute(_IS_WORKING, (backend.pid, backend.started)).fetchone() is not None
         except psycopg.OperationalError as error:
-            return "FATAL:" in str(error)  # it refuses this connection, so it is there: all are taken, say
+            return "FATAL:" in str(error)  # it refused the connection, so it is up (too many connections, for example)
 
     @staticmethod
-    def end(connection: Connection, backend: Backend) -> None:
-        """End what a lost connection had begun and the server may still hold locks for."""
+    def terminate_backend(connection: Connection, backend: Backend) -> None:
+        """Terminate the backend of a lost connection, which may still hold locks."""
         with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
-            connection.execute(_END, (backend.pid, backend.started))
+            connection.execute(_TERMINATE, (backend.pid, backend.started))
 
     def __str__(self) -> str:
         parts = self._parts
@@ -137,48 +137,53 @@ class Server:
         return f"{where}{port}, database {parts.get('dbname') or 'of the same name as the user'}"
 
     def without_password(self, error: BaseException | str) -> str:
-        """The error's first line, fit to be shown and logged."""
+        """Return the error's first line without the password, safe to show and log."""
         text = (str(error).strip() or type(error).__name__).splitlines()[0]
         password = self._parts.get("password")
         return text.replace(str(password), "***") if password else text
 
     def unreachable(self, reason: str) -> StoreUnreachable:
-        """The server does not answer."""
+        """Return the error for a server that does not answer."""
         return StoreUnreachable(
             f"The PostgreSQL server cannot be reached ({self}): {reason}.",
             recovery="Check that it runs and that HOLDFAST_DATABASE_URL is right.",
         )
 
     def refused(self, error: psycopg.Error) -> StoreError:
-        """The server answered, and said no."""
+        """Return the error for a server that refused the statement."""
         if isinstance(error, refusals.DiskFull):
             return StoreError(
                 "The database server's disk is full; nothing was written.",
-                recovery="Free some room and repeat the call.",
+                recovery="Free disk space and repeat the call.",
             )
         return StoreError(f"The database refused: {self.without_password(error)}")
 
 
 def advisory_key(schema: str, name: str) -> int:
-    """A lock's number; advisory locks belong to the whole database, so the schema is part of it."""
+    """Return the number of an advisory lock; these are per database, so the schema is part of it."""
     digest = hashlib.blake2b(f"{schema}\0{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
 
 
 def schema_of(connection: Connection, server: Server) -> str:
-    """The schema in which the tables are, from the URL's search_path."""
+    """Return the schema that holds the tables, from the URL's search_path."""
     row = connection.execute("SELECT current_schema() AS name, current_setting('search_path') AS path").fetchone()
     if row is None or row["name"] is None:
         path = row["path"] if row else ""
         raise StoreError(
-            f"No schema of the search path ({path}) exists ({server}).",
+            f"None of the schemas in the search path ({path}) exists ({server}).",
             recovery="Create it with CREATE SCHEMA, or leave search_path out of the URL.",
         )
     return str(row["name"])
 
 
+def introduction(connection: Connection) -> Any:
+    """Return the user as whom we are connected, and the server's version."""
+    return connection.execute("SELECT current_user AS name, current_setting('server_version') AS version").fetchone()
+
+
 def applied_migrations(connection: Connection, schema: str) -> list[tuple[int, str, str]]:
-    """(number, name, program) of every step in this schema; none in a new one."""
+    """Return (number, name, program) of every migration applied to this schema; empty for a new one."""
     found = connection.execute(
         "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'schema_migrations'", (schema,)
     ).fetchone()
@@ -194,7 +199,7 @@ def migrate(
     known: list[Migration] | None = None,
     before_migration: Callable[[Connection, Migration], None] | None = None,
 ) -> None:
-    """Apply what is pending, each step in a transaction of its own, while no other daemon does."""
+    """Apply the pending migrations, each in its own transaction, under a lock against other daemons."""
     lock = advisory_key(schema, "migrations")
     connection.execute("SELECT pg_advisory_lock(%s)", (lock,))
     try:

@@ -1,4 +1,4 @@
-"""Whether an open SQLite database is still the file under its name: a removed one takes all it is given with it."""
+"""Detects that an open SQLite database was removed or replaced on disk: later writes to it would be lost."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 from holdfast.store.files import beside
 
 Identity = tuple[int, int] | None
-"""Device and number of a file; None where there is none."""
+"""Device and inode of a file; None if it does not exist."""
 
 
 class Presence:
-    """Remembers which files were opened, and tells when others, or none, stand in their place."""
+    """Remembers which files were opened, and notices when they are replaced or removed."""
 
     def __init__(self, path: Path) -> None:
         self._path = str(path)
         self._log_path = str(beside(path, "-wal"))
         self._file = _identity(self._path)
         self._log: Identity = None
-        """The log is made with the first write."""
+        """None until the first write creates the log."""
 
     @property
     def is_same_file(self) -> bool:
@@ -27,7 +27,7 @@ class Presence:
         return _identity(self._path) == self._file
 
     def problem(self) -> str | None:
-        """What became of the files; None while all is well."""
+        """Return what happened to the files; None while they are unchanged."""
         if _identity(self._path) != self._file:
             return "was replaced" if _identity(self._path) else "was removed"
         log = _identity(self._log_path)

@@ -1,8 +1,8 @@
-"""The register of reasoning sessions: a missing one is noticed by a count and a sum of heads, and has a name.
+"""Register of reasoning sessions: a count and a sum of heads reveal a missing session, and the register names it.
 
-The count and the sum stand in the row that numbers events, which every write locks last anyway; a chain over sessions
-would make PostgreSQL's writers wait for each other. A session that is forgotten leaves its id and its last hash,
-without content, and both count on.
+The count and the sum are in the row that numbers events, which every write locks last anyway; a chain over sessions
+would make PostgreSQL's writers wait for each other. A forgotten session leaves its id and its last hash, without
+content, and both still count.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable
 from holdfast.store import Tx
 
 DIGITS = 15
-"""How many hexadecimal digits of a head count: a sum of two such numbers fits an integer of either engine."""
+"""Hexadecimal digits of a head that are summed: the sum of two such numbers fits an integer on either engine."""
 MODULUS = 1 << 4 * DIGITS
 FORGOTTEN = "forgotten"
 LOST = "lost"
-"""What became of a session that is gone: its owner removed it, or damage took it and that was told."""
+"""Why a session is gone: its owner removed it, or it was lost to damage that was reported."""
 
 
 def share(head: str | None) -> int:
-    """What a head adds to the sum; nothing where there is none."""
+    """Return what a head adds to the sum; 0 for None."""
     try:
         return int(head[:DIGITS], 16) if head else 0
     except ValueError:  # a damaged hash: the chain's own check names it
@@ -28,7 +28,7 @@ def share(head: str | None) -> int:
 
 
 def enter(tx: Tx, session_id: str, head: str) -> None:
-    """Register a new session. One that was forgotten here before, and came back with an archive, is there again."""
+    """Register a new session, or one that was forgotten and has come back with an archive."""
     entered = tx.run("INSERT INTO session_register (id) VALUES (:id) ON CONFLICT (id) DO NOTHING", id=session_id)
     if entered:
         tx.tally(share(head), sessions=1)
@@ -39,12 +39,12 @@ def enter(tx: Tx, session_id: str, head: str) -> None:
 
 
 def move(tx: Tx, before: str, after: str) -> None:
-    """Count a session's new head in the place of the one before."""
+    """Replace a session's previous head in the sum with its new one."""
     tx.tally(share(after) - share(before))
 
 
 def leave(tx: Tx, session_id: str, head: str) -> None:
-    """Leave the id and the last hash of a session that is being removed; they count as it did."""
+    """Keep the id and the last hash of a session that is being removed; they count as it did."""
     tx.run(
         "UPDATE session_register SET gone = :gone, gone_at = :now, hash = :head WHERE id = :id",
         gone=FORGOTTEN,
@@ -55,11 +55,11 @@ def leave(tx: Tx, session_id: str, head: str) -> None:
 
 
 def epoch(tx: Tx) -> str:
-    """The name of this store; a restored one has another."""
+    """Return the epoch of this store; a restored store has a new one."""
     row = tx.one("SELECT epoch FROM event_head WHERE id = 1")
     return str(row["epoch"]) if row else ""
 
 
 def total(heads: Iterable[str | None]) -> int:
-    """The sum of all these heads."""
+    """Return the sum of these heads."""
     return sum(map(share, heads)) % MODULUS

@@ -8,7 +8,6 @@ import logging
 import queue
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,8 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.errors import StoreCorrupt, StoreError, StoreRemoved
-from holdfast.file_errors import why_not_writable
+from holdfast.files.errors import why_not_writable
+from holdfast.ids import random_id
 from holdfast.store import Clock, Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
 from holdfast.store.files import beside, publish, remove_companions, remove_database, replace_database, utc_stamp
@@ -36,42 +36,37 @@ _log = logging.getLogger(__name__)
 GROUP_LIMIT = 128
 READERS = 4
 BUSY_TIMEOUT_MS = 10_000
-LONG = 100
-"""Statements of a closure that others need not wait for."""
+RELEASE_WAITERS_AFTER = 100
+"""Number of statements after which a closure counts as long, and callers of the previous group stop waiting for it."""
 CHECKPOINT_PAGES = 4_000
-"""How much is in the log before it is copied into the file: 16 MB. The copying costs a few milliseconds every time."""
-LOOK_SECONDS = 0.1
-"""How often a commit looks whether the file is still there: two looks at each would be a tenth of its time."""
-MOST_COLUMNS = 2_000
+"""Pages in the log before it is copied into the file: 16 MB. Each copy takes a few milliseconds."""
+PRESENCE_CHECK_SECONDS = 0.1
+"""How often a commit checks that the file still exists; checking every time would add a tenth to its cost."""
+MAX_CACHED_STATEMENTS = 2_000
 
-SALVAGED_NEXT = "The next start of the daemon (`holdfast serve`) salvages what can be read and names what is lost."
+SALVAGE_ON_RESTART = "The next start of the daemon (`holdfast serve`) salvages what can be read and names what is lost."
 
 _columns: dict[str, list[str]] = {}
-"""The column names of statements: asking SQLite for them costs as much as the statement does."""
+"""Column names by statement: asking SQLite for them costs as much as the statement itself."""
 
 
 def system_clock() -> int:
-    """Milliseconds since the epoch."""
+    """Return the milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
-def random_id() -> str:
-    """A random UUID."""
-    return str(uuid.uuid4())
-
-
 class SqliteTx:
-    """One SQLite transaction; everything is fetched at once, so no cursor stays open."""
+    """One SQLite transaction; all rows are fetched at once, so no cursor stays open."""
 
     engine = "sqlite"
 
     def __init__(
-        self, connection: apsw.Connection, clock: Clock, ids: Ids, when_long: Callable[[], None] = lambda: None
+        self, connection: apsw.Connection, clock: Clock, ids: Ids, release_waiters: Callable[[], None] = lambda: None
     ) -> None:
         self._connection = connection
         self._clock = clock
         self._ids = ids
-        self._when_long = when_long
+        self._release_waiters = release_waiters
         self._statements = 0
         self._now: int | None = None
         self._outbox = events.Outbox()
@@ -88,18 +83,18 @@ class SqliteTx:
                 names = [column[0] for column in cursor.get_description()]
             except apsw.ExecutionCompleteError:
                 return []
-            if len(_columns) < MOST_COLUMNS:
+            if len(_columns) < MAX_CACHED_STATEMENTS:
                 _columns[sql] = names
         try:
             rows = cursor.fetchall()
         except UnicodeDecodeError:
-            rows = self._readable(sql, params, len(names))
+            rows = self._decode_damaged(sql, params, len(names))
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def _readable(self, sql: str, params: dict[str, Any], width: int) -> list[tuple[Any, ...]]:
-        """The rows of a query that met text which is not UTF-8; what cannot be read of it is U+FFFD.
+    def _decode_damaged(self, sql: str, params: dict[str, Any], width: int) -> list[tuple[Any, ...]]:
+        """Repeat a query whose result has text that is not UTF-8, with U+FFFD for the bytes that cannot be decoded.
 
-        The file was damaged in that text alone; its hash no longer fits, which `holdfast verify` names.
+        Only that text is damaged; its hash no longer matches, which `holdfast verify` reports.
         """
         columns = [f"c{number}" for number in range(width)]
         parts = ", ".join(
@@ -121,8 +116,8 @@ class SqliteTx:
 
     def _execute(self, sql: str, params: dict[str, Any]) -> apsw.Cursor:
         self._statements += 1
-        if self._statements == LONG:
-            self._when_long()
+        if self._statements == RELEASE_WAITERS_AFTER:
+            self._release_waiters()
         return self._connection.execute(sql, params)
 
     def now(self) -> int:
@@ -134,7 +129,7 @@ class SqliteTx:
         return self._ids()
 
     def lock(self, name: str) -> None:
-        """Nothing to do: SQLite has one writer."""
+        """Do nothing: SQLite has one writer."""
 
     def emit(self, kind: str, subject: str, data: dict[str, Any] | None = None) -> None:
         self._outbox.pending.append((kind, subject, data or {}))
@@ -143,7 +138,7 @@ class SqliteTx:
         self._outbox.tally(heads, sessions)
 
     def flush(self) -> bool:
-        """Write the emitted events; says whether there were any."""
+        """Write the emitted events; returns whether there were any."""
         if not self._outbox:
             return False
         events.append(self, self._outbox)
@@ -152,23 +147,24 @@ class SqliteTx:
 
 @dataclass(slots=True)
 class _Job:
-    """One queued write and where its outcome goes."""
+    """One queued write and the future that receives its outcome."""
 
     fn: Callable[[Tx], Any]
     loop: asyncio.AbstractEventLoop
     done: asyncio.Future[Any]
     alone: Callable[[apsw.Connection], Any] | None = None
-    """What is run in place of `fn`, outside a transaction."""
+    """Runs instead of `fn`, outside a transaction."""
     value: Any = None
     error: BaseException | None = None
 
 
 def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
-    """A connection with the settings every part of Holdfast relies on."""
-    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    """Open a connection with the settings that every part of Holdfast relies on."""
+    # A reader that made a file where one was removed would empty the log of the database that is still open.
+    flags = apsw.SQLITE_OPEN_READWRITE | (0 if readonly else apsw.SQLITE_OPEN_CREATE)
     connection = apsw.Connection(str(path), flags=flags, statementcachesize=200)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else every new value has its statement planned anew
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # otherwise each new bound value would replan the statement
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -182,7 +178,7 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
 
 
 def applied_migrations(connection: apsw.Connection) -> list[tuple[int, str, str]]:
-    """(number, name, program) of every step in this file; none in a new one."""
+    """Return (number, name, program) of every migration applied to this file; empty for a new one."""
     known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchall()
     if not known:
         return []
@@ -190,8 +186,8 @@ def applied_migrations(connection: apsw.Connection) -> list[tuple[int, str, str]
 
 
 def migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) -> None:
-    """Apply `steps`, each in a transaction of its own; to a new store all in one, because each waits for the disk."""
-    # With foreign keys on, a step that rebuilds a table would delete, by cascade, all that refers to it.
+    """Apply `steps`, each in its own transaction; for a new store all in one, as each commit waits for the disk."""
+    # With foreign keys on, a step that rebuilds a table would cascade-delete every row that refers to it.
     connection.execute("PRAGMA foreign_keys = OFF")
     try:
         for together in [[step] for step in steps] if applied_migrations(connection) else [steps]:
@@ -205,7 +201,7 @@ def _migrate(connection: apsw.Connection, clock: Clock, steps: list[Migration]) 
     """Apply `steps` in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have been faster between our look at the ledger and this lock.
+        # Another process may have migrated between our look at the ledger and this lock.
         done = {number for number, _, _ in applied_migrations(connection)}
         for step in steps:
             if step.number not in done:
@@ -223,7 +219,7 @@ def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> 
     orphan = connection.execute("PRAGMA foreign_key_check").fetchall()
     if orphan:
         raise StoreError(
-            f"Migration {step.number:04} {step.name} would leave rows of {orphan[0][0]} that refer to nothing."
+            f"Migration {step.number:04} {step.name} would leave rows in {orphan[0][0]} that refer to missing rows."
         )
     connection.execute(
         "INSERT INTO schema_migrations (number, name, program, applied_at) VALUES (?, ?, ?, ?)",
@@ -231,12 +227,12 @@ def _migrate_one(connection: apsw.Connection, clock: Clock, step: Migration) -> 
     )
 
 
-def in_our_words(error: apsw.Error, path: Path) -> StoreError:
-    """What an error of SQLite's means to the caller."""
+def to_store_error(error: apsw.Error, path: Path) -> StoreError:
+    """Translate a SQLite error into the StoreError that callers see."""
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-        return StoreCorrupt(f"The database {path.name} is damaged ({error}).", recovery=SALVAGED_NEXT)
+        return StoreCorrupt(f"The database {path.name} is damaged ({error}).", recovery=SALVAGE_ON_RESTART)
     if isinstance(error, apsw.FullError):
-        return StoreError("The disk is full; nothing was written.", recovery="Free some room and repeat the call.")
+        return StoreError("The disk is full; nothing was written.", recovery="Free disk space and repeat the call.")
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.IOError | apsw.PermissionsError):
         reason = why_not_writable(path)
         if reason is not None:
@@ -244,13 +240,13 @@ def in_our_words(error: apsw.Error, path: Path) -> StoreError:
         what = "cannot be opened" if isinstance(error, apsw.CantOpenError) else "could not be read or written"
         return StoreError(
             f"The database {path} {what} ({error}); nothing was written.",
-            recovery="Check the disk (`dmesg` and `df` say more), then repeat the call.",
+            recovery="Check the disk (see `dmesg` and `df`), then repeat the call.",
         )
     return StoreError(f"The database refused: {error}")
 
 
 class SqliteStore:
-    """The embedded engine."""
+    """The embedded engine: one SQLite file."""
 
     engine = "sqlite"
     outage = None
@@ -260,20 +256,20 @@ class SqliteStore:
         self.clock = clock
         self.ids = ids
         self.corrupt: Callable[[StoreCorrupt], None] = lambda error: None
-        """Called once, from the thread that noticed, when the file turns out to be damaged."""
+        """Called once, from the thread that notices, when the file turns out to be damaged."""
         self.removed: Callable[[StoreRemoved], None] = lambda error: None
         """Called from the writer's thread when the file turns out to be removed or replaced."""
         self._reported = threading.Event()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._answers: tuple[list[_Job], bool] = ([], False)
-        """What was committed and not told yet, and whether there are events in it; the writer's own."""
+        self._unanswered: tuple[list[_Job], bool] = ([], False)
+        """The last committed group, its callers still waiting, and whether it emitted events; writer thread only."""
         self._backlog = Backlog()
         self._listeners = Listeners()
         self._local = threading.local()
         self._opened: list[apsw.Connection] = []
         self._connection = self._open(readonly=False)
         self._presence = Presence(path)
-        self._look_again_at = 0.0
+        self._next_presence_check = 0.0
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._writer = threading.Thread(target=self._write_loop, name="store-write", daemon=True)
         self._writer.start()
@@ -294,7 +290,7 @@ class SqliteStore:
         try:
             connection = connect(path)
         except apsw.Error as error:
-            raise in_our_words(error, path) from error
+            raise to_store_error(error, path) from error
         try:
             applied = applied_migrations(connection)
             steps = pending(applied, load() if known is None else known)
@@ -302,7 +298,7 @@ class SqliteStore:
                 before_migration(connection, steps[0])
             migrate(connection, clock, steps)
         except apsw.Error as error:
-            raise in_our_words(error, path) from error
+            raise to_store_error(error, path) from error
         finally:
             connection.close()
         return SqliteStore(path, clock=clock, ids=ids)
@@ -317,7 +313,7 @@ class SqliteStore:
         return result
 
     async def alone(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on the writer's own connection between two transactions; what is to be written waits meanwhile."""
+        """Run `work` on the writer's connection between two transactions; other writes wait meanwhile."""
         loop = asyncio.get_running_loop()
         job = _Job(lambda tx: None, loop, loop.create_future(), work)
         self._backlog.enter()
@@ -333,7 +329,7 @@ class SqliteStore:
         except BaseException:
             self._backlog.leave()
             raise
-        # The place is given back when the work ends, not when its caller stops waiting for it.
+        # The slot is freed when the work ends, not when its caller stops waiting for it.
         done.add_done_callback(lambda _: self._backlog.leave())
         return await asyncio.wrap_future(done)
 
@@ -342,25 +338,25 @@ class SqliteStore:
         return self._listeners.add(wake)
 
     def report_damage(self, damage: StoreCorrupt) -> None:
-        """Tell whoever watches for damage, the first time."""
+        """Call `corrupt`, the first time only."""
         if not self._reported.is_set():
             self._reported.set()
             try:
                 self.corrupt(damage)
-            except Exception:  # noqa: BLE001 - it is logged; the writer must go on, whatever the watcher does
-                _log.exception("The damage of %s could not be passed on.", self.path.name)
+            except Exception:  # noqa: BLE001 - it is logged; the writer must continue even if the callback fails
+                _log.exception("The damage to %s could not be reported.", self.path.name)
 
-    async def look_for_file(self) -> None:
-        """Notice also without a write that the file was removed."""
+    async def check_presence(self) -> None:
+        """Check that the file was not removed, even when nothing is being written."""
         if await asyncio.to_thread(self._presence.problem):
-            self._look_again_at = 0.0
+            self._next_presence_check = 0.0
             with contextlib.suppress(StoreRemoved):
                 await self.write(lambda tx: None)
 
     async def put_back(self) -> Path | None:
-        """Write what the open file holds under its name again; returns where what stands there now is kept.
+        """Write the contents of the open file back under its name; returns where the file found there is kept.
 
-        The system keeps a removed file as long as it is open, so nothing that was acknowledged is lost.
+        The kernel keeps a removed file while it is open, so nothing that was acknowledged is lost.
         """
         return await self.alone(self._put_back)
 
@@ -377,7 +373,7 @@ class SqliteStore:
                 copy.execute("PRAGMA journal_mode = WAL").fetchall()
             finally:
                 copy.close()
-            if self._presence.is_same_file:  # only its log was removed, so nothing else stands in its place
+            if self._presence.is_same_file:  # only its log was removed, so the name is not taken by another file
                 remove_companions(self.path)
                 publish(draft, self.path)
             else:
@@ -387,7 +383,7 @@ class SqliteStore:
         return aside if aside.exists() else None
 
     async def close(self) -> None:
-        """Finish what is queued and close every connection."""
+        """Finish the queued work and close every connection."""
         if not self._backlog.close():
             return
         self._jobs.put(None)
@@ -407,23 +403,26 @@ class SqliteStore:
     def _read(self, fn: Callable[[Tx], T]) -> T:
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = self._open(readonly=True)
+            try:
+                connection = self._local.connection = self._open(readonly=True)
+            except apsw.Error as error:
+                raise self._to_store_error(error) from error
         connection.execute("BEGIN")
         try:
             return fn(SqliteTx(connection, self.clock, self.ids))
         except apsw.Error as error:
-            raise self._named(error) from error
+            raise self._to_store_error(error) from error
         finally:
             if not connection.get_autocommit():
                 connection.execute("ROLLBACK")
 
     def _write_loop(self) -> None:
         held: list[_Job | None] = []
-        """Taken from the queue and not part of the group that was being made."""
+        """Taken from the queue, but not part of the group being collected."""
         while True:
             job = held.pop() if held else self._jobs.get()
             if job is None:
-                self._answer()
+                self._release_waiters()
                 return
             if job.alone is not None:
                 self._run_alone(job, job.alone)
@@ -440,32 +439,32 @@ class SqliteStore:
                 group.append(following)
             emitted = self._commit_group(group)
             self._backlog.leave(len(group))
-            self._answers = (group, emitted)
+            self._unanswered = (group, emitted)
             if held or self._jobs.empty():
-                self._answer()
+                self._release_waiters()
 
     def _run_alone(self, job: _Job, work: Callable[[apsw.Connection], Any]) -> None:
-        self._answer()
+        self._release_waiters()
         try:
             job.value = work(self._connection)
         except BaseException as error:  # noqa: BLE001 - handed to its caller
-            job.error = self._named(error)
+            job.error = self._to_store_error(error)
         self._backlog.leave()
-        self._report([job])
+        self._resolve_futures([job])
 
-    def _answer(self) -> None:
-        """Tell whoever waits for the last group what became of it."""
-        group, emitted = self._answers
-        self._answers = ([], False)
-        self._report(group)
+    def _release_waiters(self) -> None:
+        """Resolve the futures of the last committed group and wake listeners."""
+        group, emitted = self._unanswered
+        self._unanswered = ([], False)
+        self._resolve_futures(group)
         if emitted:
             self._listeners.wake()
 
     def _commit_group(self, group: list[_Job]) -> bool:
-        """Run the group's closures in one transaction, each undone alone where it fails; fills in the outcomes.
+        """Run the group's closures in one transaction and fill in their outcomes; one that fails is undone alone.
 
-        Whoever waits for the group before is told when this one goes to the disk, or takes long: told earlier, they
-        would compete with this thread for the interpreter, which has nothing to do while the disk works.
+        Callers of the previous group are released when this one goes to disk, or takes long. Released earlier, they
+        would compete with this thread for the interpreter, which is idle while the disk works.
         """
         connection = self._connection
         emitted = False
@@ -473,39 +472,39 @@ class SqliteStore:
             connection.execute("BEGIN IMMEDIATE")
             for job in group:
                 emitted |= self._run_job(connection, job, alone=len(group) == 1)
-            self._answer()
+            self._release_waiters()
             if len(group) > 1 or group[0].error is None:
                 self._require_presence()
                 connection.execute("COMMIT")
         except BaseException as error:  # noqa: BLE001 - handed to every caller of the group
-            named = self._named(error)
+            translated = self._to_store_error(error)
             for job in group:
-                job.error = job.error or named
-            self._answer()
-            self._abandon(connection)
+                job.error = job.error or translated
+            self._release_waiters()
+            self._roll_back_group(connection)
             return False
         return emitted
 
     def _require_presence(self) -> None:
-        """Acknowledge nothing for long that would go into a file which nobody finds again.
+        """Refuse to commit into a file that was removed or replaced.
 
-        What is acknowledged between two looks is still in the open file, which is put back whole.
+        What is acknowledged between two checks is still in the open file, which `put_back` restores.
         """
         now = time.monotonic()
-        if now < self._look_again_at:
+        if now < self._next_presence_check:
             return
         if problem := self._presence.problem():
             error = StoreRemoved(
                 f"The database {self.path.name} {problem} while it was open; nothing was written.",
-                recovery="The daemon puts it back and starts again; repeat the call then.",
+                recovery="The daemon puts it back and restarts; then repeat the call.",
             )
             self.removed(error)
             raise error
-        self._look_again_at = now + LOOK_SECONDS
+        self._next_presence_check = now + PRESENCE_CHECK_SECONDS
 
     def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
-        """One closure; says whether it emitted. One that is alone in its transaction needs no savepoint."""
-        tx = SqliteTx(connection, self.clock, self.ids, self._answer)
+        """Run one closure; returns whether it emitted events. Alone in its transaction, it needs no savepoint."""
+        tx = SqliteTx(connection, self.clock, self.ids, self._release_waiters)
         if not alone:
             connection.execute("SAVEPOINT job")
         emitted = False
@@ -513,7 +512,7 @@ class SqliteStore:
             job.value = job.fn(tx)
             emitted = tx.flush()
         except BaseException as error:
-            job.error = self._named(error)
+            job.error = self._to_store_error(error)
             if connection.get_autocommit():
                 raise
             connection.execute("ROLLBACK" if alone else "ROLLBACK TO job")
@@ -521,8 +520,8 @@ class SqliteStore:
             connection.execute("RELEASE job")
         return emitted
 
-    def _abandon(self, connection: apsw.Connection) -> None:
-        """Undo the group; a connection that cannot even do that is replaced, for the writer must go on."""
+    def _roll_back_group(self, connection: apsw.Connection) -> None:
+        """Roll back the group. If even that fails, replace the connection: the writer must continue."""
         if connection.get_autocommit():
             return
         try:
@@ -533,22 +532,22 @@ class SqliteStore:
             self._connection = self._open(readonly=False)
 
     @staticmethod
-    def _report(group: list[_Job]) -> None:
-        """Resolve the futures, with one wake-up for those of one event loop."""
+    def _resolve_futures(group: list[_Job]) -> None:
+        """Resolve the futures, with one wake-up per event loop."""
         for loop, jobs in groupby(group, attrgetter("loop")):
             try:
                 loop.call_soon_threadsafe(_resolve, list(jobs))
-            except RuntimeError:  # that loop has ended: nobody waits any more
+            except RuntimeError:  # that loop has ended: nobody is waiting any more
                 continue
 
-    def _named(self, error: BaseException) -> BaseException:
-        """The error in our own words; damage is reported, once, to whoever watches for it."""
+    def _to_store_error(self, error: BaseException) -> BaseException:
+        """Translate a SQLite error and report damage, once; other errors are returned unchanged."""
         if not isinstance(error, apsw.Error):
             return error
-        named = in_our_words(error, self.path)
-        if isinstance(named, StoreCorrupt):
-            self.report_damage(named)
-        return named
+        translated = to_store_error(error, self.path)
+        if isinstance(translated, StoreCorrupt):
+            self.report_damage(translated)
+        return translated
 
 
 def _resolve(jobs: list[_Job]) -> None:

@@ -1,4 +1,4 @@
-"""Is everything that is stored still whole? The engine's own checks, then those of the capabilities."""
+"""Verification of everything stored: the engine's own checks, then those of the capabilities."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import Any
 import apsw
 
 from holdfast.store import Row, Store, Tx
-from holdfast.store.copying import Progress, quiet
+from holdfast.store.copying import Progress, no_progress
 from holdfast.store.integrity import problem_lines
 
 DATABASE = "database"
 """The name of the engine's own check, and the subject of what it finds."""
 ROWS_AT_ONCE = 2000
 LOST_EVENT = "store.lost"
-"""The kind of event that a salvage puts in the place of one it could not read."""
-PROBLEMS_MOST = 1000
+"""Kind of the event that a salvage writes in place of one it could not read."""
+MAX_PROBLEMS = 1000
 """A ruined store has one problem per row; the first thousand say enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it must be."""
+    """Something that a check found wrong."""
 
     subject: str
     """What it is about: a session, a table, the event log."""
     text: str
     known: bool = False
-    """Whether it was found, and told, before: a loss that a salvage reported."""
+    """Whether it was reported before, such as a loss that a salvage reported."""
 
     @property
     def line(self) -> str:
-        """The problem as a person reads it."""
+        """The problem as one line of text."""
         return f"{self.subject}: {self.text}"
 
 
 Check = Callable[[Tx], Iterable[Problem]]
-"""Looks at one kind of thing and names what is wrong; reads in batches, because there may be very much of it."""
+"""Checks one kind of data and yields what is wrong; reads in batches, because there may be very much of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ class VerifyReport:
     """False when there were more problems than are listed."""
 
     @property
-    def news(self) -> list[Problem]:
-        """The problems that nobody was told of before."""
+    def new_problems(self) -> list[Problem]:
+        """The problems that were not reported before."""
         return [problem for problem in self.problems if not problem.known]
 
     @property
     def ok(self) -> bool:
-        """Nothing is wrong that was not known."""
-        return not self.news
+        """Whether no new problem was found."""
+        return not self.new_problems
 
     def lines(self) -> list[str]:
         """The report as text."""
         found = [problem.line for problem in self.problems]
-        more = [] if self.complete else [f"and more; only the first {PROBLEMS_MOST} are listed"]
+        more = [] if self.complete else [f"and more; only the first {MAX_PROBLEMS} are listed"]
         return [f"Checked: {', '.join(self.checked)}.", *(found or ["No problem was found."]), *more]
 
 
@@ -75,25 +75,25 @@ async def verify(
 ) -> VerifyReport:
     """Check the database, the event log and whatever `checks` names, on one snapshot; changes nothing."""
     every = {**ENGINE_CHECKS, **(checks or {})}
-    return await store.read(lambda tx: run_checks(tx, every, progress or quiet, acknowledged))
+    return await store.read(lambda tx: run_checks(tx, every, progress or no_progress, acknowledged))
 
 
 def run_checks(
-    tx: Tx, checks: Mapping[str, Check], progress: Progress = quiet, acknowledged: Collection[str] = ()
+    tx: Tx, checks: Mapping[str, Check], progress: Progress = no_progress, acknowledged: Collection[str] = ()
 ) -> VerifyReport:
-    """Run these checks in one transaction; what a person acknowledged is known."""
+    """Run these checks in one transaction; a problem that a person acknowledged counts as known."""
     problems: list[Problem] = []
     for done, (name, check) in enumerate(checks.items()):
         progress(done / len(checks), name)
-        for problem in _as_far_as_it_reads(name, check, tx):
-            if len(problems) == PROBLEMS_MOST:
+        for problem in _until_unreadable(name, check, tx):
+            if len(problems) == MAX_PROBLEMS:
                 return VerifyReport(list(checks)[: done + 1], problems, complete=False)
             problems.append(replace(problem, known=problem.known or problem.line in acknowledged))
     progress(1.0, "done")
     return VerifyReport(list(checks), problems, complete=True)
 
 
-def _as_far_as_it_reads(name: str, check: Check, tx: Tx) -> Iterator[Problem]:
+def _until_unreadable(name: str, check: Check, tx: Tx) -> Iterator[Problem]:
     try:
         yield from check(tx)
     except (apsw.CorruptError, apsw.NotADBError) as error:
@@ -101,19 +101,19 @@ def _as_far_as_it_reads(name: str, check: Check, tx: Tx) -> Iterator[Problem]:
 
 
 def in_batches(tx: Tx, sql: str, key: str, after: Any, **params: Any) -> Iterator[Row]:
-    """Every row of `sql`, a batch at a time: it selects `WHERE key > :after ORDER BY key LIMIT :limit`."""
+    """Yield every row of `sql`, a batch at a time: it selects `WHERE key > :after ORDER BY key LIMIT :limit`."""
     while batch := tx.all(sql, after=after, limit=ROWS_AT_ONCE, **params):
         yield from batch
         after = batch[-1][key]
 
 
 def check_engine(tx: Tx) -> Iterator[Problem]:
-    """The engine's own opinion."""
+    """Run the engine's own integrity checks."""
     return _check_sqlite(tx) if tx.engine == "sqlite" else _check_postgres(tx)
 
 
 def check_events(tx: Tx) -> Iterator[Problem]:
-    """Events are numbered without gap up to the head; old ones may have been trimmed from the front."""
+    """Check that events are numbered without gaps up to the head; old ones may have been trimmed from the front."""
     head = tx.one("SELECT seq FROM event_head WHERE id = 1")
     if head is None:
         yield Problem("events", "the counter is missing")
@@ -140,12 +140,12 @@ def _gaps(tx: Tx, expected: int) -> Iterator[Problem]:
 
 
 def numbers_text(first: int, last: int) -> str:
-    """A range as a person writes it."""
+    """Return a range as text: "7" or "7 to 9"."""
     return str(first) if first == last else f"{first}-{last}"
 
 
 def _check_sqlite(tx: Tx) -> Iterator[Problem]:
-    answers = tx.all(f"PRAGMA integrity_check({PROBLEMS_MOST})")
+    answers = tx.all(f"PRAGMA integrity_check({MAX_PROBLEMS})")
     for line in problem_lines(row["integrity_check"] for row in answers):
         yield Problem(DATABASE, line)
     for row in tx.all("PRAGMA foreign_key_check"):
@@ -186,7 +186,7 @@ SELECT quote_ident(child.relname) AS child, quote_ident(parent.relname) AS paren
 
 
 def _orphans_sql(key: Row) -> str:
-    """How many children name a parent that is not there; the names were quoted by the server."""
+    """Return SQL that counts child rows whose parent is missing; the names were quoted by the server."""
     pairs = list(zip(key["child_columns"], key["parent_columns"], strict=True))
     joined = " AND ".join(f"parent.{theirs} = child.{ours}" for ours, theirs in pairs)
     named = " AND ".join(f"child.{ours} IS NOT NULL" for ours, _ in pairs)

@@ -1,7 +1,7 @@
-"""Verification of an embedded store that no daemon has open: on a copy, so that nothing of the original changes.
+"""Verification of an embedded store that no daemon has open: on a copy, so that the original does not change.
 
-The copy is opened as a daemon would open the original: what is damaged is salvaged there, so that what a start would
-lose is told by name, and the schema is brought up to date.
+The copy is opened as a daemon would open the original: damage is salvaged there, so that everything a start would lose
+is named, and the schema is brought up to date.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from pathlib import Path
 from holdfast.errors import StoreError
 from holdfast.store import Store
 from holdfast.store.copying import Progress
-from holdfast.store.damage import CORRUPT, CREATED, mark
 from holdfast.store.files import beside
 from holdfast.store.high_water import mark_path
 from holdfast.store.loss_notices import LossNotices
 from holdfast.store.opening import DATABASE, VERIFYING, open_store
+from holdfast.store.salvage.damage import CORRUPT, CREATED, mark
 
 CHUNK = 4 * 1024 * 1024
 
 
 @asynccontextmanager
 async def opened_copy(home: Path, progress: Progress) -> AsyncIterator[tuple[Store, list[str]]]:
-    """The store of `home` as a start would find it, in a copy; and what is damaged, with what that start would lose."""
+    """Open a copy of the store of `home` as a start would; yields it with the damage and what a start would lose."""
     with _folder(home) as folder:
         names = [DATABASE, DATABASE + "-wal", CREATED, mark_path(home, "sqlite", "").name]
         _copy([(home / name, folder / name) for name in names if (home / name).exists()], progress)
-        mark(folder, CORRUPT, "every page is looked at")
+        mark(folder, CORRUPT, "check every page")
         store, salvaged = await open_store(folder)
         try:
             yield store, [*salvaged[:1], *(line for notice in LossNotices(folder).all() for line in notice.lost)]
@@ -40,14 +40,14 @@ async def opened_copy(home: Path, progress: Progress) -> AsyncIterator[tuple[Sto
 
 
 def is_new(home: Path) -> bool:
-    """Whether there was never a store here."""
+    """Return whether there was never a store here."""
     path = home / DATABASE
     return not (path.exists() or beside(path, "-wal").exists() or (home / CREATED).exists())
 
 
 @contextmanager
 def _folder(home: Path) -> Iterator[Path]:
-    """A private folder beside the store; elsewhere where nothing can be written there."""
+    """Create a private folder beside the store, or in the temporary directory where that is read-only."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=VERIFYING, dir=home))
     except OSError as error:
@@ -74,6 +74,6 @@ def _copy(files: list[tuple[Path, Path]], progress: Progress) -> None:
         if error.errno != errno.ENOSPC:
             raise
         raise StoreError(
-            f"There is no room for a copy of the store ({whole / 1e6:.0f} MB), on which it is verified.",
-            recovery="Free some room, or start the daemon: it verifies in place.",
+            f"There is not enough disk space to verify a copy of the store ({whole / 1e6:.0f} MB).",
+            recovery="Free disk space, or start the daemon: it verifies in place.",
         ) from error

@@ -1,4 +1,4 @@
-"""Waiting for news from the store, without asking it all the time."""
+"""Waiting for commits without polling the store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.store import Store
 
 
 class Wakeups:
-    """Notices commits for as long as the `with` block lasts. Clear, look, and wait: so nothing is missed."""
+    """Notices commits while the `with` block lasts. Clear, then read, then wait: so nothing is missed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -30,16 +30,16 @@ class Wakeups:
         self._unlisten()
 
     def clear(self) -> None:
-        """What is committed from here on wakes."""
+        """Reset: from here on a commit ends the wait."""
         self._woken.clear()
 
     async def wait(self, seconds: float) -> None:
-        """Until something was committed, or the time is up."""
+        """Wait until something is committed, or the time is up."""
         with suppress(TimeoutError):
-            # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
+            # Not wait_for: before Python 3.12 it swallows a cancellation that arrives together with the event.
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._woken.wait()
 
     def _wake(self) -> None:
-        with suppress(RuntimeError):  # that loop has ended: nobody waits any more
+        with suppress(RuntimeError):  # that loop has ended: nobody is waiting any more
             self._loop.call_soon_threadsafe(self._woken.set)

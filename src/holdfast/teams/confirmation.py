@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.store.files import publish
-from holdfast.teams.fields import Refused
-from holdfast.teams.roster import SETTINGS, TEAM_FIELDS
+from holdfast.files import read_bounded, write_private
+from holdfast.teams.config import SETTINGS, TEAM_FIELDS
+from holdfast.teams.config_fields import Refused
 from holdfast.teams.team import Chat, Delivery, Team, TeamSettings
 
 FILE_NAME = "teams.confirmed"
@@ -128,8 +126,7 @@ def digest_of(team: Team) -> str:
 def read_confirmations(home: Path) -> Confirmations:
     """What was confirmed. A file that cannot be read confirms nothing."""
     try:
-        with (home / FILE_NAME).open("rb") as file:
-            content = json.loads(file.read(MAX_BYTES))
+        content = json.loads(read_bounded(home / FILE_NAME, MAX_BYTES))
         teams = {name: _read_team(one) for name, one in content["teams"].items()}
         settings = {SETTINGS[key][0]: SETTINGS[key][1](value) for key, value in content["settings"].items()}
         return Confirmations(teams, TeamSettings(**settings))
@@ -169,11 +166,4 @@ def write_confirmations(
     }
     shared, usual = rights_of_settings(settings or kept.settings), rights_of_settings(TeamSettings())
     content = {"teams": named, "settings": {key: value for key, value in shared.items() if value != usual[key]}}
-    fresh = home / f".{FILE_NAME}.{secrets.token_hex(8)}"
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        publish(fresh, home / FILE_NAME)
-    finally:
-        fresh.unlink(missing_ok=True)
+    write_private(home / FILE_NAME, json.dumps(content))

@@ -8,10 +8,9 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
-from holdfast.quoting import MARK, marked, read_signed
-from holdfast.telling import Words
+from holdfast.text.masking import Words
+from holdfast.text.quoting import MARK, marked, read_signed
 
 EXTERNAL = ""
 """The sender of somebody who is no team."""
@@ -108,6 +107,41 @@ class Ask:
         return list(json.loads(self.chain))
 
 
+@dataclass(frozen=True, slots=True)
+class AskState:
+    """An ask as it was a moment ago, with what belongs to it."""
+
+    ask: Ask
+    conversation: Conversation | None
+    place: int | None
+    """Its place in the queue, while it waits."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will come."""
+        return AskStatus(self.ask.status).done
+
+    @property
+    def progress(self) -> str:
+        """What an ask that is not done waits for, in words."""
+        if self.ask.status == AskStatus.RUNNING.value:
+            return f"{self.ask.to_team} is working on it; the answer will wait under askId {self.ask.id}."
+        return f"Waiting at place {self.place}; the answer will wait under askId {self.ask.id}."
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question between teams, seen from one of them."""
+
+    incoming: bool
+    other: str
+    """The other team; empty for somebody outside."""
+    text: str
+    status: str
+    answer: str | None
+    at: int
+
+
 class ChainProblem(StrEnum):
     """Why an ask would not end well."""
 
@@ -178,9 +212,4 @@ def framed(
 
 
 def _told(text: str) -> str:
-    return Words(text, None).told(None)
-
-
-def view(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not there."""
-    return {name: value for name, value in fields.items() if value is not None}
+    return Words(text, None).mask_for(None)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from holdfast.teams.agents import AgentSession
+from holdfast.agents import AgentSession
 from holdfast.teams.model import Conversation, to_evict
 
 logger = logging.getLogger(__name__)

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from holdfast.teams import views
 from holdfast.teams.service import Teams
-from holdfast.wire.rest import Answer, Asked, Given, Reply, RestRoute, Told
-from holdfast.wire.rest_fields import Limit
+from holdfast.wire.http.fields import Limit
+from holdfast.wire.http.rest import Answer, Asked, Given, Reply, RestRoute, Told
 
 
 class TeamsTold(Told):
@@ -45,17 +46,15 @@ def routes(teams: Teams) -> list[RestRoute]:
     """The routes of teams."""
 
     async def show(asked: Asked) -> Reply:
-        told = await teams.status(None)
-        colors = {name: team.color for name, team in teams.roster.teams.items() if team.color is not None}
-        shown = [one | ({"color": colors[one["team"]]} if one["team"] in colors else {}) for one in told["teams"]]
-        return Reply({**told, "teams": shown})
+        return Reply(views.status_view(await teams.status(None), colors=True))
 
     async def conversations(asked: Asked) -> Reply:
         query: ConversationsPage = asked.query
-        return Reply({"conversations": await teams.conversations(query.team, None, query.limit, asked.sender)})
+        found = await teams.conversations(query.team, None, query.limit, asked.sender)
+        return Reply(views.conversations_view(found))
 
     async def figures(asked: Asked) -> Reply:
-        return Reply(await teams.figures())
+        return Reply(views.figures_view(await teams.figures()))
 
     return [
         RestRoute(

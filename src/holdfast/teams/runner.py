@@ -6,24 +6,25 @@ import asyncio
 import contextlib
 import logging
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from holdfast.agents import RunPart, Turn
+from holdfast.agents.errors import AgentDied
 from holdfast.errors import HoldfastError, StoreCorrupt, StoreError, StoreRemoved
-from holdfast.quoting import in_quotes
+from holdfast.ids import random_id
 from holdfast.store import Store, Tx
-from holdfast.teams import queries
-from holdfast.teams.agents import Agent, Turn
-from holdfast.teams.agents.errors import AgentDied
+from holdfast.teams.config import Roster
 from holdfast.teams.errors import AgentFailed, AgentLost, BudgetSpent
+from holdfast.teams.maintenance import Upkeep
 from holdfast.teams.model import (
     ATTEMPTS,
     TEMPORARY,
     Ask,
+    AskState,
     AskStatus,
     Conversation,
     ConversationStatus,
@@ -31,11 +32,10 @@ from holdfast.teams.model import (
 )
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.pool import Pool, Slot
-from holdfast.teams.roster import Roster
-from holdfast.teams.seen import Seen, look
+from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
-from holdfast.teams.upkeep import Upkeep
-from holdfast.teams.workplace import LOST, SettingsOff, Workplace
+from holdfast.teams.workplace import LOST, SettingsOff, Workplace, always_off
+from holdfast.text.quoting import in_quotes
 
 T = TypeVar("T")
 
@@ -52,6 +52,15 @@ STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
 logger = logging.getLogger(__name__)
 
 
+Brief = Callable[[Path, str], Awaitable[str]]
+"""What an agent is told, beside the ask, with the first turn of a new process."""
+
+
+async def no_briefing(project: Path, session_id: str) -> str:
+    """Nothing."""
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """An ask that this runner alone may work on."""
@@ -66,16 +75,24 @@ class Claimed:
 class Runner:
     """Runs the asks of the teams whose project is on this machine."""
 
-    def __init__(self, store: Store, name: str, agents: Mapping[str, Agent], env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        agents: Mapping[str, RunPart],
+        env: Mapping[str, str],
+        *,
+        settings_off: SettingsOff = always_off,
+        brief: Brief = no_briefing,
+    ) -> None:
         self._store = store
         self._name = name
-        self._place = Workplace(store, name, agents, env)
+        self._place = Workplace(store, name, agents, env, settings_off)
+        self._brief = brief
         self.upkeep = Upkeep(store, self._place, lambda: self._room)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._conversations: dict[str, int] = {}
-        self._outcomes: dict[str, asyncio.Future[Seen | None]] = {}
-        self.brief: Callable[[Path, str], Awaitable[str]] = _no_briefing
-        """What an agent is told, beside the ask, with the first turn of a new process."""
+        self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
         self._promised = 0
         self._serving = False
         self._wake = asyncio.Event()
@@ -89,10 +106,6 @@ class Runner:
     def settings_off(self) -> SettingsOff:
         """Whether an agent may follow the settings that a project brings."""
         return self._place.settings_off
-
-    @settings_off.setter
-    def settings_off(self, decide: SettingsOff) -> None:
-        self._place.settings_off = decide
 
     @property
     def pool(self) -> Pool:
@@ -170,7 +183,7 @@ class Runner:
         """Whether this runner is at work on an ask."""
         return ask_id in self._outcomes
 
-    async def outcome(self, ask_id: str, seconds: float) -> Seen | None:
+    async def outcome(self, ask_id: str, seconds: float) -> AskState | None:
         """How an ask that this runner works on ended, as it was stored; None when it has not, or is not known here."""
         future = self._outcomes.get(ask_id)
         if future is None:
@@ -181,7 +194,7 @@ class Runner:
     async def renew(self) -> None:
         """Keep what is being run, and take up what dead runners left."""
         running = list(self._running)
-        await self._store.write(lambda tx: queries.renew(tx, self._name, running))
+        await self._store.write(lambda tx: conversations.renew(tx, self._name, running))
         if await self._store.write(lambda tx: self._recover(tx, None)):
             self._wake.set()
 
@@ -247,16 +260,14 @@ class Runner:
 
     def _take(self, tx: Tx, teams: list[str], busy: list[int], only: str | None = None) -> Claimed | None:
         tx.lock("teams:claim")
-        found = queries.next_waiting(tx, self._name, teams, busy)
-        conversation = queries.conversation(tx, found.conversation_id) if found else None
+        found = conversations.next_waiting(tx, self._name, teams, busy)
+        conversation = conversations.conversation(tx, found.conversation_id) if found else None
         if found is None or conversation is None or only not in (None, found.id):
             return None
-        token = uuid.uuid4().hex
-        if not queries.claim(tx, found, self._name, token):
+        token = random_id()
+        if not conversations.claim(tx, found, self._name, token):
             return None
-        notices = queries.unseen_notices(tx, found.to_team)
-        queries.mark_shown(tx, [notice["id"] for notice in notices])
-        return Claimed(found, token, conversation, [(notice["from_team"], notice["text"]) for notice in notices])
+        return Claimed(found, token, conversation, conversations.take_notices(tx, found.to_team))
 
     async def _work(self, claimed: Claimed) -> None:
         ask, token, conversation = claimed.ask, claimed.token, claimed.conversation
@@ -266,7 +277,7 @@ class Runner:
             team = self._roster.teams[ask.to_team]
             await self._check_budget(team)
             slot, note, opened = await self._place.slot(team, conversation)
-            briefing = await self.brief(team.project, conversation.session_id) if opened and conversation.begun else ""
+            briefing = await self._brief(team.project, conversation.session_id) if opened and conversation.begun else ""
             turn = await self._place.turn(slot.session, _text(claimed, note, briefing))
             if turn.is_error:
                 said = turn.text or turn.subtype
@@ -277,7 +288,7 @@ class Runner:
         except asyncio.CancelledError:
             with contextlib.suppress(StoreError):  # its lease runs out then
                 await self._store.write(
-                    lambda tx: queries.requeue(tx, ask, "Holdfast was stopped; the ask waits again.")
+                    lambda tx: conversations.requeue(tx, ask, "Holdfast was stopped; the ask waits again.")
                 )
             raise
         except HoldfastError as error:
@@ -306,7 +317,7 @@ class Runner:
     async def _check_budget(self, team: Team) -> None:
         if team.max_cost_usd_per_day is None:
             return
-        spent = await self._store.read(lambda tx: queries.spent_since(tx, team.name, tx.now() - DAY_MS))
+        spent = await self._store.read(lambda tx: conversations.spent_since(tx, team.name, tx.now() - DAY_MS))
         if spent >= team.max_cost_usd_per_day * 1_000_000:
             raise BudgetSpent(
                 f"Team {team.name} has spent its {team.max_cost_usd_per_day} dollars of the last 24 hours.",
@@ -319,34 +330,39 @@ class Runner:
         full = bool(
             turn.context_tokens and turn.context_window and turn.context_tokens > NEARLY_FULL * turn.context_window
         )
-        values: dict[str, Any] = {
-            "answer": turn.text,
-            "note": " ".join(filter(None, (ask.note, note))) or None,
-            "duration_ms": turn.duration_ms,
-            "cost_microusd": None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
-            "input_tokens": turn.input_tokens,
-            "output_tokens": turn.output_tokens,
-        }
 
-        def write(tx: Tx) -> Seen | None:
-            if queries.finish(tx, ask, token, AskStatus.ANSWERED, **values):
-                queries.used(tx, ask.conversation_id, 2)
+        def write(tx: Tx) -> AskState | None:
+            if conversations.finish(
+                tx,
+                ask,
+                token,
+                AskStatus.ANSWERED,
+                answer=turn.text,
+                note=" ".join(filter(None, (ask.note, note))) or None,
+                duration_ms=turn.duration_ms,
+                cost_microusd=None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
+                input_tokens=turn.input_tokens,
+                output_tokens=turn.output_tokens,
+            ):
+                conversations.used(tx, ask.conversation_id, 2)
                 if full:
-                    queries.set_status(tx, ask.conversation_id, ConversationStatus.COMPACT_PENDING)
+                    conversations.set_status(tx, ask.conversation_id, ConversationStatus.COMPACT_PENDING)
                 if temporary:
-                    queries.set_status(tx, ask.conversation_id, ConversationStatus.ARCHIVED)
-            return look(tx, ask.id)
+                    conversations.set_status(tx, ask.conversation_id, ConversationStatus.ARCHIVED)
+            return conversations.ask_state(tx, ask.id)
 
         self._tell(ask, await self._stored(write))
 
-    def _tell(self, ask: Ask, seen: Seen | None) -> None:
+    def _tell(self, ask: Ask, seen: AskState | None) -> None:
         """Who waits here for the ask learns how it ended without another look at the store."""
         future = self._outcomes.pop(ask.id, None)
         if future is not None and not future.done():
             future.set_result(seen)
 
     async def _failed(self, ask: Ask, token: str, code: str, message: str) -> None:
-        await self._stored(lambda tx: queries.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message))
+        await self._stored(
+            lambda tx: conversations.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message)
+        )
 
     async def _died(self, ask: Ask, message: str) -> None:
         await self._stored(lambda tx: _again(tx, ask, message))
@@ -365,9 +381,9 @@ class Runner:
             pause = min(pause * 2, STORE_AGAIN_MOST)
 
     def _recover(self, tx: Tx, own: str | None) -> int:
-        lost = queries.abandoned(tx, own)
+        lost = conversations.abandoned(tx, own)
         for ask in lost:
-            queries.let_go(tx, ask.conversation_id, ask.lease_by or "")
+            conversations.let_go(tx, ask.conversation_id, ask.lease_by or "")
             _again(tx, ask, "The daemon that ran it ended.")
         return len(lost)
 
@@ -381,18 +397,14 @@ def _text(claimed: Claimed, note: str | None, briefing: str) -> str:
     return f"{text}\n\n{briefing}" if briefing else text
 
 
-async def _no_briefing(project: Path, session_id: str) -> str:
-    return ""
-
-
 def _again(tx: Tx, ask: Ask, why: str) -> None:
     """Once more if nothing was answered and it was not tried often enough; else a typed failure."""
-    current = queries.ask(tx, ask.id)
+    current = conversations.ask(tx, ask.id)
     if current is None or current.status != AskStatus.RUNNING.value:
         return
     if current.attempts < ATTEMPTS:
-        queries.requeue(tx, ask, f"{why} It was asked again.")
+        conversations.requeue(tx, ask, f"{why} It was asked again.")
     else:
-        queries.finish(
+        conversations.finish(
             tx, ask, None, AskStatus.FAILED, error_code=AgentLost.code, error=f"{why} It had been asked twice."
         )

@@ -6,21 +6,22 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from holdfast.caller import Caller
+from holdfast.agents import Compaction, FoundSession
 from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.managed import Managed
-from holdfast.project import Root, path_of
-from holdfast.quoting import in_quotes, named, quoted, read_signed
-from holdfast.senders import OWNER, Kind, NotYours, Sender, sender_of
+from holdfast.identity.caller import Caller
+from holdfast.identity.managed import Managed
+from holdfast.identity.project import Root, path_of
+from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, once, require_unanswered
+from holdfast.store.calls import CallKey, first_time, locked_answer, require_unanswered, store_answer
 from holdfast.store.wakeups import Wakeups
-from holdfast.teams import queries
+from holdfast.teams.config import Roster
+from holdfast.teams.config_file import RosterFile
 from holdfast.teams.errors import AskCycle, AskTooDeep, UnknownTeam
 from holdfast.teams.model import (
     EXTERNAL,
@@ -28,44 +29,32 @@ from holdfast.teams.model import (
     MAX_TEXT,
     TEMPORARY,
     Ask,
+    AskState,
     AskStatus,
     ChainProblem,
     Conversation,
     ConversationStatus,
+    Exchange,
     chain_problem,
     extend_chain,
-    view,
 )
-from holdfast.teams.roster import Roster
-from holdfast.teams.roster_file import RosterFile
+from holdfast.teams.permissions import Permissions
+from holdfast.teams.queries import conversations as queries
 from holdfast.teams.runner import Claimed, Runner
-from holdfast.teams.seen import Seen, conversation_view, look, said
-from holdfast.teams.stats import figures
-from holdfast.teams.team import team_at
-from holdfast.times import iso
+from holdfast.teams.team import Team, team_at
+from holdfast.text.quoting import in_quotes, named, quoted
+
+if TYPE_CHECKING:
+    from holdfast.teams.results import ConversationHistory, Figures, TeamsStatus
 
 POLL_SECONDS = 2.0
 PROGRESS_SECONDS = 5.0
 DAY_MS = 24 * 3_600_000
 LATELY_MS = 7 * DAY_MS
-LONGEST_FAULT = 500
 
 Progress = Callable[[float, str], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A question between teams, seen from one of them."""
-
-    incoming: bool
-    other: str
-    """The other team; empty for somebody outside."""
-    text: str
-    status: str
-    answer: str | None
-    at: int
 
 
 class Teams:
@@ -74,35 +63,83 @@ class Teams:
     def __init__(self, store: Store, roster: RosterFile, runner: Runner) -> None:
         self._store = store
         self._file = roster
-        self.runner = runner
+        self._runner = runner
 
     @property
     def roster(self) -> Roster:
         """The teams as they are configured now."""
         return self._file.roster
 
+    def targets(self) -> Mapping[str, Team]:
+        """The teams by name: each is a target of the bridge."""
+        return self.roster.teams
+
     async def refresh(self) -> None:
         """Pick up changes of teams.json."""
         if await asyncio.to_thread(self._file.refresh):
-            self.runner.use(self.roster)
+            self._runner.use(self.roster)
 
-    async def projects(self) -> Mapping[str, Path]:
+    async def projects(self) -> list[tuple[str, Path]]:
         """Every team that is configured now with its project, also those that cannot be served."""
         await self.refresh()
-        return await asyncio.to_thread(self._file.projects)
+        return list((await asyncio.to_thread(self._file.projects)).items())
 
     async def start(self) -> None:
         """Read the teams and take up what was left."""
         await asyncio.to_thread(self._file.begin_confirming)
-        self.runner.use(self.roster)
-        await self.runner.start()
+        self._runner.use(self.roster)
+        await self._runner.start()
 
     async def discover(self) -> None:
         """After the start, without holding it up: link what the store lost, and warm up what is used most."""
-        linked = await self.runner.upkeep.relink()
+        linked = await self._runner.upkeep.relink()
         if linked:
             logger.warning("%d conversations were linked again from their transcripts", linked)
-        await self.runner.upkeep.warm_up()
+        await self._runner.upkeep.warm_up()
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether asks are being worked on, or processes are kept warm."""
+        return self._runner.busy
+
+    @property
+    def permissions(self) -> Permissions:
+        """What managed agents ask their owner for."""
+        return self._runner.permissions
+
+    def can_run(self, team: Team) -> bool:
+        """Whether a team's agent can run on this machine."""
+        return self._runner.can_run(team)
+
+    async def run(self) -> None:
+        """Claim and run asks, for ever."""
+        await self._runner.run()
+
+    def wake(self) -> None:
+        """Look for asks now: somebody may have asked through another daemon."""
+        self._runner.wake()
+
+    async def renew(self) -> None:
+        """Renew the leases of what is being run, and take up what dead daemons left."""
+        await self._runner.renew()
+
+    async def watch_processes(self) -> None:
+        """Look after the agents' processes, for ever."""
+        await self._runner.watch_processes()
+
+    async def maintain(self) -> None:
+        """Make long conversations shorter while nobody uses them, and put unused ones away."""
+        await self._runner.upkeep.maintain()
+
+    async def release(self, teams: Collection[str]) -> None:
+        """End the processes of these teams' agents that have nothing to do."""
+        await self._runner.release(teams)
+
+    async def stop(self) -> None:
+        """Stop working; asks under way wait for the next daemon."""
+        await self._runner.stop()
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -127,8 +164,10 @@ class Teams:
         claimed: list[Claimed] = []
         speaker, managed = self.sender(caller), caller.managed
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> str:
             claimed.clear()
+            if (known := locked_answer(tx, key)) is not None:
+                return str(known["id"])
             self._known(to_team, "team", speaker)
             sender = self.asker(speaker, from_team)
             parent = queries.running_in(tx, managed.conversation) if managed is not None else None
@@ -139,22 +178,23 @@ class Teams:
             if conversation.status == ConversationStatus.ARCHIVED.value:
                 queries.set_status(tx, conversation.id, ConversationStatus.ACTIVE)
             made = queries.add_ask(tx, conversation.id, to_team, text, json.dumps(chain), parent.id if parent else None)
-            taken = self.runner.claim(tx, made) if free else None
+            taken = self._runner.claim(tx, made) if free else None
             if taken is not None:
                 claimed.append(taken)
-            return {"id": made.id}
+            store_answer(tx, key, {"id": made.id})
+            return made.id
 
-        with self.runner.place_for(to_team) as free:
-            stored = await self._store.write(once(key, write))
+        with self._runner.place_for(to_team) as free:
+            ask_id = await self._store.write(write)
             for one in claimed:
-                self.runner.begin(one)
+                self._runner.begin(one)
         if managed is not None:
-            self.runner.pool.park(managed.conversation, parked=True)
+            self._runner.pool.park(managed.conversation, parked=True)
         if not claimed:
-            self.runner.wake()
-        return str(stored["id"])
+            self._runner.wake()
+        return ask_id
 
-    async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> Seen:
+    async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> AskState:
         """The ask when it is done, or as it is when the time is up. Giving up loses nothing."""
         began = told = time.monotonic()
         deadline = began + timeout_ms / 1000
@@ -162,39 +202,38 @@ class Teams:
             while True:
                 news.clear()
                 patience = min(POLL_SECONDS, deadline - time.monotonic())
-                seen = await self.runner.outcome(ask_id, patience) or await self.look(ask_id)
+                state = await self._runner.outcome(ask_id, patience) or await self.look(ask_id)
                 now = time.monotonic()
-                if AskStatus(seen.ask.status).done or now >= deadline:
-                    return seen
+                if state.done or now >= deadline:
+                    return state
                 if progress is not None and now - told >= PROGRESS_SECONDS:
                     told = now
-                    await progress(now - began, said(seen.ask, seen.place))
-                if not self.runner.works_on(ask_id):
+                    await progress(now - began, state.progress)
+                if not self._runner.works_on(ask_id):
                     await news.wait(min(POLL_SECONDS, deadline - now))
 
     def resume(self, managed: Managed | None) -> None:
         """A managed agent has its answer and goes on."""
         if managed is not None:
-            self.runner.pool.park(managed.conversation, parked=False)
+            self._runner.pool.park(managed.conversation, parked=False)
 
     async def find(self, ask_id: str) -> Ask:
         """The ask with this id."""
         return (await self.look(ask_id)).ask
 
-    async def look(self, ask_id: str) -> Seen:
+    async def look(self, ask_id: str) -> AskState:
         """The ask with this id, and what belongs to it."""
-
-        seen = await self._store.read(lambda tx: look(tx, ask_id))
-        if seen is None:
+        state = await self._store.read(lambda tx: queries.ask_state(tx, ask_id))
+        if state is None:
             raise NotFound(
                 f"There is no ask {quoted(ask_id, 64)}.", recovery='teams_session {operation: "list"} lists them.'
             )
-        return seen
+        return state
 
     async def require_own_ask(self, sender: Sender, ask_id: str) -> str:
         """Refuse the ask of a team that the caller may not act for; its id."""
-        seen = await self.look(ask_id)
-        asker = seen.conversation.from_team if seen.conversation is not None else EXTERNAL
+        conversation = (await self.look(ask_id)).conversation
+        asker = conversation.from_team if conversation is not None else EXTERNAL
         if sender.teams is not None and asker not in sender.teams:
             raise NotYours(
                 f"The ask {quoted(ask_id, 64)} is not yours: you are {sender.label}.",
@@ -202,13 +241,25 @@ class Teams:
             )
         return ask_id
 
-    async def cancel(self, ask_id: str) -> Seen:
+    async def cancel(self, ask_id: str) -> AskState:
         """Cancel an ask that is not done; a turn under way is interrupted."""
         found = await self.find(ask_id)
         changed = await self._store.write(lambda tx: queries.finish(tx, found, None, AskStatus.CANCELLED))
         if changed and found.status == AskStatus.RUNNING.value:
-            await self.runner.cancel(found)
+            await self.interrupt(found)
         return await self.look(ask_id)
+
+    def works_on(self, ask_id: str) -> bool:
+        """Whether an ask is being worked on here."""
+        return self._runner.works_on(ask_id)
+
+    async def interrupt(self, ask: Ask) -> None:
+        """Interrupt the turn of an ask that was cancelled."""
+        await self._runner.cancel(ask)
+
+    async def outcome(self, ask_id: str, seconds: float) -> AskState | None:
+        """How an ask ended that is worked on here; None when it has not within the time."""
+        return await self._runner.outcome(ask_id, seconds)
 
     async def notify(
         self,
@@ -219,66 +270,63 @@ class Teams:
         from_team: str | None,
         ttl_days: int,
         key: CallKey | None = None,
-    ) -> dict[str, Any]:
-        """Keep a notice for the team's next turn."""
+    ) -> str:
+        """Store a notice for the team's next turn; its id."""
         if not 1 <= ttl_days <= 365:
             raise BadInput("ttlDays", "must be 1 to 365")
         if not text.strip() or len(text) > 10_000 or "\0" in text:
             raise BadInput("message", "must be 1 to 10,000 characters without NUL bytes")
         speaker = self.sender(caller)
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> str:
             self._known(to_team, "toTeam", speaker)
             sender = self.asker(speaker, from_team)
-            notice = queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS)
-            return {"status": "kept", "noticeId": notice, "message": f"{to_team} sees it with its next turn."}
+            return queries.add_notice(tx, sender, to_team, text, ttl_days * DAY_MS)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
-    async def status(self, team: str | None, sender: Sender = OWNER) -> dict[str, Any]:
+    async def status(self, team: str | None, sender: Sender = OWNER) -> TeamsStatus:
         """Teams with their processes and queues; to a key that is limited to teams, these alone."""
+        from holdfast.teams.results import TeamsStatus, TeamStatus
+
         if team is not None:
             self._known(team, "team", sender)
             if not sender.may_see(team):
                 sender.require(team, "The status")
-        counts = await self._store.read(queries.counts)
-        settings = self.roster.settings
+        counts = {(name, status): count for name, status, count in await self._store.read(queries.counts)}
         names = [team] if team else self._names(sender)
-        faults = self.roster.faults if sender.kind is not Kind.KEY or sender.teams is None else ()
-        slots = self.runner.pool.slots
-        off = await self.settings_off(names)
-        return view(
-            {
-                "teams": [
-                    view(
-                        {
-                            "team": name,
-                            "project": str(self.roster.teams[name].project),
-                            "description": self.roster.teams[name].description,
-                            "processes": sum(slot.team == name for slot in slots),
-                            "busy": sum(slot.team == name and slot.busy for slot in slots),
-                            "waiting": counts.get(name, {}).get("waiting", 0),
-                            "running": counts.get(name, {}).get("running", 0),
-                            "settings": off.get(name),
-                        }
-                    )
-                    for name in names
-                ],
-                "processes": f"{len(slots)} of {settings.max_processes}",
-                "faults": [in_quotes(str(fault), LONGEST_FAULT) for fault in faults] or None,
-            }
+        slots = self._runner.pool.slots
+        processes, busy = Counter(slot.team for slot in slots), Counter(slot.team for slot in slots if slot.busy)
+        off = dict(await self.settings_off(names))
+        return TeamsStatus(
+            teams=tuple(
+                TeamStatus(
+                    self.roster.teams[name],
+                    processes=processes[name],
+                    busy=busy[name],
+                    waiting=counts.get((name, AskStatus.WAITING), 0),
+                    running=counts.get((name, AskStatus.RUNNING), 0),
+                    settings_off=off.get(name),
+                )
+                for name in names
+            ),
+            processes=len(slots),
+            max_processes=self.roster.settings.max_processes,
+            faults=tuple(self.roster.faults) if sender.kind is not Kind.KEY or sender.teams is None else (),
         )
 
-    async def settings_off(self, names: Sequence[str] | None = None) -> dict[str, str]:
+    async def settings_off(self, names: Sequence[str] | None = None) -> list[tuple[str, str]]:
         """The teams whose agents do not follow what their project brings, and why."""
         teams = [self.roster.teams[name] for name in names or self.roster.teams]
-        reasons = await asyncio.gather(*(self.runner.settings_off(team.project) for team in teams))
-        return {team.name: why for team, why in zip(teams, reasons, strict=True) if why is not None}
+        reasons = await asyncio.gather(*(self._runner.settings_off(team.project) for team in teams))
+        return [(team.name, why) for team, why in zip(teams, reasons, strict=True) if why is not None]
 
-    async def figures(self) -> dict[str, Any]:
+    async def figures(self) -> Figures:
         """Messages, lifetimes, pairs, tokens and cost."""
+        from holdfast.teams.queries.figures import figures
+
         return await self._store.read(figures)
 
     async def lately(self, root: Root | None, limit: int = 3) -> list[Exchange]:
@@ -286,46 +334,24 @@ class Teams:
         team = self._at(root)
         if team is None:
             return []
-        rows = await self._store.read(lambda tx: queries.exchanges(tx, team, tx.now() - LATELY_MS, limit))
-        return [
-            Exchange(
-                incoming=row["to_team"] == team,
-                other=row["from_team"] if row["to_team"] == team else row["to_team"],
-                text=read_signed(row["text"]) or row["text"],
-                status=row["status"],
-                answer=row["answer"],
-                at=row["created_at"],
-            )
-            for row in rows
-        ]
+        return await self._store.read(lambda tx: queries.exchanges(tx, team, tx.now() - LATELY_MS, limit))
 
     async def conversations(
         self, team: str | None, status: str | None, limit: int, sender: Sender = OWNER
-    ) -> list[dict[str, Any]]:
+    ) -> list[Conversation]:
         """Conversations, the last used first; those of the teams that whoever asks may act for."""
         asked_for = None if sender.teams is None else sorted(sender.teams)
-        found = await self._store.read(lambda tx: queries.conversations(tx, team, status, limit, asked_for))
-        return [conversation_view(conversation) for conversation in found]
+        return await self._store.read(lambda tx: queries.conversations(tx, team, status, limit, asked_for))
 
-    async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> dict[str, Any]:
+    async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> ConversationHistory:
         """What was asked and answered in a conversation, the newest first."""
-        conversation = await self._store.read(lambda tx: _existing(tx, from_team, to_team, thread))
-        asks = await self._store.read(lambda tx: queries.asks_of(tx, conversation.id, None, limit))
-        return {
-            "conversation": conversation_view(conversation),
-            "asks": [
-                view(
-                    {
-                        "askId": ask.id,
-                        "status": ask.status,
-                        "question": (read_signed(ask.text) or ask.text)[:500],
-                        "response": ask.answer[:500] if ask.answer else None,
-                        "error": ask.error_code,
-                    }
-                )
-                for ask in asks
-            ],
-        }
+        from holdfast.teams.results import ConversationHistory
+
+        def read(tx: Tx) -> ConversationHistory:
+            conversation = _existing(tx, from_team, to_team, thread)
+            return ConversationHistory(conversation, tuple(queries.asks_of(tx, conversation.id, None, limit)))
+
+        return await self._store.read(read)
 
     async def archive(
         self,
@@ -336,27 +362,27 @@ class Teams:
         restore: bool,
         delete_files: bool = False,
         key: CallKey | None = None,
-    ) -> dict[str, Any]:
+    ) -> Conversation:
         """Put a conversation away, or take it up again; its files are deleted only on request."""
         if delete_files:
-            await self.runner.upkeep.delete(await self._at_rest(from_team, to_team, thread, key))
+            await self._runner.upkeep.delete(await self._at_rest(from_team, to_team, thread, key))
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> Conversation:
             conversation = _existing(tx, from_team, to_team, thread)
             status = ConversationStatus.ACTIVE if restore else ConversationStatus.ARCHIVED
             queries.set_status(tx, conversation.id, status)
-            return {"conversation": conversation_view(_existing(tx, from_team, to_team, thread))}
+            return _existing(tx, from_team, to_team, thread)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
     async def compact(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None = None
-    ) -> dict[str, Any]:
+    ) -> Compaction:
         """Make a conversation shorter now."""
         conversation = await self._at_rest(from_team, to_team, thread, key)
         if not conversation.begun:
             raise Conflict("The conversation has not begun.")
-        return await self.runner.upkeep.compact(conversation, key)
+        return await self._runner.upkeep.compact(conversation, key)
 
     async def _at_rest(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None
@@ -376,70 +402,66 @@ class Teams:
         thread: str | None,
         new_thread: str | None,
         key: CallKey | None = None,
-    ) -> dict[str, Any]:
+    ) -> Conversation:
         """A copy of a conversation as a thread of its own; the original stays as it is."""
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> Conversation:
             original = _existing(tx, from_team, to_team, thread)
             if not original.begun:
                 raise Conflict("The conversation has not begun.")
             name = _thread(new_thread or f"fork-{original.id}-{original.message_count}")
             if queries.between(tx, original.from_team, to_team, name) is not None:
                 raise Conflict(f"There is a thread {named(name)} already.", recovery="Name another with newThreadId.")
-            return {
-                "conversation": conversation_view(queries.copy_of(tx, original, name)),
-                "terminal": f"claude --resume {original.session_id} --fork-session",
-            }
+            return queries.copy_of(tx, original, name)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
-    async def found(self) -> list[dict[str, Any]]:
-        """Sessions on disk that could be adopted."""
+    async def found(self) -> list[tuple[str, FoundSession]]:
+        """Sessions on disk that could be adopted, each with the team whose they would be."""
         return [
-            view(
-                {
-                    "team": team.name,
-                    "sessionId": session.session_id,
-                    "title": session.title,
-                    "modifiedAt": iso(session.modified_at),
-                }
-            )
+            (team.name, session)
             for team in self.roster.teams.values()
-            for session in await self.runner.upkeep.found(team)
+            for session in await self._runner.upkeep.found(team)
         ]
 
-    async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> dict[str, Any]:
+    async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> Conversation:
         """Make a session that lies on disk the conversation of a pair."""
         self._known(to_team, "team")
         if from_team is not None:
             self._known(from_team, "fromTeam")
         if session_id not in {
-            session.session_id for session in await self.runner.upkeep.found(self.roster.teams[to_team])
+            session.session_id for session in await self._runner.upkeep.found(self.roster.teams[to_team])
         }:
             raise NotFound(f"There is no free session {in_quotes(session_id, 64)} in {to_team}'s project.")
         name = _thread(thread)
         sender = from_team or EXTERNAL
         if await self._store.read(lambda tx: queries.between(tx, sender, to_team, name)) is not None:
             raise Conflict("That pair has a conversation already.", recovery="Name another thread.")
-        made = await self._store.write(lambda tx: queries.adopt(tx, sender, to_team, name, session_id))
-        return {"conversation": conversation_view(made)}
+        return await self._store.write(lambda tx: queries.adopt(tx, sender, to_team, name, session_id))
 
     async def reset(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None = None
-    ) -> dict[str, Any]:
+    ) -> Conversation:
         """The next ask begins a fresh session; the old one stays where it is."""
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> Conversation:
             before = _idle(tx, _existing(tx, from_team, to_team, thread))
             queries.set_session(tx, before.id, tx.new_id(), begun=False, note="The conversation was begun afresh.")
-            return {"conversation": conversation_view(_existing(tx, from_team, to_team, thread))}
+            return _existing(tx, from_team, to_team, thread)
 
-        reply = await self._store.write(once(key, write))
-        for slot in self.runner.pool.slots:
-            left = slot.session.session_id != reply["conversation"]["sessionId"]
-            if slot.conversation_id == reply["conversation"]["id"] and left and not slot.busy:
-                await self.runner.pool.discard(slot)
-        return reply
+        try:
+            return await self._store.write(first_time(key, write))
+        finally:
+            # Also for a repeated call, and after one that was cancelled: the reset may be stored.
+            await self._drop_outdated(from_team, to_team, thread)
+
+    async def _drop_outdated(self, from_team: str | None, to_team: str, thread: str | None) -> None:
+        """End an idle process that is still in a session which its conversation has left."""
+        now = await self._store.read(lambda tx: queries.between(tx, from_team or EXTERNAL, to_team, _thread(thread)))
+        for slot in self._runner.pool.slots:
+            left = now is not None and slot.conversation_id == now.id and slot.session.session_id != now.session_id
+            if left and not slot.busy:
+                await self._runner.pool.discard(slot)
 
     # -- parts --------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from holdfast.errors import BadInput
+from holdfast.teams import views
 from holdfast.teams.service import Teams
-from holdfast.wire.tools import Call, Offer, Params, Repetition, Tool
+from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
 
 DEFAULT_TIMEOUT_MS = 30_000
 LONGEST_TIMEOUT_MS = 3_600_000
@@ -72,7 +73,7 @@ class SessionParams(Params):
 def offer(teams: Teams) -> Offer:
     """All that teams put on the wire."""
     tools = [_ask(teams), _send(teams), _notify(teams), _status(teams), _session(teams)]
-    return Offer(tools=tools, applies=teams.applies_to)
+    return Offer(tools=tools, order=50, applies=teams.applies_to)
 
 
 async def _asked(
@@ -89,10 +90,10 @@ async def _asked(
         key=call.key,
     )
     try:
-        seen = await teams.wait(ask_id, limit, call.progress)
+        state = await teams.wait(ask_id, limit, call.progress)
     finally:
         teams.resume(call.caller.managed)
-    return seen.reply()
+    return views.ask_view(state)
 
 
 def _ask(teams: Teams) -> Tool:
@@ -132,7 +133,7 @@ def _send(teams: Teams) -> Tool:
 def _notify(teams: Teams) -> Tool:
     async def handle(call: Call, params: NotifyParams) -> dict[str, Any]:
         days = 30 if params.ttlDays is None else params.ttlDays
-        return await teams.notify(
+        notice = teams.notify(
             call.caller,
             params.toTeam,
             params.message,
@@ -140,6 +141,7 @@ def _notify(teams: Teams) -> Tool:
             ttl_days=days,
             key=call.key,
         )
+        return await call.reply(notice, lambda notice_id: views.notice_view(notice_id, params.toTeam))
 
     return Tool(
         name="teams_notify",
@@ -157,7 +159,7 @@ def _notify(teams: Teams) -> Tool:
 
 def _status(teams: Teams) -> Tool:
     async def handle(call: Call, params: StatusParams) -> dict[str, Any]:
-        return await teams.status(params.team, teams.sender(call.caller))
+        return views.status_view(await teams.status(params.team, teams.sender(call.caller)))
 
     return Tool(
         name="teams_status",
@@ -177,30 +179,33 @@ def _session(teams: Teams) -> Tool:
         if params.operation in ("result", "wait", "cancel"):
             ask_id = await teams.require_own_ask(sender, _given("askId", params.askId))
             if params.operation == "wait":
-                return (await teams.wait(ask_id, _timeout(params.timeout), call.progress)).reply()
-            return (await (teams.look(ask_id) if params.operation == "result" else teams.cancel(ask_id))).reply()
+                return views.ask_view(await teams.wait(ask_id, _timeout(params.timeout), call.progress))
+            found = teams.look(ask_id) if params.operation == "result" else teams.cancel(ask_id)
+            return views.ask_view(await found)
         if params.operation == "list":
-            return {"conversations": await teams.conversations(params.team, None, _limit(params.limit), sender)}
+            return views.conversations_view(await teams.conversations(params.team, None, _limit(params.limit), sender))
         asker = teams.asker(sender, params.fromTeam)
         match params.operation:
             case "history":
-                return await teams.history(asker, *_where(params), _limit(params.limit))
+                return views.history_view(await teams.history(asker, *_where(params), _limit(params.limit)))
             case "compact":
-                return await teams.compact(asker, *_where(params), call.key)
+                return await call.reply(teams.compact(asker, *_where(params), call.key), views.compaction_view)
             case "fork":
-                return await teams.fork(asker, *_where(params), params.newThreadId, call.key)
+                copy = teams.fork(asker, *_where(params), params.newThreadId, call.key)
+                return await call.reply(copy, views.fork_view)
             case "archive" | "restore":
                 if params.deleteFiles and params.operation == "restore":
                     raise BadInput("deleteFiles", "goes with archive alone")
-                return await teams.archive(
+                archived = teams.archive(
                     asker,
                     *_where(params),
                     restore=params.operation == "restore",
                     delete_files=bool(params.deleteFiles),
                     key=call.key,
                 )
+                return await call.reply(archived, views.conversation_view)
             case _:
-                return await teams.reset(asker, *_where(params), call.key)
+                return await call.reply(teams.reset(asker, *_where(params), call.key), views.conversation_view)
 
     return Tool(
         name="teams_session",

@@ -7,24 +7,24 @@ import contextlib
 import os
 import signal
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents import AgentEvent, AgentSession, AgentSpec, FoundSession, RunPart, Turn
+from holdfast.agents.errors import AgentNotReady, SessionInUse, SessionMissing
 from holdfast.errors import StoreError
-from holdfast.managed import VARIABLE, token_for
-from holdfast.processes import is_running
+from holdfast.identity.managed import VARIABLE, token_for
+from holdfast.ids import random_id
+from holdfast.process.alive import is_running
 from holdfast.store import Store
-from holdfast.teams import queries
-from holdfast.teams.agents import Agent, AgentEvent, AgentSession, AgentSpec, FoundSession, Turn
-from holdfast.teams.agents.errors import AgentNotReady, SessionInUse, SessionMissing
+from holdfast.teams.config import Roster
 from holdfast.teams.errors import AgentStalled, SessionCreationError
 from holdfast.teams.model import Conversation
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.pool import Pool, Slot
-from holdfast.teams.roster import Roster
+from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
 
 GONE_SECONDS = 5.0
@@ -33,15 +33,22 @@ SettingsOff = Callable[[Path], Awaitable[str | None]]
 LOST = "The earlier conversation could not be found any more; this is a fresh one."
 
 
+async def always_off(project: Path) -> str:
+    """Follow no project's settings."""
+    return "The project's settings are off."
+
+
 class Workplace:
     """The agents of this machine, and the processes in which they are at work."""
 
-    def __init__(self, store: Store, name: str, agents: Mapping[str, Agent], env: Mapping[str, str]) -> None:
+    def __init__(
+        self, store: Store, name: str, agents: Mapping[str, RunPart], env: Mapping[str, str], settings_off: SettingsOff
+    ) -> None:
         self._store = store
         self._name = name
         self._agents = agents
         self._env = env
-        self.settings_off: SettingsOff = _always
+        self.settings_off = settings_off
         self.roster = Roster()
         self.pool = Pool(self._let_go)
         self.permissions = Permissions(store)
@@ -74,7 +81,7 @@ class Workplace:
         slot = await self.pool.take(conversation, self.roster.settings.max_processes, open_session)
         try:
             if not conversation.begun or conversation.agent_pid != slot.session.pid:
-                await self._store.write(lambda tx: queries.mark_begun(tx, conversation.id, slot.session.pid))
+                await self._store.write(lambda tx: conversations.mark_begun(tx, conversation.id, slot.session.pid))
         except BaseException:
             await self.pool.discard(slot)
             raise
@@ -93,14 +100,14 @@ class Workplace:
                     return await agent.open(spec, conversation.session_id, resume=True), None
             # A first turn that never came to its end may have left nothing, and then nothing was lost.
             note = LOST if conversation.message_count else None
-            return await self._begin(agent, spec, conversation, str(uuid.uuid4()), note), note
+            return await self._begin(agent, spec, conversation, random_id(), note), note
         if conversation.fork_of is not None:
             session = await agent.open(spec, conversation.session_id, resume=False, fork_of=conversation.fork_of)
             return session, None
         return await self._begin(agent, spec, conversation, conversation.session_id, None), None
 
     async def _begin(
-        self, agent: Agent, spec: AgentSpec, conversation: Conversation, session_id: str, note: str | None
+        self, agent: RunPart, spec: AgentSpec, conversation: Conversation, session_id: str, note: str | None
     ) -> AgentSession:
         tried = session_id
         for attempt in (1, 2):
@@ -112,11 +119,11 @@ class Workplace:
                         f"The agent could not begin a session: {error}",
                         recovery="Ask again, or with temporary true for a conversation of its own.",
                     ) from error
-                tried = str(uuid.uuid4())
+                tried = random_id()
                 continue
             try:
-                if tried != conversation.session_id:
-                    await self.move(conversation, tried, note)
+                if session.session_id != conversation.session_id:  # this try's, or one that the agent chose itself
+                    await self.move(conversation, session.session_id, note)
             except BaseException:
                 await session.close()
                 raise
@@ -125,7 +132,9 @@ class Workplace:
 
     async def move(self, conversation: Conversation, session_id: str, note: str | None) -> None:
         """The conversation goes on in another session."""
-        await self._store.write(lambda tx: queries.set_session(tx, conversation.id, session_id, begun=False, note=note))
+        await self._store.write(
+            lambda tx: conversations.set_session(tx, conversation.id, session_id, begun=False, note=note)
+        )
 
     def spec(self, team: Team, conversation: Conversation) -> AgentSpec:
         """How the team's agent is to work in a conversation."""
@@ -133,7 +142,7 @@ class Workplace:
         async def permitted(tool: str, given: dict[str, Any]) -> bool | str:
             if team.policy != "ask":
                 return False
-            ask = await self._store.read(lambda tx: queries.running_in(tx, conversation.id))
+            ask = await self._store.read(lambda tx: conversations.running_in(tx, conversation.id))
             return await self.permissions.request(ask.id if ask else "", team.name, tool, given)
 
         return AgentSpec(
@@ -171,11 +180,7 @@ class Workplace:
     async def _let_go(self, conversation_id: int) -> None:
         """Give up the lease of a conversation whose process has ended."""
         with contextlib.suppress(StoreError):  # a store that takes nothing now: the lease runs out by itself
-            await self._store.write(lambda tx: queries.let_go(tx, conversation_id, self._name))
-
-
-async def _always(project: Path) -> str:
-    return "The project's settings are off."
+            await self._store.write(lambda tx: conversations.let_go(tx, conversation_id, self._name))
 
 
 async def _gone(pid: int) -> None:

@@ -1,1 +1,1 @@
-"""The wire: MCP over the relay socket and HTTP, with the tools that capabilities bring."""
+"""The wire: MCP over relay sockets and HTTP, and REST, serving what capabilities offer."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-from holdfast.bridge import agent_queries, queries
 from holdfast.bridge.chat import held
-from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status
+from holdfast.bridge.queries import incarnations, queue, tasks
 from holdfast.bridge.wording import beginning
 from holdfast.store import Tx
 from holdfast.times import iso
@@ -105,7 +103,7 @@ def obey(tx: Tx, order: Order, permission: str | None) -> str:
 
 def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | None = None) -> str | Refusal:
     """Queue a text for the agent."""
-    return queries.enqueue(
+    return queue.enqueue(
         tx,
         order.target,
         text,
@@ -127,11 +125,11 @@ def refused(reason: Refusal) -> str:
 
 def _status(tx: Tx, target: str) -> str:
     task, session, seen = (
-        agent_queries.task(tx, target),
-        agent_queries.incarnation(tx, target),
-        agent_queries.last_seen(tx, target),
+        tasks.of_target(tx, target),
+        incarnations.incarnation(tx, target),
+        incarnations.last_seen(tx, target),
     )
-    working = queries.leased(tx, target)
+    working = queue.leased(tx, target)
     lines = [f"**{target}**"]
     if task is not None:
         step = f" (step {task.last_completed_step})" if task.last_completed_step else ""
@@ -139,10 +137,10 @@ def _status(tx: Tx, target: str) -> str:
     lines += [f"At work on: {beginning(message.text)}" for message in working]
     if task is None and not working:
         lines.append("Nothing in progress.")
-    lines.append(f"Waiting: {queries.count(tx, target, Status.PENDING)}")
-    if waits := queries.count(tx, target, Status.HELD):
+    lines.append(f"Waiting: {queue.count(tx, target, Status.PENDING)}")
+    if waits := queue.count(tx, target, Status.HELD):
         lines.append(f"Waiting for your word: {waits} (/held)")
-    if dead := queries.count(tx, target, Status.DEAD):
+    if dead := queue.count(tx, target, Status.DEAD):
         lines.append(f"Dead letters: {dead}")
     lines.append(f"Session: {session}" if session else "Session: none was seen yet")
     if seen is not None:
@@ -151,11 +149,11 @@ def _status(tx: Tx, target: str) -> str:
 
 
 def _queue(tx: Tx, target: str) -> str:
-    total = queries.count(tx, target, Status.PENDING)
+    total = queue.count(tx, target, Status.PENDING)
     if total == 0:
         return "Nothing waits."
     lines = [f"{total} wait:"]
-    for number, message in enumerate(queries.pending(tx, target, LISTED), 1):
+    for number, message in enumerate(queue.pending(tx, target, LISTED), 1):
         priority = Priority(message.priority)
         mark = "" if priority is Priority.NORMAL else f" [{priority.word}]"
         lines.append(f"{number}.{mark} {beginning(message.text)} ({message.sender})")
@@ -172,9 +170,9 @@ def _stop(tx: Tx, order: Order) -> str:
 
 def _decide(tx: Tx, order: Order, decision: str) -> str:
     asked = order.command.argument
-    if order.command.pressed and asked != question(agent_queries.incarnation(tx, order.target) or ""):
+    if order.command.pressed and asked != question(incarnations.incarnation(tx, order.target) or ""):
         return "That question is from an earlier restart; /status shows what is going on now."
-    task = chat_queries.decide(tx, order.target, decision)
+    task = tasks.decide(tx, order.target, decision)
     if task is None:
         return "There is no saved task to decide on."
     text = {
@@ -187,7 +185,7 @@ def _decide(tx: Tx, order: Order, decision: str) -> str:
     return f"It will resume: {task.current_task}" if decision == "resume" else "It will start fresh."
 
 
-def permission_buttons(request_id: str, *, may_approve: bool) -> dict[str, Any]:
-    """What an update carries so that a permission can be given below it, or only denied."""
-    approve = [["Approve", f"approve:{request_id}"]] if may_approve else []
-    return {"buttons": [*approve, ["Deny", f"deny:{request_id}"]]}
+def permission_buttons(request_id: str, *, may_approve: bool) -> list[tuple[str, str]]:
+    """The buttons below a permission request: to give it, or only to deny it."""
+    approve = [("Approve", f"approve:{request_id}")] if may_approve else []
+    return [*approve, ("Deny", f"deny:{request_id}")]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from holdfast.bridge import held_messages, update_queries
+from holdfast.bridge import held_messages
 from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.model import UpdateKind
+from holdfast.bridge.queries import updates
+from holdfast.bridge.queries.owner import HeldMessage
 from holdfast.errors import Busy
 from holdfast.redaction import masked
-from holdfast.store import Row, Tx
-from holdfast.teams.fields import shown
+from holdfast.store import Tx
+from holdfast.teams.config_fields import shown
 
 FITS = 3_000
 """Characters of a message that one text of a chat surely holds."""
@@ -19,44 +21,44 @@ AT_ONCE = 5
 def show(tx: Tx, target: str) -> str:
     """Put the oldest held messages into the chat, each with its buttons; what to say below them."""
     found = held_messages.held(tx, target, AT_ONCE)
-    for message in found["messages"]:
+    for message in found.messages:
         digest = held_messages.digest_of(message)
-        release = [["Release", f"release:{digest}"]] if fits(message) else []
-        buttons = {"buttons": [*release, ["Drop", f"drop:{digest}"]]}
-        update_queries.add(tx, target, UpdateKind.MESSAGE, asked(message), None, buttons, chat_only=True)
-    if not found["messages"]:
+        release = [("Release", f"release:{digest}")] if fits(message) else []
+        buttons = [*release, ("Drop", f"drop:{digest}")]
+        updates.add(tx, target, UpdateKind.MESSAGE, asked(message), buttons=buttons, chat_only=True)
+    if not found.messages:
         return "Nothing waits for your word."
-    more = " There are more: /held shows them once these are decided." if found["more"] else ""
+    more = " There are more: /held shows them once these are decided." if found.more else ""
     return f"Release lets the agent have a message, Drop removes it.{more}"
 
 
 def decide(tx: Tx, target: str, digest: str, *, drop: bool) -> str:
     """Release or drop the message that a button stood below, as it was shown; what came of it."""
-    listed = held_messages.held(tx, target)["messages"]
+    listed = held_messages.held(tx, target).messages
     message = next((one for one in listed if held_messages.digest_of(one) == digest), None)
     if message is None:
         return "No such message waits for your word (any more): /held shows what does."
     if not drop and not fits(message):
         return in_terminal(target)
     try:
-        held_messages.decide(tx, target, [message["id"]], drop=drop)
+        held_messages.decide(tx, target, [message.id], drop=drop)
     except (UnknownMessage, Busy) as error:
         return str(error)
     return "It was removed." if drop else "Released: it waits for the agent now."
 
 
-def asked(message: Row) -> str:
+def asked(message: HeldMessage) -> str:
     """A held message in words: all of it, or the way to it."""
-    head = f"{message['priority'].capitalize()} message from `{_plain(message['sender'])}`"
+    head = f"{message.priority.word.capitalize()} message from `{_plain(message.sender)}`"
     if not fits(message):
-        return f"{head}\n{in_terminal(message['target'])}"
+        return f"{head}\n{in_terminal(message.target)}"
     return f"{head}\n```\n{_text(message)}\n```"
 
 
-def fits(message: Row) -> bool:
+def fits(message: HeldMessage) -> bool:
     """Whether one text in a chat shows all of it: what is released is what was shown."""
     text = _text(message)
-    return len(text) + len(message["sender"]) <= FITS and masked(text) == text
+    return len(text) + len(message.sender) <= FITS and masked(text) == text
 
 
 def in_terminal(target: str) -> str:
@@ -64,8 +66,8 @@ def in_terminal(target: str) -> str:
     return f"It is too long, or holds a secret, and is not shown here. In the terminal: `holdfast release {target}`"
 
 
-def _text(message: Row) -> str:
-    lines = str(message["text"]).splitlines() or [""]
+def _text(message: HeldMessage) -> str:
+    lines = message.text.splitlines() or [""]
     return "\n".join(_plain(line) for line in lines)
 
 

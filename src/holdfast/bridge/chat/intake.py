@@ -10,16 +10,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge import queries, update_queries
 from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of, target_of
 from holdfast.bridge.chat.commands import Command, Order, command, obey, pressed, put, refused, urgency
 from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.model import Refusal, Status, UpdateKind
-from holdfast.reasoning.wording import one_line
-from holdfast.senders import Kind, Sender
+from holdfast.bridge.queries import queue, updates
+from holdfast.identity.senders import Kind, Sender
 from holdfast.store import Store, Tx
+from holdfast.text import one_line
 
 REFUSAL_S = 3600.0
 REMEMBERED = 1_000
@@ -126,7 +126,7 @@ class Intake:
         else:
             said = self._queue(tx, order, one)
         if said is not None:
-            update_queries.add(tx, target, UpdateKind.MESSAGE, said, order.message_id, {}, chat_only=True)
+            updates.add(tx, target, UpdateKind.MESSAGE, said, order.message_id, chat_only=True)
         return (one.press, said or "") if one.press is not None else None
 
     def _queue(self, tx: Tx, order: Order, one: Arrival) -> str | None:
@@ -138,12 +138,12 @@ class Intake:
         link = None
         if one.quoted_message is not None:
             quoted = self._id(one.chat, one.quoted_message)
-            link = quoted if queries.is_known(tx, quoted, order.target) else None
+            link = quoted if queue.is_known(tx, quoted, order.target) else None
         priority = urgency(one.text)
         made = put(tx, order, text, priority, link)
         if isinstance(made, Refusal):
             return None if made is Refusal.DUPLICATE else refused(made)
-        waiting = queries.count(tx, order.target, Status.PENDING) - 1
+        waiting = queue.count(tx, order.target, Status.PENDING) - 1
         return f"Queued; {waiting} more wait." if waiting > 0 else None
 
     def _command(self, one: Arrival) -> Command | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from holdfast.bridge.chat import queries
-from holdfast.store import Store
+from holdfast.store import Store, Tx, leases
 
 LEASE_MS = 60_000
 
@@ -15,13 +14,17 @@ class Lease:
 
     def __init__(self, store: Store, use: str, account: str, holder: str) -> None:
         self._store = store
-        self.name = f"chat:{use}:{hashlib.sha256(account.encode()).hexdigest()}"
-        self.holder = holder
+        self._name = f"chat:{use}:{hashlib.sha256(account.encode()).hexdigest()}"
+        self._holder = holder
 
     async def hold(self) -> bool:
         """Take or renew it; False while another daemon has it."""
-        return await self._store.write(lambda tx: queries.hold(tx, self.name, self.holder, LEASE_MS))
+        return await self._store.write(lambda tx: leases.take(tx, leases.NAMED, self._name, self._holder, LEASE_MS))
+
+    def is_held(self, tx: Tx) -> bool:
+        """Whether it is still this daemon's."""
+        return leases.holds(tx, leases.NAMED, self._name, self._holder)
 
     async def let_go(self) -> None:
         """Give it back."""
-        await self._store.write(lambda tx: queries.let_go(tx, self.name, self.holder))
+        await self._store.write(lambda tx: leases.release(tx, leases.NAMED, self._name, self._holder))

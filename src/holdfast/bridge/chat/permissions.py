@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from holdfast.bridge import update_queries
 from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.commands import Command, permission_buttons
 from holdfast.bridge.model import UpdateKind
+from holdfast.bridge.queries import updates
 from holdfast.errors import HoldfastError
-from holdfast.store import Row, Store, Tx
+from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
-from holdfast.teams.fields import shown
+from holdfast.teams.config_fields import shown
 from holdfast.teams.permissions import shown_input
+from holdfast.teams.queries.permissions import PermissionRequest
 
 FITS = 3_000
 """Characters of a request that one message of a chat surely holds; what is longer is decided in a terminal."""
@@ -26,12 +27,12 @@ ONCE = "permission"
 class Requests(Protocol):
     """What the chats ask of the teams' permissions."""
 
-    async def open(self) -> list[Row]:
-        """Requests that wait for a word."""
+    async def open(self) -> list[PermissionRequest]:
+        """Requests that wait for a decision."""
         ...
 
-    async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> Row:
-        """Somebody's word."""
+    async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> PermissionRequest:
+        """Store the owner's decision."""
         ...
 
 
@@ -54,25 +55,24 @@ class PermissionDesk:
     async def show(self) -> None:
         """Put every open request into its team's chat, unless it was there before."""
         for request in await self._requests.open():
-            team = self._targets().get(request["team"])
+            team = self._targets().get(request.team)
             if team is not None and team.chat is not None:
                 await self._show(request)
 
-    async def _show(self, request: Row) -> None:
-        request_id = str(request["id"])
+    async def _show(self, request: PermissionRequest) -> None:
+        request_id = request.id
 
         def known(tx: Tx) -> bool:
             return chat_queries.was_received(tx, ONCE, request_id, 0)
 
         def write(tx: Tx) -> None:
             if chat_queries.receive(tx, ONCE, request_id, 0):
-                update_queries.add(
+                updates.add(
                     tx,
-                    request["team"],
+                    request.team,
                     UpdateKind.MESSAGE,
                     asked(request),
-                    None,
-                    permission_buttons(request_id, may_approve=fits(request)),
+                    buttons=permission_buttons(request_id, may_approve=fits(request)),
                     chat_only=True,
                 )
 
@@ -88,32 +88,32 @@ class PermissionDesk:
             return None
         request_id, allowed = command.argument, command.name == "approve"
         # Only what this chat's own team asks: somebody who may order one team about must not decide for another.
-        asked_here = [row for row in await self._requests.open() if row["team"] == target and row["id"] == request_id]
+        asked_here = [one for one in await self._requests.open() if one.team == target and one.id == request_id]
         if not asked_here:
             return "Nobody here waits for that (any more): it was decided, ran out after five minutes, or never was."
         (request,) = asked_here
         if allowed and not fits(request):
             return IN_TERMINAL
         try:
-            decided = await self._requests.decide(request_id, allowed, request["digest"])
+            decided = await self._requests.decide(request_id, allowed, request.digest)
         except HoldfastError as error:
             return str(error)
-        return f"{'Approved' if allowed else 'Denied'}: {decided['tool']}"
+        return f"{'Approved' if allowed else 'Denied'}: {decided.tool}"
 
 
-def asked(request: Row) -> str:
+def asked(request: PermissionRequest) -> str:
     """A request in words, with its whole input or the way to it."""
-    tool, given = shown(request["tool"], FITS), _input(request)
+    tool, given = shown(request.tool, FITS), _input(request)
     if not fits(request):
-        return f"May it use **{tool}**?\n{IN_TERMINAL}\n/deny {request['id']}"
-    return f"May it use **{tool}**?\n```\n{given}\n```\n/approve {request['id']}\n/deny {request['id']}"
+        return f"May it use **{tool}**?\n{IN_TERMINAL}\n/deny {request.id}"
+    return f"May it use **{tool}**?\n```\n{given}\n```\n/approve {request.id}\n/deny {request.id}"
 
 
-def fits(request: Row) -> bool:
+def fits(request: PermissionRequest) -> bool:
     """Whether one message can show all of a request."""
-    return len(_input(request)) + len(request["tool"]) <= FITS
+    return len(_input(request)) + len(request.tool) <= FITS
 
 
-def _input(request: Row) -> str:
+def _input(request: PermissionRequest) -> str:
     # A fence of its own would end ours; within JSON this is another way to write the same character.
-    return shown_input(str(request["input"])).replace("`", "\\u0060")
+    return shown_input(request.input).replace("`", "\\u0060")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.bridge import agent_queries, update_queries
 from holdfast.bridge.model import Task, Update
+from holdfast.bridge.queries import tasks, updates
 from holdfast.store import Tx
 
 NEW_CHAT_MS = 3_600_000
@@ -36,37 +36,13 @@ class Unsent:
     progress: Progress
 
 
-# -- who may ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A chat to which something could not be sent, and why."""
 
-
-def hold(tx: Tx, name: str, holder: str, lease_ms: int) -> bool:
-    """Take or renew a lease; False while somebody else has it."""
-    changed = tx.run(
-        "INSERT INTO leases (name, holder, until) VALUES (:name, :holder, :until)"
-        " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until"
-        " WHERE leases.holder = excluded.holder OR leases.until < :now",
-        name=name,
-        holder=holder,
-        until=tx.now() + lease_ms,
-        now=tx.now(),
-    )
-    return changed > 0
-
-
-def holds(tx: Tx, name: str, holder: str) -> bool:
-    """Whether a lease is (still) with somebody."""
-    row = tx.one(
-        "SELECT 1 AS held FROM leases WHERE name = :name AND holder = :holder AND until >= :now",
-        name=name,
-        holder=holder,
-        now=tx.now(),
-    )
-    return row is not None
-
-
-def let_go(tx: Tx, name: str, holder: str) -> None:
-    """Give a lease back, so that the next one need not wait."""
-    tx.run("DELETE FROM leases WHERE name = :name AND holder = :holder", name=name, holder=holder)
+    transport: str
+    target: str
+    failure: str
 
 
 # -- what came in -----------------------------------------------------------------------------------------------------
@@ -100,18 +76,6 @@ def was_received(tx: Tx, transport: str, account: str, number: int) -> bool:
 def forget_received(tx: Tx) -> int:
     """Forget what cannot come again."""
     return tx.run("DELETE FROM bridge_received WHERE at < :before", before=tx.now() - KEPT_MS)
-
-
-def decide(tx: Tx, target: str, decision: str) -> Task | None:
-    """Write the owner's word on a target's task: resume or fresh; the task, None where there is none."""
-    tx.lock(f"bridge:{target}")
-    changed = tx.run(
-        "UPDATE bridge_tasks SET decision = :decision WHERE target = :target", decision=decision, target=target
-    )
-    if not changed:
-        return None
-    tx.emit("bridge.decided", target, {"decision": decision})
-    return agent_queries.task(tx, target)
 
 
 # -- what goes out ----------------------------------------------------------------------------------------------------
@@ -159,8 +123,8 @@ def progress(tx: Tx, transport: str, target: str) -> Progress:
 def unsent(tx: Tx, transport: str, target: str) -> Unsent | None:
     """The next update that a transport has not sent."""
     so_far = progress(tx, transport, target)
-    found = update_queries.told(tx, target, after=so_far.sent_seq, limit=1, chat=True)
-    return Unsent(found[0], agent_queries.task(tx, target), so_far) if found else None
+    found = updates.told(tx, target, after=so_far.sent_seq, limit=1, chat=True)
+    return Unsent(found[0], tasks.of_target(tx, target), so_far) if found else None
 
 
 def sending(tx: Tx, transport: str, target: str, seq: int) -> None:
@@ -212,9 +176,9 @@ def rest(tx: Tx, transport: str, target: str, pause_ms: int) -> None:
     )
 
 
-def troubles(tx: Tx) -> list[dict[str, str]]:
+def undelivered(tx: Tx) -> list[Undelivered]:
     """The chats to which something could not be sent."""
     rows = tx.all(
         "SELECT transport, target, failure FROM bridge_chats WHERE failure IS NOT NULL ORDER BY transport, target"
     )
-    return [{name: str(row[name]) for name in ("transport", "target", "failure")} for row in rows]
+    return [Undelivered(**row) for row in rows]

@@ -204,7 +204,7 @@ class Sender:
         """Write only as long as this daemon is the one that sends."""
 
         def checked(tx: Tx) -> bool:
-            if not queries.holds(tx, self._lease.name, self._lease.holder):
+            if not self._lease.is_held(tx):
                 return False
             write(tx)
             return True

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast import bounded_json
 from holdfast.bridge.chat import Targets, Transport, queries
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
@@ -18,8 +17,10 @@ from holdfast.bridge.chat.polling import Poller
 from holdfast.bridge.chat.sender import Sender
 from holdfast.bridge.chat.telegram import Telegram
 from holdfast.bridge.chat.webhook_out import SignedWebhook
+from holdfast.config import Settings
 from holdfast.errors import BadInput
 from holdfast.store import Store
+from holdfast.text import bounded_json
 
 MOST_BODY = 1024 * 1024
 
@@ -39,6 +40,30 @@ class ChatSettings:
     telegram_webhook_secret: str | None = None
     webhook_url: str | None = None
     webhook_secret: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStatus:
+    """How the chats are doing."""
+
+    transports: tuple[str, ...]
+    undelivered: list[queries.Undelivered]
+    receiving: str | None
+    """Why nothing can be received; None where it can."""
+    refused: int
+    """Messages of people who are not on the list."""
+
+
+def chat_settings(settings: Settings) -> ChatSettings:
+    """Return what the daemon's settings say of chats."""
+    return ChatSettings(
+        telegram_token=settings.telegram_token,
+        telegram_api=settings.telegram_api,
+        telegram_webhook=settings.telegram_webhook,
+        telegram_webhook_secret=settings.telegram_webhook_secret,
+        webhook_url=settings.webhook_url,
+        webhook_secret=settings.webhook_secret,
+    )
 
 
 class Chats:
@@ -95,17 +120,14 @@ class Chats:
         await self._intake.take([update])
         return 200
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> ChatStatus:
         """How the chats are doing, for `holdfast doctor`."""
-        found = await self._store.read(queries.troubles)
-        view: dict[str, Any] = {"transports": [transport.name for transport in self._transports]}
-        if found:
-            view["troubles"] = found
-        if self._poller is not None and self._poller.trouble is not None:
-            view["receiving"] = self._poller.trouble
-        if self._intake is not None and self._intake.refused:
-            view["refused"] = self._intake.refused
-        return view
+        return ChatStatus(
+            transports=tuple(transport.name for transport in self._transports),
+            undelivered=await self._store.read(queries.undelivered),
+            receiving=self._poller.trouble if self._poller is not None else None,
+            refused=self._intake.refused if self._intake is not None else 0,
+        )
 
     async def sweep(self) -> None:
         """Forget the numbers of what cannot come again."""

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from telegram import InlineKeyboardMarkup, MessageEntity
     from telegram.ext import ExtBot
 
+WEBHOOK = "/telegram/webhook"
+"""Where Telegram brings updates by itself, with the secret in this header."""
+SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - its name, not the secret
 API = "https://api.telegram.org/bot"
 LONGEST = 4096
 POLL_S = 25

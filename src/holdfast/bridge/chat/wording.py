@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from holdfast.bridge.chat import Button
-from holdfast.bridge.model import Task, Update, UpdateKind
+from holdfast.bridge.model import Outcome, Task, Update, UpdateKind
 from holdfast.redaction import masked
 
 REPETITION = "(may be a repetition)"
@@ -36,7 +36,7 @@ def _shown(update: Update, task: Task | None) -> Shown:
     text = update.content
     if update.kind == UpdateKind.TASK:
         text = f"Working on: {text}"
-    elif update.kind == UpdateKind.REPLY and update.data.get("outcome") == "failed":
+    elif update.kind == UpdateKind.REPLY and update.outcome == Outcome.FAILED:
         text = f"Not done: {text}"
     elif update.kind in (UpdateKind.DEAD_LETTER, UpdateKind.EXPIRED):
         text = f"⚠️ {text}"
@@ -53,10 +53,9 @@ def _restart(update: Update, task: Task | None) -> Shown:
         return Shown(update.content, urgent=True)
     step = f" (last completed step: {task.last_completed_step})" if task.last_completed_step else ""
     text = f"{update.content}\n\nIt was working on: {task.current_task}{step}\nResume or start fresh?"
-    about = question(str(update.data.get("new", "")))
+    about = question(update.restart.new if update.restart else "")
     return Shown(text, (Button("Resume", f"resume:{about}"), Button("Start fresh", f"new:{about}")), urgent=True)
 
 
 def _buttons(update: Update) -> tuple[Button, ...]:
-    listed = update.data.get("buttons", [])
-    return tuple(Button(masked(str(label)), str(action)) for label, action in listed)
+    return tuple(Button(masked(label), action) for label, action in update.buttons)

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import re
 
-from holdfast.briefing.ledger.entries import INTERRUPTED
+from holdfast.agents.transcript_position import CallKind
 from holdfast.briefing.ledger.error_forms import errors_in, has_passed, scanned, shows_failure
 from holdfast.briefing.ledger.keeping import bound, kept_line
 from holdfast.briefing.ledger.model import MAX_ERRORS, MAX_FAILED, MAX_SOURCES, Call, ErrorClass, Failure, Ledger
 from holdfast.briefing.ledger.runs import mends
 
-RUNS = frozenset({"Bash", "BashOutput"})
+RUNS = (CallKind.RUN, CallKind.OUTPUT)
 """Tools whose result is what a program printed."""
-_MISUSED = "<tool_use_error>"
-"""How Claude Code answers a call that it did not make: nothing of the project failed."""
 _ERROR_LINE = re.compile(r"^.*(?:Error|Exception|error:|fatal:|FAILED|panicked).*$", re.MULTILINE)
 _EXIT_CODE = re.compile(r"\AExit code (\d{1,3})\b")
 
 
 def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
     """Keep what a tool's result says has gone wrong, and forget what it says is mended."""
-    if failed and (text.startswith(_MISUSED) or INTERRUPTED in text):
-        return
-    if call.tool == "Bash":
+    if call.kind == CallKind.RUN:
         # The end of a pipe says nothing about what was piped into it.
         if (failed and not _found_nothing(call, text)) or (
             not failed and call.hides_exit and call.checks and shows_failure(text)
@@ -36,7 +32,7 @@ def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
             _mend(ledger, call.keys)
     elif not failed:
         _mend(ledger, [_source(call)])
-    if (failed or call.tool in RUNS) and not call.shows:
+    if (failed or call.kind in RUNS) and not call.shows:
         _note_errors(ledger, errors_in(text, failed=failed), _source(call))
 
 

@@ -6,10 +6,24 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
-from holdfast.briefing.ledger import entries
-from holdfast.briefing.ledger.entries import Entry, text_member
+from holdfast.agents.transcript_entries import (
+    Answered,
+    Asked,
+    Called,
+    Compacted,
+    Ended,
+    Entry,
+    Part,
+    QueueChange,
+    Queued,
+    Refused,
+    Said,
+    TodoChanged,
+    TodoItem,
+    TodosWritten,
+)
+from holdfast.agents.transcript_position import CallKind
 from holdfast.briefing.ledger.error_forms import SCANNED
 from holdfast.briefing.ledger.failures import note_result
 from holdfast.briefing.ledger.keeping import bound, kept, kept_line
@@ -40,71 +54,53 @@ from holdfast.briefing.ledger.model import (
 from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
 
-READS = frozenset({"Read", "NotebookRead"})
-MODIFIES = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
-_SERVER_READS = re.compile(r"mcp__.*__read_(?:text_|media_)?file")
-_MODIFYING = re.compile(r"(?:write|edit|create|create_text)_file|replace_\w+|insert_(?:before|after)_\w+")
-"""How a tool of a server is called that changes a file."""
-_PATHS = ("file_path", "notebook_path", "path", "relative_path")
-
 _COMMITTED = re.compile(r"^\[(?:[^\]\n]{1,200}? )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE)
 _TAKES_BACK = re.compile(
     r"\bgit\s+(?:checkout\s+(?:\S+\s+)?--\s|restore\s|reset\s+--hard|revert\s|stash(?:\s+push)?\s*$)"
 )
-_USER_SAID = re.compile(r"the user said:\s*([\s\S]+)")
-_REFUSED = ("The user doesn't want to", "Permission to use ", "Permission for this ")
 _TASK_NUMBER = re.compile(r"#(\d{1,6})")
-
-ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
-"""Why a message ended with which a turn ends too."""
 
 
 def fold(ledger: Ledger, entry: Entry) -> None:
     """Add what one entry tells."""
-    at = entries.timestamp(entry)
-    if at is not None:
-        ledger.started_at = ledger.started_at or at
-        ledger.last_at = max(ledger.last_at, at)
-    kind, side = entry.get("type"), entries.is_side(entry)
-    if kind == "user":
-        _place(ledger, entry, side=side)
-        _from_user(ledger, entry, side=side)
-    elif kind == "assistant":
-        _place(ledger, entry, side=side)
-        _from_agent(ledger, entry, side=side)
-    elif kind == "attachment":
-        request = entries.queued_request(entry)
-        if request is not None:
-            _ask(ledger, request)
-    elif kind == "queue-operation":
-        _queue(ledger, text_member(entry, "operation"), text_member(entry, "content"))
-    elif kind == "system" and not side:
-        if entry.get("subtype") == "compact_boundary":
+    if entry.at is not None:
+        ledger.started_at = ledger.started_at or entry.at
+        ledger.last_at = max(ledger.last_at, entry.at)
+    if not entry.is_side:
+        _place(ledger, entry)
+    for part in entry.parts:
+        _add(ledger, entry, part)
+
+
+def _add(ledger: Ledger, entry: Entry, part: Part) -> None:
+    match part:
+        case Asked(text):
+            _ask(ledger, text)
+        case Said(text, ends_turn):
+            ledger.last_words = kept(text, MAX_WORDS) if text else ledger.last_words
+            if ends_turn:
+                _end_turn(ledger)
+        case Called():
+            _called(ledger, entry, part)
+        case Answered():
+            _answered(ledger, part)
+        case TodosWritten(todos):
+            _write_todos(ledger, todos)
+        case TodoChanged():
+            _update_todo(ledger, part)
+        case Queued(change, text):
+            _queue(ledger, change, kept(text, MAX_EARLIER))
+        case Compacted():
             ledger.compactions += 1
-        elif entry.get("subtype") in ("turn_duration", "stop_hook_summary"):
+        case Ended():
             _end_turn(ledger)
 
 
-def _place(ledger: Ledger, entry: Entry, *, side: bool) -> None:
-    if side:
-        return
-    if ledger.cwd is None and (cwd := text_member(entry, "cwd")):
-        ledger.cwd = kept(cwd, MAX_PATH)
-    branch = text_member(entry, "gitBranch")
-    if branch not in ("", "HEAD", ledger.branch):  # HEAD it says where there is no repository, too
-        ledger.branch = kept_line(branch)
-
-
-def _from_user(ledger: Ledger, entry: Entry, *, side: bool) -> None:
-    request = entries.request_in(entry)
-    if request is not None:
-        _ask(ledger, request)
-        return
-    if not side and entries.is_interruption(entry):
-        _end_turn(ledger)
-    for block in entries.blocks(entry):
-        if block.get("type") == "tool_result":
-            _answered(ledger, entry, block)
+def _place(ledger: Ledger, entry: Entry) -> None:
+    if ledger.cwd is None and entry.cwd:
+        ledger.cwd = kept(entry.cwd, MAX_PATH)
+    if entry.branch not in ("", "HEAD", ledger.branch):  # HEAD it says where there is no repository, too
+        ledger.branch = kept_line(entry.branch)
 
 
 def _ask(ledger: Ledger, request: str) -> None:
@@ -119,15 +115,14 @@ def _ask(ledger: Ledger, request: str) -> None:
     bound(ledger.requests, MAX_REQUESTS)
 
 
-def _queue(ledger: Ledger, operation: str, words: str) -> None:
+def _queue(ledger: Ledger, change: QueueChange, written: str) -> None:
     """What the user types stands in a queue until the agent gets it."""
-    written = "" if entries.HARNESS.match(words) else kept(words, MAX_EARLIER)
-    if operation == "enqueue":
+    if change is QueueChange.ADDED:
         ledger.waiting.append(written)
         bound(ledger.waiting, MAX_WAITING)
-    elif operation == "remove" and written in ledger.waiting:
+    elif change is QueueChange.REMOVED and written in ledger.waiting:
         ledger.waiting.remove(written)
-    elif operation == "popAll":
+    elif change is QueueChange.EMPTIED:
         ledger.waiting.clear()
     else:
         del ledger.waiting[:1]
@@ -138,45 +133,21 @@ def _end_turn(ledger: Ledger) -> None:
     ledger.calls = [call for call in ledger.calls if call.side]
 
 
-def _from_agent(ledger: Ledger, entry: Entry, *, side: bool) -> None:
-    failed = entry.get("isApiErrorMessage") is True
-    message = entry.get("message")
-    reason = text_member(message, "stop_reason") or None
-    for block in entries.blocks(entry):
-        if block.get("type") == "tool_use":
-            _called(ledger, entry, block, side=side)
-            if not side:
-                ledger.unfinished = True
-        elif block.get("type") == "text" and not side and not failed:
-            words = text_member(block, "text").strip()
-            if words:
-                ledger.last_words = kept(words, MAX_WORDS)
-            # Some versions do not say why; then the last word is taken for the end until a tool is called.
-            if reason is None or reason in ENDS:
-                _end_turn(ledger)
-
-
-def _called(ledger: Ledger, entry: Entry, block: Entry, *, side: bool) -> None:
-    tool, arguments = text_member(block, "name"), block.get("input")
-    if not isinstance(arguments, dict):
-        return
-    call = Call(kept(text_member(block, "id"), MAX_LINE), kept_line(tool), side=side)
-    if tool == "Bash":
-        _read_command(call, text_member(arguments, "command"), text_member(entry, "cwd"))
-    elif tool == "TodoWrite":
-        _write_todos(ledger, arguments.get("todos"))
-    elif tool == "ExitPlanMode":
-        call.text = kept(text_member(arguments, "plan"), MAX_PLAN)
-    elif tool == "TaskCreate":
-        call.text = kept_line(text_member(arguments, "subject"))
-    elif tool == "TaskUpdate":
-        _update_todo(ledger, arguments)
+def _called(ledger: Ledger, entry: Entry, part: Called) -> None:
+    call = Call(kept(part.call_id, MAX_LINE), kept_line(part.tool), part.kind, side=entry.is_side)
+    if part.kind is CallKind.RUN:
+        _read_command(call, part.command, entry.cwd)
+    elif part.kind is CallKind.PLAN:
+        call.text = kept(part.text, MAX_PLAN)
+    elif part.kind is CallKind.TODO:
+        call.text = kept_line(part.text)
     else:
-        call.about = kept_line(_path_in(arguments), MAX_PATH)
-        if tool == "Edit":
-            call.swap = f"{_hash(arguments.get('old_string'))} {_hash(arguments.get('new_string'))}"
+        call.about = kept_line(part.path, MAX_PATH)
+        call.swap = " ".join(map(_hash, part.replaced)) if part.replaced else ""
     ledger.calls.append(call)
     bound(ledger.calls, MAX_CALLS)
+    if not entry.is_side:
+        ledger.unfinished = True
 
 
 def _read_command(call: Call, command: str, cwd: str) -> None:
@@ -193,32 +164,26 @@ def _read_command(call: Call, command: str, cwd: str) -> None:
     call.shows, call.hides_exit, call.checks, call.finds = run.shows, run.hides_exit, run.checks, run.finds
 
 
-def _answered(ledger: Ledger, entry: Entry, block: Entry) -> None:
-    name = text_member(block, "tool_use_id")
-    call = next((one for one in ledger.calls if one.id == name), None)
+def _answered(ledger: Ledger, part: Answered) -> None:
+    call = next((one for one in ledger.calls if one.id == part.call_id), None)
     if call is not None:
         ledger.calls.remove(call)
-    call = call or Call(name, "")
-    text, failed = entries.text_of(block), block.get("is_error") is True
-    if failed and _is_refused(entry, text):
-        _rule_out(ledger, _refusal(entry, call, text))
+    call = call or Call(part.call_id, "")
+    if part.refused is not None:
+        _rule_out(ledger, _refusal(call, part.refused))
         return
-    note_result(ledger, call, text, failed=failed)
+    if not part.not_run:
+        note_result(ledger, call, part.text, failed=part.failed)
     _mention(ledger, call.mentioned)
-    if failed:
+    if part.failed:
         return
-    finish = _FINISHED.get(call.tool)
+    finish = _FINISHED.get(call.kind)
     if finish is not None:
-        finish(ledger, call, entry, text)
-    elif call.about and (call.tool in READS or _SERVER_READS.fullmatch(call.tool)):
+        finish(ledger, call, part)
+    elif call.about and call.kind == CallKind.READ:
         _touch(ledger.read, call.about, ledger.last_at)
-    elif call.about and (call.tool in MODIFIES or _is_modifying(call.tool)):
-        _modified(ledger, call, created=text_member(entry.get("toolUseResult"), "type") == "create")
-
-
-def _is_modifying(tool: str) -> bool:
-    server, _, name = tool.rpartition("__")
-    return server.startswith("mcp__") and _MODIFYING.fullmatch(name) is not None
+    elif call.about and call.kind == CallKind.CHANGE:
+        _modified(ledger, call, created=part.created)
 
 
 def _modified(ledger: Ledger, call: Call, *, created: bool) -> None:
@@ -234,7 +199,7 @@ def _modified(ledger: Ledger, call: Call, *, created: bool) -> None:
     bound(ledger.edits, MAX_RULED_OUT)
 
 
-def _ran(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
+def _ran(ledger: Ledger, call: Call, part: Answered) -> None:
     for path in call.shown:
         _touch(ledger.read, path, ledger.last_at)
     for path in call.removed:
@@ -242,80 +207,61 @@ def _ran(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
     for path in call.written:
         _touch(ledger.modified, path, ledger.last_at)
     if "commit" in call.about:
-        for found in _COMMITTED.finditer(text[:SCANNED]):
+        for found in _COMMITTED.finditer(part.text[:SCANNED]):
             ledger.commits.append(Commit(found[1], kept_line(found[2])))
         bound(ledger.commits, MAX_COMMITS)
     if _TAKES_BACK.search(call.about):
         _rule_out(ledger, f"taken back with: {call.about}")
 
 
-def _planned(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
-    answer = entry.get("toolUseResult")
-    plan = call.text or kept(text_member(answer, "plan"), MAX_PLAN)
+def _planned(ledger: Ledger, call: Call, part: Answered) -> None:
+    plan = call.text or kept(part.plan, MAX_PLAN)
     if plan:
         ledger.plan = plan
 
 
-def _was_told(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
-    answer = entry.get("toolUseResult")
-    given = answer.get("answers") if isinstance(answer, dict) else None
-    if isinstance(given, dict) and given:
-        for question, said in list(given.items())[:MAX_DECISIONS]:
-            ledger.decisions.append(Decision(kept_line(str(question)), kept_line(str(said))))
-    else:
-        ledger.decisions.append(Decision("", kept_line(text)))
+def _was_told(ledger: Ledger, call: Call, part: Answered) -> None:
+    for question, said in part.answers[:MAX_DECISIONS] or (("", part.text),):
+        ledger.decisions.append(Decision(kept_line(question), kept_line(said)))
     bound(ledger.decisions, MAX_DECISIONS)
 
 
-def _made_task(ledger: Ledger, call: Call, entry: Entry, text: str) -> None:
-    answer = entry.get("toolUseResult")
-    number = text_member(answer.get("task") if isinstance(answer, dict) else None, "id")
-    named = _TASK_NUMBER.search(text)
+def _made_task(ledger: Ledger, call: Call, part: Answered) -> None:
+    named = _TASK_NUMBER.search(part.text)
     if call.text:
-        ledger.todos.append(Todo(call.text, "pending", kept_line(number or (named[1] if named else ""), 20)))
+        ledger.todos.append(Todo(call.text, "pending", kept_line(part.todo_key or (named[1] if named else ""), 20)))
         bound(ledger.todos, MAX_TODOS)
 
 
-_FINISHED: dict[str, Callable[[Ledger, Call, Entry, str], None]] = {
-    "Bash": _ran,
-    "ExitPlanMode": _planned,
-    "AskUserQuestion": _was_told,
-    "TaskCreate": _made_task,
+_FINISHED: dict[str, Callable[[Ledger, Call, Answered], None]] = {
+    CallKind.RUN: _ran,
+    CallKind.PLAN: _planned,
+    CallKind.QUESTION: _was_told,
+    CallKind.TODO: _made_task,
 }
 
 
-def _write_todos(ledger: Ledger, todos: Any) -> None:
-    if not isinstance(todos, list):
-        return
-    written = [Todo(kept_line(text_member(one, "content")), kept_line(text_member(one, "status"), 20)) for one in todos]
+def _write_todos(ledger: Ledger, todos: Iterable[TodoItem]) -> None:
+    written = [Todo(kept_line(one.text), kept_line(one.status, 20)) for one in todos]
     ledger.todos = [todo for todo in written if todo.text][:MAX_TODOS]
 
 
-def _update_todo(ledger: Ledger, arguments: Entry) -> None:
-    key, status = text_member(arguments, "taskId"), kept_line(text_member(arguments, "status"), 20)
-    for todo in [one for one in ledger.todos if key and one.key == key]:
-        changed = replace(
-            todo, status=status or todo.status, text=kept_line(text_member(arguments, "subject")) or todo.text
-        )
+def _update_todo(ledger: Ledger, part: TodoChanged) -> None:
+    status = kept_line(part.status, 20)
+    for todo in [one for one in ledger.todos if part.key and one.key == part.key]:
+        changed = replace(todo, status=status or todo.status, text=kept_line(part.text) or todo.text)
         place = ledger.todos.index(todo)
         ledger.todos[place : place + 1] = [] if status == "deleted" else [changed]
 
 
-def _is_refused(entry: Entry, text: str) -> bool:
-    return text_member(entry.get("permissionDecision"), "decision") == "reject" or text.startswith(_REFUSED)
-
-
-def _refusal(entry: Entry, call: Call, text: str) -> str:
+def _refusal(call: Call, refused: Refused) -> str:
     """What was refused, by whom, and the user's own words where there are some."""
-    source = text_member(entry.get("permissionDecision"), "source")
     what = f"{call.tool or 'a tool'} {call.about}".strip()
-    said = _USER_SAID.search(text)
-    if said:
-        return f"the user refused {what}, saying: {said[1]}"
-    if text.startswith(_REFUSED[0]) or source.startswith("user"):
-        reason = "" if text.startswith(_REFUSED) else f": {text}"
-        return f"the user refused {what}{reason}"
-    return f"{what} was denied: {text}"
+    if refused.said:
+        return f"the user refused {what}, saying: {refused.said}"
+    if refused.by_user:
+        return f"the user refused {what}" + (f": {refused.reason}" if refused.reason else "")
+    return f"{what} was denied: {refused.reason}"
 
 
 def _rule_out(ledger: Ledger, what: str) -> None:
@@ -357,16 +303,5 @@ def _mention(ledger: Ledger, paths: list[str]) -> None:
     bound(ledger.mentioned, MAX_MENTIONED)
 
 
-def _path_in(arguments: Entry) -> str:
-    return next((found for name in _PATHS if (found := text_member(arguments, name))), "")
-
-
-def _hash(text: Any) -> str:
-    return hashlib.sha256(str(text).encode("utf-8", "replace")).hexdigest()[:12]
-
-
-def folded(ledger: Ledger, found: Iterable[Entry]) -> Ledger:
-    """A ledger with all of these entries."""
-    for entry in found:
-        fold(ledger, entry)
-    return ledger
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]

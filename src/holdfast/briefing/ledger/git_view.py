@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.briefing.ledger.keeping import kept_line
 from holdfast.briefing.ledger.model import MAX_FILES, MAX_PATH, Changed, GitStart, GitView, Ledger
-from holdfast.protocol.git.state import Git, GitFault, GitState
+from holdfast.git.state import Git, GitFault, GitState
 
 LIMIT_S = 5.0
 MOST_DIRTY = 600

@@ -10,7 +10,7 @@ from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.model import MAX_FILES, GitStart, Ledger
 from holdfast.briefing.ledger.queries import Place
 from holdfast.briefing.ledger.told_files import decided
-from holdfast.project import Root, path_of
+from holdfast.identity.project import Root, path_of
 from holdfast.store import Store, Tx
 
 MOST_WAITING = 64

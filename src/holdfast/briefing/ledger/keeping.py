@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.briefing.ledger.model import MAX_LINE
 from holdfast.redaction import masked
+from holdfast.text import clipped
 
 ROOM = 1_000
 """A text is looked through for secrets this far beyond where it is cut, so that none is cut in two and kept."""
@@ -16,7 +17,7 @@ def kept(text: str, limit: int) -> str:
     cleaned = masked(text[: limit + ROOM])
     if not cleaned.isascii() or "\0" in cleaned:
         cleaned = cleaned.replace("\0", "").encode("utf-8", "replace").decode("utf-8")
-    return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
+    return clipped(cleaned, limit)
 
 
 def kept_line(text: str, limit: int = MAX_LINE) -> str:

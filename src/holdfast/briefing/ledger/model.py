@@ -150,6 +150,9 @@ class Call:
 
     id: str
     tool: str
+    """As the agent names it."""
+    kind: str = ""
+    """What it does, a `CallKind`; empty in a ledger of a version that stored only the name."""
     about: str = ""
     """Its file or its command."""
     text: str = ""

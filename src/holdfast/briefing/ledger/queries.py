@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.briefing.ledger.reading import Position
-from holdfast.project import Root
-from holdfast.reasoning import projects
+from holdfast.identity.project import Root
+from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Row, Tx
 
 
@@ -37,7 +37,7 @@ def find(tx: Tx, session_id: str) -> Kept | None:
 
 def keep(tx: Tx, ledger: Ledger, position: Position, based_on: Position, place: Place) -> bool:
     """Store a ledger; False where another reading saw as much or more of the file, or where recording is paused."""
-    if projects.is_paused(tx, place.root, None):
+    if project_queries.is_paused(tx, place.root, None):
         return False
     tx.lock(f"ledger:{ledger.session_id}")
     stored = find(tx, ledger.session_id)
@@ -54,7 +54,7 @@ def keep(tx: Tx, ledger: Ledger, position: Position, based_on: Position, place: 
 def keep_git(tx: Tx, session_id: str, root: Root, change: Callable[[Ledger], None], place: Place | None = None) -> bool:
     """Store what git saw in a session's ledger, unless recording is paused; one that was not begun yet is begun where
     its place is given."""
-    if projects.is_paused(tx, root, None):
+    if project_queries.is_paused(tx, root, None):
         return False
     tx.lock(f"ledger:{session_id}")
     stored = find(tx, session_id)
@@ -92,7 +92,10 @@ def _put(tx: Tx, ledger: Ledger, position: Position, place: Place) -> None:
         " ON CONFLICT (session_id) DO UPDATE SET root = excluded.root, project_key = excluded.project_key,"
         " machine = excluded.machine, transcript = excluded.transcript, file_mark = excluded.file_mark,"
         " read_to = excluded.read_to, content = excluded.content, last_at = excluded.last_at,"
-        " updated_at = excluded.updated_at",
+        " updated_at = excluded.updated_at,"
+        # What goes on is no longer settled; what was dismissed stays so until it is worked on again.
+        " settled_at = CASE WHEN ledgers.settled = 'dismissed' AND excluded.last_at <= ledgers.settled_at"
+        " THEN ledgers.settled_at END",
         id=ledger.session_id,
         root=place.root.uri,
         key=place.root.key,

@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from holdfast.agents.transcript_position import CallKind
 from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo, Touched
 from holdfast.briefing.ledger.told_files import decided
-from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Item, Occasion, Rank
-from holdfast.quoting import named, quoted
+from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Occasion
+from holdfast.capability.briefing import Item, Rank
+from holdfast.text.quoting import named, quoted
 
 LAST_REQUEST = 700
 FIRST_REQUEST = 350
@@ -39,6 +41,9 @@ WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", 
 OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modified", "meanwhile", "commits"})
 """What an offer at a plain start tells; the rest is there for whoever takes it up."""
 
+OUTCOME = frozenset({"words", "failed"})
+"""What came of the last request; told with an offer, too."""
+
 
 def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
     """What a ledger has to tell on an occasion, the most needed first. A resumed conversation knows it all itself."""
@@ -54,7 +59,7 @@ def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item
         *_choices(ledger),
     ]
     if occasion is Occasion.STARTUP:
-        return [_brief(item) for item in told if item.kind in OFFERED]
+        told = [item for item in told if item.kind in OFFERED or item.kind in OUTCOME]
     return _within_budget(told, occasion)
 
 
@@ -279,7 +284,7 @@ def _call(call: Call, project: Path | None, cwd: str | None) -> str:
     tool = _name(call.tool, TOOL)
     if not call.about:
         return tool
-    if call.tool == "Bash":
+    if call.kind == CallKind.RUN:
         return f"{tool} {quoted(call.about, COMMAND)}"
     path = _relative(call.about, _prefixes(project, cwd))
     # What a file is called says more than where it begins.

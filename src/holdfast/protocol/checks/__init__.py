@@ -1,1 +1,1 @@
-"""What the server can verify, and how."""
+"""The checks that a gate can be made of."""

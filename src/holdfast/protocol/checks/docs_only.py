@@ -1,4 +1,4 @@
-"""Whether a change touches nothing but documentation: markdown files whose code blocks stay as they are."""
+"""Detects docs-only changes: markdown files whose code blocks are unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARKDOWN = frozenset({".md", ".markdown"})
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file before and after; None where it was not there."""
+    """A file's content before and after; None where it did not exist."""
 
     path: str
     before: str | None
@@ -30,29 +30,29 @@ def is_markdown(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in MARKDOWN
 
 
-def more_than_docs(changes: Iterable[ChangedFile]) -> str | None:
-    """Why a change is more than documentation; None where it is nothing else."""
+def why_not_docs_only(changes: Iterable[ChangedFile]) -> str | None:
+    """Return why a change is not docs-only; None if it is."""
     for change in changes:
         if not is_markdown(change.path):
             return f"{shown(change.path)} is not markdown"
-        if code_in(change.before or "") != code_in(change.after or ""):
-            return f"{shown(change.path)} has other code blocks than before"
+        if code_blocks(change.before or "") != code_blocks(change.after or ""):
+            return f"{shown(change.path)} has changed code blocks"
     return None
 
 
-def code_in(text: str) -> tuple[tuple[str, str], ...]:
+def code_blocks(text: str) -> tuple[tuple[str, str], ...]:
     """The fenced and indented code blocks of a markdown text in order, each with its language."""
     parser = _parser()
     blocks = parser.parse(text)
     deepest = parser.options["maxNesting"] - 1
     if any(block.level >= deepest for block in blocks):
-        # What is nested deeper is not in the tree: the whole text counts as code, so that none hides there.
+        # The parser drops anything nested deeper: treat the whole text as code, so that none can hide there.
         return (("", text),)
     return tuple((block.info.strip(), block.content) for block in blocks if block.type in ("fence", "code_block"))
 
 
 @cache
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # late: the daemon starts without it
+    from markdown_it import MarkdownIt  # imported late to keep the daemon's start fast
 
-    return MarkdownIt("commonmark").disable("inline")  # what is in a paragraph is not asked for, and can cost much
+    return MarkdownIt("commonmark").disable("inline")  # inline content is not needed and slow to parse

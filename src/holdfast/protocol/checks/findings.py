@@ -1,4 +1,4 @@
-"""What one check of a gate found."""
+"""Result of one check of a gate, and how its text is worded."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.protocol.model import Status
-from holdfast.quoting import named as plain_or_quoted
+from holdfast.text.quoting import named as plain_or_quoted
 
-MOST_NAMED = 5
-LONGEST_PATH = 200
+MAX_NAMED = 5
+MAX_PATH_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How a check ended, and what was seen or what is missing, in one line."""
+    """Status of a check, and what was found or is missing, in one line."""
 
     status: Status
-    said: str
+    text: str
 
 
 def passed(seen: str) -> Finding:
-    """It holds."""
+    """Result of a check that passed."""
     return Finding(Status.PASS, seen)
 
 
 def failed(missing: str) -> Finding:
-    """It does not hold."""
+    """Result of a check that failed."""
     return Finding(Status.FAIL, missing)
 
 
 def skipped(why: str) -> Finding:
-    """There is nothing to ask for."""
+    """Result of a check that does not apply."""
     return Finding(Status.SKIPPED, why)
 
 
 def shown(path: str) -> str:
-    """A path, a pattern or a branch: as it is where it is plain, else quoted."""
-    return plain_or_quoted(path, LONGEST_PATH)
+    """Format a path, pattern or branch: as it is if it is plain, otherwise quoted."""
+    return plain_or_quoted(path, MAX_PATH_CHARS)
 
 
 def named(paths: Sequence[str]) -> str:
-    """The first few of many paths."""
-    return few([shown(path) for path in paths[: MOST_NAMED + 1]], len(paths))
+    """Format the first few of many paths."""
+    return first_few([shown(path) for path in paths[: MAX_NAMED + 1]], len(paths))
 
 
-def few(sayings: Sequence[str], count: int | None = None) -> str:
-    """The first few of many sayings, and how many there are beside."""
-    more = (len(sayings) if count is None else count) - MOST_NAMED
-    return ", ".join(sayings[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def first_few(texts: Sequence[str], count: int | None = None) -> str:
+    """Join the first few of many texts, and say how many more there are."""
+    more = (len(texts) if count is None else count) - MAX_NAMED
+    return ", ".join(texts[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def either(paths: Sequence[str]) -> str:
-    """Paths of which one is enough."""
+def any_of(paths: Sequence[str]) -> str:
+    """Format paths of which one is enough."""
     return " or ".join(map(shown, paths))

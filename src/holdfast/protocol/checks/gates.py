@@ -1,4 +1,4 @@
-"""Verifies a gate: everything it asks for is looked at, and nothing is believed."""
+"""Verifies gates: every check is made against the files, git and evidence; an agent's word alone is not enough."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import fnmatch
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from holdfast.child_environment import command_environment
-from holdfast.protocol.checks.command import CannotRun, run
+from holdfast.files.inside import UnreadableInside
+from holdfast.git.state import Git, GitFault
+from holdfast.process.child_environment import command_environment
+from holdfast.process.command import CannotRun, run
 from holdfast.protocol.checks.files import file_exists, file_read, session_log
-from holdfast.protocol.checks.findings import Finding, either, failed, passed, shown, skipped
+from holdfast.protocol.checks.findings import Finding, any_of, failed, passed, shown, skipped
 from holdfast.protocol.checks.reports import report
 from holdfast.protocol.checks.repository import committed, docs_changed, git_state
-from holdfast.protocol.git.state import Git, GitFault
-from holdfast.protocol.inside import UnreadableInside
 from holdfast.protocol.model import Check, CheckKind, Gate, Status, says_something
 from holdfast.protocol.runs import EvidenceKind, Scene, SerenaAnswer, Source, Verdict
-from holdfast.quoting import in_quotes
+from holdfast.text.quoting import in_quotes
 
 SerenaProbe = Callable[[Path, bool], Awaitable[SerenaAnswer]]
-"""Asks the Serena of a worktree; whether the project is trusted decides if it may be started."""
+"""Asks the Serena of a worktree; it may be started only if the project is trusted."""
 
-MOST_OUTPUT = 64 * 1024
+MAX_OUTPUT_BYTES = 64 * 1024
 LAST_LINES = 5
-MOST_SAID = 2_000
-JUDGING = frozenset({CheckKind.COMMAND, CheckKind.REPORT})
-"""Checks whose answer is about the change as it is now, and of no worth after another edit."""
+MAX_QUOTED_CHARS = 2_000
+CHANGE_CHECKS = frozenset({CheckKind.COMMAND, CheckKind.REPORT})
+"""Checks whose result holds only for the current change; any further edit outdates it."""
 
 _LOCAL = {CheckKind.FILE_EXISTS: file_exists, CheckKind.FILE_READ: file_read, CheckKind.SESSION_LOG: session_log}
 
 
 class Checks:
-    """Checks gates against the world."""
+    """Verifies gates against the project's files, git and the evidence of a run."""
 
     def __init__(self, serena: SerenaProbe) -> None:
         self._serena = serena
 
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
-        """Every check of a gate. One that fails fails the gate; it is skipped only where every check is."""
+        """Run every check of a gate. One failure fails the gate; it is skipped only if every check is."""
         if not gate.checks:
-            return _nothing_verifies(gate)
+            return _without_checks(gate)
         findings = [await self._find(check, gate, scene) for check in gate.checks]
-        missing = [one.said for one in findings if one.status is Status.FAIL]
-        seen = _line(one.said for one in findings if one.status is not Status.FAIL)
+        missing = [one.text for one in findings if one.status is Status.FAIL]
+        seen = _line(one.text for one in findings if one.status is not Status.FAIL)
         if missing:
             return Verdict(Status.FAIL, seen, _line(missing))
         every_one_skipped = all(one.status is Status.SKIPPED for one in findings)
@@ -57,7 +57,7 @@ class Checks:
             return failed(str(failure).rstrip("."))
         except OSError as failure:
             what = shown(str(failure.filename)) if failure.filename else "the worktree"
-            return failed(f"{what} cannot be looked at: {failure.strerror}")
+            return failed(f"{what} cannot be read: {failure.strerror}")
 
     async def _look(self, check: Check, gate: Gate, scene: Scene) -> Finding:
         match check.kind:
@@ -88,7 +88,7 @@ class Checks:
         if answer.answers:
             return passed(answer.detail or "Serena answers")
         if answer.configured:
-            return failed(f"Serena is configured and does not answer: {answer.detail}".rstrip(": "))
+            return failed(f"Serena is configured but does not answer: {answer.detail}".rstrip(": "))
         return skipped(answer.detail or "Serena is not configured")
 
 
@@ -98,7 +98,7 @@ def _tool_called(check: Check, scene: Scene) -> Finding:
             continue
         if any(fnmatch.fnmatchcase(evidence.subject, name) for name in check.names):
             return passed(f"{shown(evidence.subject)} was called")
-    return failed(f"{either(check.names)} was not called, as far as a hook shows")
+    return failed(f"{any_of(check.names)} was not called: no hook saw it")
 
 
 def _claimed(gate: Gate, scene: Scene) -> Finding:
@@ -106,7 +106,7 @@ def _claimed(gate: Gate, scene: Scene) -> Finding:
         said = evidence.subject if says_something(evidence.subject) else evidence.detail
         if evidence.gate == gate.name and says_something(said):
             return passed(f"{evidence.source}: {in_quotes(said, 200)}")
-    return failed(f"nothing that says something was recorded for {gate.name} (record_evidence)")
+    return failed(f"no meaningful evidence was recorded for {gate.name} (record_evidence)")
 
 
 async def _command(check: Check, scene: Scene) -> Finding:
@@ -114,43 +114,43 @@ async def _command(check: Check, scene: Scene) -> Finding:
         return skipped("no check command is configured")
     command = in_quotes(" ".join(check.argv), 200)
     if not scene.trusted:
-        return failed(f"{command} is not run before the project's owner trusts it: run `holdfast trust` in it")
+        return failed(f"{command} does not run until the project's owner trusts it: run `holdfast trust` there")
     try:
         ending = await run(
             check.argv,
             cwd=scene.worktree,
             env=command_environment(),
             timeout_s=check.timeout_s,
-            most=MOST_OUTPUT,
+            most=MAX_OUTPUT_BYTES,
             one_stream=True,
         )
     except CannotRun as failure:
         return failed(str(failure).rstrip("."))
     if ending.exit_code == 0:
         return passed(f"{command} exited with 0")
-    how = f"did not end within {check.timeout_s} s" if ending.timed_out else f"exited with {ending.exit_code}"
+    how = f"did not finish within {check.timeout_s} s" if ending.timed_out else f"exited with {ending.exit_code}"
     last = ending.output.decode("utf-8", "replace").strip().splitlines()[-LAST_LINES:]
-    return failed(f"{command} {how}" + (f": {in_quotes(' | '.join(last), MOST_SAID)}" if last else ""))
+    return failed(f"{command} {how}" + (f": {in_quotes(' | '.join(last), MAX_QUOTED_CHARS)}" if last else ""))
 
 
-def _nothing_verifies(gate: Gate) -> Verdict:
+def _without_checks(gate: Gate) -> Verdict:
     if gate.blocking:
-        return Verdict(Status.FAIL, "", "nothing verifies this gate, and it may not be claimed")
-    return Verdict(Status.SKIPPED, "nothing verifies this step")
+        return Verdict(Status.FAIL, "", "no check verifies this gate, and it accepts no claim")
+    return Verdict(Status.SKIPPED, "no check verifies this step")
 
 
 async def _fingerprint(gate: Gate, scene: Scene) -> str | None:
-    if not any(check.kind in JUDGING for check in gate.checks):
+    if not any(check.kind in CHANGE_CHECKS for check in gate.checks):
         return None
     try:
         return await Git(scene.worktree).fingerprint(scene.run.starting_commit)
     except GitFault:
-        return None  # no repository: there is nothing that tells one change from another
+        return None  # without a repository, changes cannot be told apart
 
 
-def _line(sayings: Iterable[str]) -> str:
-    whole = " ".join("; ".join(sayings).split())
-    if len(whole) <= MOST_SAID:
+def _line(texts: Iterable[str]) -> str:
+    whole = " ".join("; ".join(texts).split())
+    if len(whole) <= MAX_QUOTED_CHARS:
         return whole
-    cut = whole[:MOST_SAID]
-    return f'{cut}…"' if cut.count('"') % 2 else f"{cut}…"  # what was cut within quotes stays within them
+    cut = whole[:MAX_QUOTED_CHARS]
+    return f'{cut}…"' if cut.count('"') % 2 else f"{cut}…"  # close a quote that was cut

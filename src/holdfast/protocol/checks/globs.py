@@ -1,4 +1,4 @@
-"""Finds the paths of a worktree that a pattern names, without leaving it."""
+"""Finds the paths of a worktree that match a pattern, without leaving the worktree."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import re
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
+from holdfast.files.inside import UnreadableInside, real_path
 from holdfast.protocol.checks.findings import shown
-from holdfast.protocol.inside import UnreadableInside, real_path
 
-MOST_VISITED = 200_000
+MAX_VISITED = 200_000
 _MAGIC = re.compile(r"[*?]")
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text stands for many paths."""
+    """Return whether a text is a pattern rather than one path."""
     return _MAGIC.search(text) is not None
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern names a path: `*` and `?` stay in one directory, `**` stands for any number of them."""
+    """Return whether a pattern matches a path: `*` and `?` stay in one directory, `**` crosses any number of them."""
     names = path.split("/")
-    # Which beginnings of the path the pattern has matched so far. Going on from all of them at once costs the same for
-    # every pattern; a regular expression could be made to take for ever by a project that nobody trusts yet.
+    # The prefixes of the path that the pattern has matched so far. Advancing all of them at once costs the same for
+    # every pattern; a regular expression could be made to run forever by an untrusted project.
     reached = {0}
     parts = pattern.split("/")
     for part in parts:
@@ -40,7 +40,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def find(worktree: Path, pattern: str) -> list[str]:
-    """The files and links a pattern names, or the one path it is. Raises UnreadableInside."""
+    """The files and links that match a pattern, or the one path it is. Raises UnreadableInside."""
     if not is_pattern(pattern):
         return [pattern] if os.path.lexists(real_path(worktree, pattern)) else []
     start = _before_magic(pattern)
@@ -51,10 +51,8 @@ def find(worktree: Path, pattern: str) -> list[str]:
         folders[:] = sorted(name for name in folders if name != ".git")
         within = PurePosixPath(start, os.path.relpath(here, folder))
         visited += len(files) + len(folders)
-        if visited > MOST_VISITED:
-            raise UnreadableInside(
-                f"{shown(str(start))} holds more than {MOST_VISITED} files; name a narrower pattern."
-            )
+        if visited > MAX_VISITED:
+            raise UnreadableInside(f"{shown(str(start))} holds more than {MAX_VISITED} files; use a narrower pattern.")
         found += [path for name in sorted(files) if matches(pattern, path := str(within / name))]
     return found
 

@@ -1,4 +1,4 @@
-"""The review of a run: a report that is bound to it, or a change that needs none."""
+"""Checks the review of a run: a report bound to it, or a docs-only change, which needs none."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-from holdfast.protocol import bounded_lines
-from holdfast.protocol.checks.files import MOST_TEXT
-from holdfast.protocol.checks.findings import Finding, either, failed, few, named, passed, shown, skipped
+from holdfast.files import bounded_lines
+from holdfast.files.in_time import in_time
+from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.git.state import Git, GitFault
+from holdfast.protocol.checks.files import MAX_TEXT_BYTES
+from holdfast.protocol.checks.findings import Finding, any_of, failed, first_few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find
-from holdfast.protocol.checks.repository import more_than_docs_since
-from holdfast.protocol.git.state import Git, GitFault
-from holdfast.protocol.in_time import in_time
-from holdfast.protocol.inside import UnreadableInside, read_inside
+from holdfast.protocol.checks.repository import why_not_docs_only_since
 from holdfast.protocol.model import Check, says_something
 from holdfast.protocol.runs import EvidenceKind, Scene
 
@@ -29,16 +29,16 @@ _SESSION = re.compile(r"^session(?:[_-]?id)?[ \t]*:(?P<id>[^\n]*)$", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report says of itself."""
+    """The parts of a report that are checked."""
 
     sessions: frozenset[str]
     """The runs its front matter names."""
     text: str
-    """What is written below the front matter, without headings and comments."""
+    """The text below the front matter, without headings and comments."""
 
 
 def read_report(content: str) -> Report:
-    """A report's front matter and text."""
+    """Parse a report's front matter and text."""
     found = _FRONT_MATTER.match(content)
     if found is None:
         return Report(frozenset(), _written(content))
@@ -47,7 +47,7 @@ def read_report(content: str) -> Report:
 
 
 async def report(check: Check, scene: Scene) -> Finding:
-    """A report of this run is there; or the change is documentation only."""
+    """Check that a report of this run exists, or that the change is docs-only."""
     if scene.skip_qa and await _no_docs(scene) is None:
         return skipped(DOCS_ONLY)
     refused: list[str] = []
@@ -71,17 +71,17 @@ async def report(check: Check, scene: Scene) -> Finding:
                 changed = await Git(scene.worktree).changed_since(scene.run.starting_commit)
             if path in changed:
                 return passed(_seen(path, content))
-            refused.append(f"{shown(path)} was there before the session began")
+            refused.append(f"{shown(path)} existed before the session began")
     why = await _no_docs(scene)
     if why is None:
         return skipped(DOCS_ONLY)
-    wanted = f"no report {either(check.paths)} has `session: {scene.run.id}` in its front matter"
-    return failed("; ".join([wanted, *([few(refused)] if refused else []), f"a report is needed: {why}"]))
+    wanted = f"no report {any_of(check.paths)} has `session: {scene.run.id}` in its front matter"
+    return failed("; ".join([wanted, *([first_few(refused)] if refused else []), f"a report is needed: {why}"]))
 
 
 async def _no_docs(scene: Scene) -> str | None:
     try:
-        return await more_than_docs_since(scene)
+        return await why_not_docs_only_since(scene)
     except (GitFault, UnreadableInside) as failure:
         return str(failure).rstrip(".")
 
@@ -92,7 +92,7 @@ def _candidates(check: Check, scene: Scene) -> list[str]:
 
 def _read(scene: Scene, path: str) -> str | UnreadableInside:
     try:
-        content = (read_inside(scene.worktree, path, MOST_TEXT) or b"").decode("utf-8", "replace")
+        content = (read_inside(scene.worktree, path, MAX_TEXT_BYTES) or b"").decode("utf-8", "replace")
         bounded_lines.lines(content, path)
     except UnreadableInside as failure:
         return failure

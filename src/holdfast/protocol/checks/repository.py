@@ -1,4 +1,4 @@
-"""Checks that ask git: where the worktree stands, what was changed, what is committed."""
+"""Checks that ask git: branch and HEAD, what was changed, what is committed."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import asyncio
 import stat
 from pathlib import Path
 
-from holdfast.protocol.builtin import SESSIONS
-from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, more_than_docs
+from holdfast.files.in_time import in_time
+from holdfast.files.inside import read_inside
+from holdfast.git.state import Git
+from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, why_not_docs_only
 from holdfast.protocol.checks.files import session_log
 from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown
 from holdfast.protocol.checks.globs import matches
-from holdfast.protocol.git.state import Git
-from holdfast.protocol.in_time import in_time
-from holdfast.protocol.inside import read_inside
 from holdfast.protocol.model import Check, CheckKind, Status
+from holdfast.protocol.protocols import SESSIONS
 from holdfast.protocol.runs import Scene
 
-MOST_MARKDOWN = 1024 * 1024
-MOST_DOCUMENTS = 500
-CLOCKS_APART_MS = 5 * 60 * 1000
-"""How far the clock of the store and that of the committer may be apart."""
+MAX_MARKDOWN_BYTES = 1024 * 1024
+MAX_DOCUMENTS = 500
+MAX_CLOCK_SKEW_MS = 5 * 60 * 1000
+"""How far the clocks of the store and the committer may differ."""
 
 
 async def git_state(scene: Scene) -> Finding:
-    """Branch and starting commit are known."""
+    """Check that the branch and the starting commit are known."""
     git = Git(scene.worktree)
     state = await git.state()
     if state.problem:
@@ -38,15 +38,15 @@ async def git_state(scene: Scene) -> Finding:
 
 
 async def docs_changed(check: Check, scene: Scene) -> Finding:
-    """Each of the paths was changed since the run began."""
+    """Check that each of the paths was changed since the run began."""
     changed = await Git(scene.worktree).changed_since(scene.run.starting_commit)
     seen: list[str] = []
     missing: list[str] = []
     for pattern in check.paths:
         if pattern.startswith(f"{SESSIONS}/"):
-            # A log is named for its run: the one of another run says nothing about this one.
+            # A log is named after its run: another run's log does not count for this one.
             log = await asyncio.to_thread(session_log, Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)), scene)
-            (seen if log.status is Status.PASS else missing).append(log.said)
+            (seen if log.status is Status.PASS else missing).append(log.text)
             continue
         named_by = [path for path in changed if matches(pattern, path)]
         found = await asyncio.to_thread(_first_file, scene.worktree, named_by)
@@ -58,21 +58,21 @@ async def docs_changed(check: Check, scene: Scene) -> Finding:
 
 
 async def committed(scene: Scene) -> Finding:
-    """HEAD moved since the run began, and the tree is clean."""
+    """Check that HEAD moved since the run began, and that the tree is clean."""
     git = Git(scene.worktree)
     state = await git.state()
     if state.problem:
         return failed(state.problem.rstrip("."))
     if state.head is None:
-        return failed("there is no commit yet")
+        return failed("the repository has no commit yet")
     wrong = await _not_moved(git, state.head, scene)
     if state.dirty:
         wrong.append(f"not committed: {named(state.dirty)}")
     return failed("; ".join(wrong)) if wrong else passed(f"commit {state.head[:12]}, tree clean")
 
 
-async def more_than_docs_since(scene: Scene) -> str | None:
-    """Why the change of a run is more than documentation; None where it is nothing else."""
+async def why_not_docs_only_since(scene: Scene) -> str | None:
+    """Return why the change of a run is not docs-only; None if it is."""
     git = Git(scene.worktree)
     start = scene.run.starting_commit
     changed = await git.changed_since(start)
@@ -80,16 +80,16 @@ async def more_than_docs_since(scene: Scene) -> str | None:
     other = other or await asyncio.to_thread(_first_special, scene.worktree, changed)
     if other is not None:
         return f"{shown(other)} is not a markdown file"
-    if len(changed) > MOST_DOCUMENTS:
-        return f"{len(changed)} files were changed, more than the {MOST_DOCUMENTS} that are compared"
+    if len(changed) > MAX_DOCUMENTS:
+        return f"{len(changed)} files were changed; at most {MAX_DOCUMENTS} are compared"
     changes: list[ChangedFile] = []
     for path in changed:
         before = None if start is None else await git.show(start, path)
-        after = await in_time(read_inside, scene.worktree, path, MOST_MARKDOWN)
-        if len(before or b"") > MOST_MARKDOWN:
-            return f"{shown(path)} is longer than {MOST_MARKDOWN} bytes"
+        after = await in_time(read_inside, scene.worktree, path, MAX_MARKDOWN_BYTES)
+        if len(before or b"") > MAX_MARKDOWN_BYTES:
+            return f"{shown(path)} is longer than {MAX_MARKDOWN_BYTES} bytes"
         changes.append(ChangedFile(path, _text(before), _text(after)))
-    return await asyncio.to_thread(more_than_docs, changes)
+    return await asyncio.to_thread(why_not_docs_only, changes)
 
 
 async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
@@ -103,15 +103,15 @@ async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
         return [f"HEAD is at {head[:12]}, with no commit since the session began"]
     if await git.is_ancestor(start, head):
         return []
-    # An amended or rebased commit does not have the start behind it. An old one that was merely checked out neither.
+    # An amended or rebased commit does not descend from the start. Nor does an old one that was just checked out.
     made_at = await git.committed_at(head)
-    if made_at + CLOCKS_APART_MS < scene.run.started_at:
+    if made_at + MAX_CLOCK_SKEW_MS < scene.run.started_at:
         return [f"HEAD is at {head[:12]}, which was committed before the session began"]
     return []
 
 
 def _text(content: bytes | None) -> str | None:
-    # Different bytes must stay different, valid text or not.
+    # Different bytes must compare as different, even if they are not valid text.
     return None if content is None else content.decode("utf-8", "surrogateescape")
 
 

@@ -1,1 +1,1 @@
-"""What an agent's hooks show, and what they are answered."""
+"""Evidence from an agent's hooks, and the answers they get."""

@@ -1,25 +1,27 @@
-"""What a protocol does when an agent's hook calls: it takes evidence, stops a commit that comes too early, reminds."""
+"""The protocol's answers to an agent's hooks: takes evidence, denies commits that are too early, reminds."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from posixpath import expanduser, isdir, join
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKind
 from holdfast.errors import HoldfastError
+from holdfast.files.in_time import in_time
 from holdfast.protocol import model
+from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.hooks.readings import is_path, readings
-from holdfast.protocol.in_time import in_time
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
-from holdfast.protocol.situation import Situation
-from holdfast.quoting import error_text, in_quotes, quoted
+from holdfast.text import clipped
+from holdfast.text.quoting import error_text, in_quotes, quoted
 
 if TYPE_CHECKING:
     from holdfast.protocol.hooks.git_actions import GitAction
@@ -30,9 +32,6 @@ LONGEST_WORDS = 300
 """Characters of a step or a fault in the project's words."""
 MOST_NAMED = 4
 MOST_REMEMBERED = 1_000
-
-Answer = dict[str, Any]
-Payload = Mapping[str, Any]
 
 
 class _Remembered:
@@ -64,93 +63,84 @@ class ProtocolHooks:
         self._awaits_prompt = _Remembered()
         self._reminded = _Remembered()
         self._let_through = _Remembered()
-        self._events: dict[str, Callable[[str, Payload], Awaitable[Answer | None]]] = {
-            "SessionStart": self._session_start,
-            "UserPromptSubmit": self._prompt,
-            "PreToolUse": self._before_tool,
-            "PostToolUse": self._after_tool,
-            "Stop": self._stop,
+        self._events: dict[HookKind, Callable[[HookEvent], Awaitable[HookAnswer | None]]] = {
+            HookKind.STARTED: self._session_start,
+            HookKind.PROMPTED: self._prompt,
+            HookKind.BEFORE_TOOL: self._before_tool,
+            HookKind.AFTER_TOOL: self._after_tool,
+            HookKind.STOPPING: self._stop,
         }
 
-    async def handle(self, event: str, payload: dict[str, Any]) -> Answer | None:
+    async def handle(self, event: HookEvent) -> HookAnswer | None:
         """What the hook is to print; None when there is nothing to say."""
-        answer = self._events.get(event)
-        cwd = payload.get("cwd")
-        if answer is None or not is_path(cwd):
-            return None
-        return await answer(cwd, payload)
+        answer = self._events.get(event.kind)
+        return await answer(event) if answer is not None and is_path(event.cwd) else None
 
-    async def _session_start(self, cwd: str, payload: Payload) -> Answer | None:
+    async def _session_start(self, event: HookEvent) -> HookAnswer | None:
         """A conversation begins or goes on: agents forget the protocol at a compaction, so they are told again."""
-        if "agent_id" in payload:
+        if event.is_subagent:
             return None
-        situation, project = await self._protocols.standing_at(cwd)
+        situation, project = await self._protocols.standing_at(event.cwd)
         if situation is not None:
-            return _told("SessionStart", _standing(situation)) if _speaks(situation.project) else None
+            return _told(_standing(situation)) if _speaks(situation.project) else None
         if project is None or not _speaks(project):
             return None
-        if project.started_by == "hook" and payload.get("source") in ("startup", "clear"):
-            self._awaits_prompt.add(_text(payload, "session_id"))
+        if project.started_by == "hook" and event.source in ("startup", "clear"):
+            self._awaits_prompt.add(event.session_id)
             return None
-        return _told("SessionStart", _how_to_begin(project))
+        return _told(_how_to_begin(project))
 
-    async def _prompt(self, cwd: str, payload: Payload) -> Answer | None:
+    async def _prompt(self, event: HookEvent) -> HookAnswer | None:
         """The first prompt begins a run, where the project says so."""
-        prompt = _text(payload, "prompt").strip()
-        if not prompt or prompt.startswith("/"):
+        if not event.prompt or event.is_command:
             return None
-        if (
-            not self._awaits_prompt.take(_text(payload, "session_id"))
-            or await self._protocols.situation(cwd) is not None
-        ):
+        if not self._awaits_prompt.take(event.session_id) or await self._protocols.active_run(event.cwd) is not None:
             return None
         try:
-            await self._protocols.start_run(cwd, prompt)
+            await self._protocols.start_run(event.cwd, event.prompt)
         except HoldfastError as refusal:
-            return _told("UserPromptSubmit", f"Holdfast could not begin a session here: {refusal}")
-        begun = await self._protocols.situation(cwd)
-        return _told("UserPromptSubmit", _standing(begun)) if begun is not None else None
+            return _told(f"Holdfast could not begin a session here: {refusal}")
+        begun = await self._protocols.active_run(event.cwd)
+        return _told(_standing(begun)) if begun is not None else None
 
-    async def _before_tool(self, cwd: str, payload: Payload) -> Answer | None:
+    async def _before_tool(self, event: HookEvent) -> HookAnswer | None:
         """Only a commit or push can be too early, and only while a blocking gate before work is unmet."""
-        command = _argument(payload, "command")
-        if payload.get("tool_name") != "Bash" or not isinstance(command, str):
+        tool, cwd = event.tool, event.cwd
+        if tool is None or tool.command is None:
             return None
         from holdfast.protocol.hooks.git_actions import git_actions
 
-        for action in sorted(await asyncio.to_thread(git_actions, command)):
+        for action in sorted(await asyncio.to_thread(git_actions, tool.command)):
             situation = await self._aimed_at(cwd, action)
             gate = _unmet(situation) if situation is not None else None
             if situation is None or gate is None or not _speaks(situation.project):
                 continue
             if situation.project.enforcement is Enforcement.ENFORCE:
                 return _denied(_too_early(situation, gate, action))
-            self._let_through.add(_text(payload, "tool_use_id"), (cwd, action))
+            self._let_through.add(tool.call_id, (cwd, action))
             return _told(
-                "PreToolUse",
-                _too_early(situation, gate, action) + " It was let through; if it worked, it is kept as a violation.",
+                _too_early(situation, gate, action) + " It was let through; if it worked, it is kept as a violation."
             )
         return None
 
-    async def _after_tool(self, cwd: str, payload: Payload) -> Answer | None:
+    async def _after_tool(self, event: HookEvent) -> HookAnswer | None:
         """A tool answered (one that failed has another event): what it shows is kept."""
-        tool, arguments = _text(payload, "tool_name"), payload.get("tool_input")
-        if not tool.isascii() or not isinstance(arguments, dict):
+        tool = event.tool
+        if tool is None or not tool.name.isascii() or tool.arguments is None:
             return None
-        if tool == "Bash":
-            await self._record_violation(payload)
-        situation = await self._protocols.situation(cwd)
+        if tool.kind is ToolKind.RUN:
+            await self._record_violation(tool.call_id)
+        situation = await self._protocols.active_run(event.cwd)
         if situation is None:
             return None
-        response = payload.get("tool_response")
-        for reading in await asyncio.to_thread(readings, tool, arguments, response, situation.worktree):
+        for reading in await asyncio.to_thread(readings, tool, situation.worktree):
             await self._protocols.saw(situation, EvidenceKind.FILE_READ, reading.path, reading.sha256)
-        if tool == "Bash" or tool.startswith("mcp__"):
-            await self._protocols.saw(situation, EvidenceKind.TOOL_CALLED, tool, "")
+        if tool.kind in (ToolKind.RUN, ToolKind.MCP):
+            await self._protocols.saw(situation, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
 
-    async def _record_violation(self, payload: Payload) -> None:
-        let_through = self._let_through.take(_text(payload, "tool_use_id"))
+    async def _record_violation(self, call_id: str) -> None:
+        let_through = self._let_through.take(call_id)
         if not isinstance(let_through, tuple):
             return
         cwd, action = let_through
@@ -159,74 +149,62 @@ class ProtocolHooks:
         if situation is not None and gate is not None:
             await self._protocols.violated(situation, gate, f"{gate.level} {gate.name} before git {action.name}")
 
-    async def _stop(self, cwd: str, payload: Payload) -> Answer | None:
+    async def _stop(self, event: HookEvent) -> HookAnswer | None:
         """An agent that wants to stop is sent back once for the same reason, and never twice in a row."""
-        if payload.get("stop_hook_active") is not False or "agent_id" in payload:
+        if event.already_sent_on is not False or event.is_subagent:
             return None
-        situation = await self._protocols.situation(cwd)
+        situation = await self._protocols.active_run(event.cwd)
         if situation is None or not _speaks(situation.project):
             return None
         missing = await self._protocols.missing(situation)
-        reason = (_text(payload, "session_id"), situation.run.row_id, *(gate.name for gate, _ in missing))
+        reason = (event.session_id, situation.run.row_id, *(gate.name for gate, _ in missing))
         if reason in self._reminded:
             return None
         self._reminded.add(reason)
-        return {"decision": "block", "reason": _shortened(_unfinished(situation, missing))}
+        return HookAnswer(keep_going=_shortened(_unfinished(situation, missing)))
 
-    async def _aimed_at(self, cwd: str, action: GitAction) -> Situation | None:
-        """The run of the worktree that a commit or push is about, wherever the agent stands."""
-        return await self._protocols.situation(await in_time(_existing, cwd, action.directory))
+    async def _aimed_at(self, cwd: str, action: GitAction) -> ActiveRun | None:
+        """The active run of the worktree that a commit or push targets, wherever the agent is."""
+        return await self._protocols.active_run(await in_time(_existing, cwd, action.directory))
 
 
 def _existing(cwd: str, directory: str) -> str:
-    """The directory that is meant, or the nearest above it that is there already."""
+    """The directory that is meant, or its nearest existing parent."""
     meant = join(cwd, expanduser(directory))
     path = Path(os.path.realpath(meant if is_path(meant) else cwd))
     return str(next((folder for folder in (path, *path.parents) if isdir(folder)), path))
-
-
-def _text(payload: Payload, name: str) -> str:
-    value = payload.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _argument(payload: Payload, name: str) -> object:
-    arguments = payload.get("tool_input")
-    return arguments.get(name) if isinstance(arguments, dict) else None
 
 
 def _speaks(project: ProjectProtocol) -> bool:
     return project.enforcement is not Enforcement.OFF
 
 
-def _unmet(situation: Situation) -> Gate | None:
+def _unmet(situation: ActiveRun) -> Gate | None:
     """The gate for whose sake a commit is too early; there is none from work on."""
     return None if situation.at_work else model.unmet_before_work(situation.protocol, situation.standing)
 
 
-def _told(event: str, text: str) -> Answer:
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": _shortened(text)}}
+def _told(text: str) -> HookAnswer:
+    return HookAnswer(context=_shortened(text))
 
 
-def _denied(reason: str) -> Answer:
-    decision = {"permissionDecision": "deny", "permissionDecisionReason": _shortened(reason)}
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
+def _denied(reason: str) -> HookAnswer:
+    return HookAnswer(denied=_shortened(reason))
 
 
 def _shortened(text: str) -> str:
     # A project's own words may stand in it: the names of its gates, what its document lacks.
-    told = error_text(text)
-    return told if len(told) <= LONGEST_TEXT else told[: LONGEST_TEXT - 1] + "…"
+    return clipped(error_text(text), LONGEST_TEXT)
 
 
-def _too_early(situation: Situation, gate: Gate, action: GitAction) -> str:
+def _too_early(situation: ActiveRun, gate: Gate, action: GitAction) -> str:
     return (
         f"`git {action.name}` comes too early: {gate.name} of session {situation.run.id} is not met. Next:"
         f" {_words(gate.recovery)} Then call validate_gate with phase {gate.name}."
     )
 
 
-def _standing(situation: Situation) -> str:
+def _standing(situation: ActiveRun) -> str:
     run, standing = situation.run, situation.standing
     blocking = model.blocked_until(situation.protocol, standing)
     text = f"Holdfast: session {run.id} ({quoted(run.objective, 120)}) is active, in phase {standing.phase}."
@@ -250,7 +228,7 @@ def _how_to_begin(project: ProjectProtocol) -> str:
     )
 
 
-def _unfinished(situation: Situation, missing: Sequence[tuple[Gate, Verdict]]) -> str:
+def _unfinished(situation: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> str:
     begun = f"Session {situation.run.id} is in phase {situation.standing.phase} and not ended."
     if not missing:
         return f"{begun} Every gate is met: call session_end with a summary."
@@ -265,5 +243,5 @@ def _unfinished(situation: Situation, missing: Sequence[tuple[Gate, Verdict]]) -
 
 
 def _words(recovery: Sequence[str]) -> str:
-    """What a gate's steps are; the project may have written them."""
+    """Format a gate's recovery steps, which the project may have written."""
     return " ".join(in_quotes(step, LONGEST_WORDS) for step in recovery)

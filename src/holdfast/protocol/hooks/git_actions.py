@@ -1,4 +1,4 @@
-"""Which shell commands would commit or push, and in which directory."""
+"""Finds the commits and pushes that a shell command would run, and in which directory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.protocol.hooks.shell import Command, Word, read
 COMMIT = "commit"
 PUSH = "push"
 MAX_NESTED = 8
-"""Shells that start shells; deeper ones are not looked into."""
+"""Limit for shells that start shells; deeper ones are not parsed."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
 KEYWORDS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "coproc"})
-"""Words after which a command begins."""
+"""Words that a command can follow."""
 
 WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "builtin": (frozenset(), 0),
@@ -39,14 +39,14 @@ WRAPPERS: dict[str, tuple[frozenset[str], int]] = {
     "timeout": (frozenset({"-k", "--kill-after", "-s", "--signal"}), 1),
     "xargs": (frozenset({"-I", "-n", "-P", "-L", "-d", "-E", "-s", "-a", "--max-args", "--max-procs"}), 0),
 }
-"""Programs that run the command they are given: their options that take a value, and how many words come first."""
+"""Programs that run the command they are given: options that take a value, and how many arguments come first."""
 
 GIT_OPTIONS_WITH_VALUE = frozenset(
     {"-c", "--namespace", "--work-tree", "--super-prefix", "--config-env", "--attr-source", "--list-cmds"}
 )
 FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-ONLY_TOLD = frozenset({"--dry-run", "--help", "-h"})
-"""Options with which git only says what it would do."""
+DRY_RUN_OPTIONS = frozenset({"--dry-run", "--help", "-h"})
+"""Options with which git only reports what it would do."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)\+?=(.*)", re.DOTALL)
 _QUOTING = str.maketrans("", "", "'\"\\\n")
@@ -58,7 +58,7 @@ class GitAction:
 
     name: str
     directory: str = ""
-    """Where, seen from the directory the command starts in; empty for that one, or where only a run could tell."""
+    """Relative to the directory the command starts in; empty for that one, or if only running it could tell."""
 
 
 def git_actions(command: str) -> frozenset[GitAction]:
@@ -80,7 +80,7 @@ def _in_script(text: str, start: str, depth: int) -> Iterator[GitAction]:
 
 
 def _directory_of(scope: int, directories: dict[int, str], parents: Sequence[int]) -> str:
-    """A subshell begins where the shell that starts it is at that time."""
+    """Directory of a shell; a subshell inherits that of the shell that starts it."""
     known = scope
     while known not in directories:
         known = parents[known]
@@ -106,7 +106,7 @@ def _after(words: Sequence[Word], here: str) -> str:
 
 
 class _Invocation:
-    """One command, looked at from the outside in: wrappers first, git last."""
+    """One command, parsed from the outside in: wrappers first, git last."""
 
     def __init__(self, command: Command, here: str, depth: int) -> None:
         self._command = command
@@ -114,8 +114,8 @@ class _Invocation:
         self._depth = depth
 
     def actions(self, words: Sequence[Word], git_dir: str | None = None) -> Iterator[GitAction]:
-        """What these words would run. Wrappers are passed in a loop: a hostile command has any number of them."""
-        at, places = 0, [self._here]
+        """The actions that these words would run. A loop unwraps wrappers: a hostile command may have any number."""
+        at, directories = 0, [self._here]
         while at < len(words):
             word, at = words[at], at + 1
             if assigned := _ASSIGNMENT.fullmatch(word.text):
@@ -127,14 +127,14 @@ class _Invocation:
                 return
             if program in WRAPPERS:
                 with_value, operands = WRAPPERS[program]
-                at = _past_options(words, at, with_value) + operands
+                at = _skip_options(words, at, with_value) + operands
                 continue
             if program == "env":
-                at, is_script = _past_env(words, at, places)
+                at, is_script = _skip_env(words, at, directories)
                 if not is_script:
                     continue
                 program = "eval"
-            self._here = join(*places)
+            self._here = join(*directories)
             yield from self._program(program, words[at:], git_dir)
             return
 
@@ -169,17 +169,17 @@ class _Invocation:
         if from_argument:
             yield from self._script(rest[0].text if rest else "")
         elif not rest or any(word.text in ("-s", "/dev/stdin") for word in arguments):
-            for text in _fed(self._command):
+            for text in _stdin_texts(self._command):
                 yield from self._script(text)
 
     def _find(self, arguments: Sequence[Word], git_dir: str | None) -> Iterator[GitAction]:
-        # Each ends where the next begins: a find that finds run would otherwise be read twice as often per level.
+        # Each ends where the next begins; otherwise nested finds would double the work per level.
         begins = [position for position, word in enumerate(arguments) if word.text in FIND_RUNS]
         for begin, end in pairwise([*begins, len(arguments)]):
             yield from self.actions(arguments[begin + 1 : end], git_dir)
 
     def _git(self, arguments: Sequence[Word], git_dir: str | None) -> Iterator[GitAction]:
-        places, aliases = [self._here], dict[str, str]()
+        directories, aliases = [self._here], dict[str, str]()
         at = 0
         while _text_at(arguments, at).startswith("-"):
             option, at = arguments[at], at + 1
@@ -187,8 +187,8 @@ class _Invocation:
                 value, at = arguments[at], at + 1
                 if option.text == "-C":
                     if not value.literal:
-                        places.clear()
-                    places.append(value.text if value.literal else "")
+                        directories.clear()
+                    directories.append(value.text if value.literal else "")
                 elif option.text == "--git-dir":
                     git_dir = value.text if value.literal else ""
                 elif option.text == "-c" and value.text.lower().startswith("alias."):
@@ -196,13 +196,13 @@ class _Invocation:
                     aliases[name] = meaning
             elif option.text.startswith("--git-dir="):
                 git_dir = option.text.removeprefix("--git-dir=") if option.literal else ""
-        rest, directory = arguments[at:], join(*places)
+        rest, directory = arguments[at:], join(*directories)
         if not rest:
             return
         where = directory if git_dir is None else join(directory, git_dir)
         name = rest[0].text
         if name in (COMMIT, PUSH):
-            if not any(_only_tells(name, word) for word in rest[1:]):
+            if not any(_is_dry_run(name, word) for word in rest[1:]):
                 yield GitAction(name, where)
         elif name in aliases:
             meaning = aliases[name]
@@ -210,12 +210,12 @@ class _Invocation:
             yield from inner._script(meaning[1:] if meaning.startswith("!") else f"git {meaning}")
 
 
-def _only_tells(action: str, word: Word) -> bool:
-    return word.bare and (word.text in ONLY_TOLD or (action == PUSH and word.text == "-n"))
+def _is_dry_run(action: str, word: Word) -> bool:
+    return word.bare and (word.text in DRY_RUN_OPTIONS or (action == PUSH and word.text == "-n"))
 
 
-def _fed(command: Command) -> Iterator[str]:
-    """What a command finds on its standard input, as far as it stands in the text."""
+def _stdin_texts(command: Command) -> Iterator[str]:
+    """The texts a command reads from standard input, as far as they are written out."""
     yield from command.texts
     source = command.upstream
     if source is not None and not command.texts:
@@ -224,7 +224,7 @@ def _fed(command: Command) -> Iterator[str]:
             yield " ".join(word.text for word in source.words[1:] if not word.text.startswith("-"))
 
 
-def _past_options(words: Sequence[Word], at: int, with_value: frozenset[str]) -> int:
+def _skip_options(words: Sequence[Word], at: int, with_value: frozenset[str]) -> int:
     while (option := _text_at(words, at)).startswith("-"):
         at += 1
         if option == "--":
@@ -233,17 +233,17 @@ def _past_options(words: Sequence[Word], at: int, with_value: frozenset[str]) ->
     return at
 
 
-def _past_env(words: Sequence[Word], at: int, places: list[str]) -> tuple[int, bool]:
-    """Where the options of `env` end, and whether what follows is a script; `places` gets the directories it names."""
+def _skip_env(words: Sequence[Word], at: int, directories: list[str]) -> tuple[int, bool]:
+    """Skip the options of `env`; return where they end and whether a script follows. Adds to `directories`."""
     while (option := _text_at(words, at)).startswith("-"):
         at += 1
         has_value = at < len(words)
         if option in ("-S", "--split-string") and has_value:
             return at, True
         if option in ("-C", "--chdir") and has_value:
-            places.append(words[at].text)
+            directories.append(words[at].text)
         elif option.startswith("--chdir="):
-            places.append(option.removeprefix("--chdir="))
+            directories.append(option.removeprefix("--chdir="))
         at += option in ("-u", "--unset", "-C", "--chdir")
     return at, False
 

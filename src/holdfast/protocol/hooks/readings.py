@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
-from holdfast.protocol.inside import UnreadableInside, read_inside
+from holdfast.agents.hook_events import ShownFile, ToolKind, ToolUse
+from holdfast.files.inside import UnreadableInside, read_inside
 
-LARGEST = 16 * 1024 * 1024
+MAX_FILE_BYTES = 16 * 1024 * 1024
 ENOUGH_LINES = 200
 """A long file is read in pieces; a beginning of this length counts as read, a line picked out of it does not."""
 MEMORIES = ".serena/memories"
 
-_SERENA_READS = re.compile(r"mcp__(?=\w*?serena)\w*__read_memory", re.IGNORECASE)
+_SERENA = re.compile(r"(?=\w*?serena)\w*", re.IGNORECASE)
+"""How agents may name Serena's server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,13 @@ class Reading:
     sha256: str
 
 
-def readings(tool: str, arguments: Mapping[str, Any], response: object, worktree: Path) -> list[Reading]:
+def readings(tool: ToolUse, worktree: Path) -> list[Reading]:
     """The files that a successful call of a tool has read; a link is both itself and what it leads to."""
-    if tool == "Read":
-        path = arguments.get("file_path")
-        names = _names(path, worktree) if is_path(path) and _from_the_beginning(response) else []
-    elif _SERENA_READS.fullmatch(tool):
+    arguments = tool.arguments or {}
+    if tool.kind is ToolKind.READ:
+        shown = tool.shown
+        names = _names(shown.path, worktree) if shown and is_path(shown.path) and _from_the_beginning(shown) else []
+    elif tool.server_tool.lower() == "read_memory" and _SERENA.fullmatch(tool.server):
         memory = arguments.get("memory_name", arguments.get("memory_file_name"))
         names = [f"{MEMORIES}/{memory.removesuffix('.md')}.md"] if isinstance(memory, str) else []
     else:
@@ -50,13 +53,10 @@ def is_path(text: object) -> TypeGuard[str]:
         return False
 
 
-def _from_the_beginning(response: object) -> bool:
-    file = response.get("file") if isinstance(response, dict) else None
-    if not isinstance(file, dict):
-        return False
-    shown, first, total = (file.get(name) for name in ("numLines", "startLine", "totalLines"))
-    if not (isinstance(shown, int) and isinstance(first, int) and isinstance(total, int)):
-        return True  # not read by lines: it was shown as a whole
+def _from_the_beginning(file: ShownFile) -> bool:
+    if file.lines is None:
+        return True
+    first, shown, total = file.lines
     return first <= 1 and shown >= min(total, ENOUGH_LINES)
 
 
@@ -80,7 +80,7 @@ def _as_found(path: str, worktree: Path) -> Iterator[str]:
 
 def _reading(worktree: Path, name: str) -> Reading | None:
     try:
-        content = read_inside(worktree, name, LARGEST)
+        content = read_inside(worktree, name, MAX_FILE_BYTES)
     except UnreadableInside:
         return None
     return None if content is None else Reading(name, hashlib.sha256(content).hexdigest())

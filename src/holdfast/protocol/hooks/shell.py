@@ -1,7 +1,7 @@
-"""Reads a shell command as far as needed to know which programs it would run.
+"""Parses shell commands as far as needed to know which programs they would run.
 
-It is not a shell: nothing is expanded, and what only a run could tell is left open. It never fails; text that no
-shell would accept gives whatever commands can be seen in it.
+It is not a shell: nothing is expanded, and whatever only a run could tell is left open. It never fails; text that no
+shell would accept yields whatever commands can be recognized in it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MAX_TEXT = 256 * 1024
-"""Characters that are looked at; what comes after is not."""
+"""Characters that are parsed; the rest is ignored."""
 MAX_COMMANDS = 4_096
 MAX_DEPTH = 24
-"""Substitutions within substitutions; deeper ones are not looked into."""
+"""Limit for nested substitutions; deeper ones are not parsed."""
 
 _PLAIN = re.compile(r"[^\s;&|()<>'\"\\$`]+")
 _BLANK = re.compile(r"(?:[ \t\r\f\v]++|\\\n)++")
@@ -30,18 +30,18 @@ _ANSI_C = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a command, quotes taken off."""
+    """One word of a command, without its quotes."""
 
     text: str
     literal: bool = True
-    """False where only a run could tell what it stands for ($NAME, $(…))."""
+    """False if only running it could tell its value ($NAME, $(…))."""
     bare: bool = True
-    """False where part of it was quoted: such a word is no keyword."""
+    """False if part of it was quoted: such a word is not a keyword."""
 
 
 @dataclass(slots=True)
 class Command:
-    """A simple command: its words, and what is written into its standard input."""
+    """A simple command: its words and its standard input."""
 
     words: list[Word]
     scope: int
@@ -51,20 +51,20 @@ class Command:
     upstream: Command | None = None
     """The command whose output is piped into this one."""
     outputs: list[Word] = field(default_factory=list)
-    """Files that its output is written into."""
+    """Files that its output is redirected to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """The commands of a text, in the order in which a shell would come to them."""
+    """The commands of a text, in the order in which a shell would reach them."""
 
     commands: Sequence[Command]
     parents: Sequence[int]
-    """For each scope, the one it was started from; 0 is its own."""
+    """For each scope, the scope that started it; 0 is its own parent."""
 
 
 def read(text: str) -> Script:
-    """Every simple command in `text`, also those in subshells and substitutions."""
+    """Parse every simple command in `text`, including those in subshells and substitutions."""
     reader = _Reader(text[:MAX_TEXT], [], [0], 0)
     reader.script(0, nested=False)
     return Script(reader.commands, reader.parents)
@@ -80,7 +80,7 @@ class _HereDocument:
 
 
 class _Reader:
-    """One pass over a text; substitutions in it are read by the same pass."""
+    """One pass over a text, including its substitutions."""
 
     def __init__(self, text: str, commands: list[Command], parents: list[int], depth: int) -> None:
         self.text = text
@@ -153,15 +153,15 @@ class _Reader:
         self.depth -= 1
 
     def _discarded_list(self, scope: int) -> None:
-        """NAME=(word word …): these words are no command."""
+        """NAME=(word word …): these words are not a command."""
         self.at += 1
         kept = len(self.commands)
         self._nested_script(scope)
         del self.commands[kept:]
 
     def _skipped_arithmetic(self) -> bool:
-        """Go past ((…)), where << is no here-document; False where it is none, or never closed."""
-        if self._unclosed >= MAX_DEPTH:  # looking for its end again and again would take a hostile text's square
+        """Skip ((…)), where << is not a here-document; False if there is none, or it is never closed."""
+        if self._unclosed >= MAX_DEPTH:  # searching for the end again and again would be quadratic on hostile text
             return False
         depth = 0
         for found in _PARENTHESIS.finditer(self.text, self.at):
@@ -200,7 +200,7 @@ class _Reader:
             document.texts.append(body)
             if document.expands and ("$" in body or "`" in body) and self.depth < MAX_DEPTH:
                 inner = _Reader(body, self.commands, self.parents, self.depth + 1)
-                while inner.at < len(body):  # a quote in the body is no quote, and only ends a step of this loop
+                while inner.at < len(body):  # a quote in the body does not quote; it only ends one step of this loop
                     inner._double_quoted([], document.scope)
 
     def _body(self, document: _HereDocument) -> str:
@@ -220,7 +220,7 @@ class _Reader:
     def _word_into(self, now: Command) -> None:
         began = self.at
         word = self._word(now.scope)
-        if self.at == began:  # a character that begins no word: step over it rather than stand still
+        if self.at == began:  # a character that cannot begin a word: skip it, or this would loop forever
             self.at += 1
         elif not (word.bare and word.text.isdigit() and self.text[self.at : self.at + 1] in ("<", ">")):
             now.words.append(word)
@@ -255,7 +255,7 @@ class _Reader:
         return Word("".join(parts), literal, bare)
 
     def _escaped(self, parts: list[str]) -> bool:
-        """A backslash and what it protects; True for a line continuation, which is nothing at all."""
+        """Read a backslash and what it escapes; True for a line continuation, which yields no text."""
         following = self.text[self.at + 1 : self.at + 2]
         self.at += 2
         if following == "\n":
@@ -270,7 +270,7 @@ class _Reader:
         self.at = end + 1
 
     def _double_quoted(self, parts: list[str], scope: int) -> bool:
-        """Up to and with the closing quote; whether it is literal."""
+        """Read up to and including the closing quote; return whether the text is literal."""
         literal = True
         while self.at < len(self.text):
             if plain := _IN_DOUBLE_QUOTES.match(self.text, self.at):
@@ -293,7 +293,7 @@ class _Reader:
         return literal
 
     def _expansion(self, parts: list[str], scope: int) -> bool:
-        """What begins with $ or a backtick; whether it is literal all the same."""
+        """Read what begins with $ or a backtick; return whether it is literal nevertheless."""
         if self.depth >= MAX_DEPTH:
             self.at += 1
             return False
@@ -339,7 +339,7 @@ class _Reader:
         inner.script(len(self.parents) - 1, nested=False)
 
     def _braced(self, scope: int) -> None:
-        """${…}: only what is substituted inside it can be a command."""
+        """Read ${…}: only substitutions inside it can be commands."""
         self.at += 1
         while self.at < len(self.text):
             char = self.text[self.at]

@@ -1,4 +1,4 @@
-"""A project's own protocol: its settings, its document, and what of it is trusted."""
+"""A project's own protocol: its settings, its document, and what trust covers."""
 
 DOCUMENT = "document"
 """The protocol that a project's own document describes."""

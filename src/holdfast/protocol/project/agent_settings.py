@@ -1,4 +1,4 @@
-"""What a project brings for the agent itself: settings with hooks, MCP servers, commands, skills and agents.
+"""Reads the agent settings that a project brings along: hooks, MCP servers, commands, skills and agents.
 
 Managed agents start without it until the owner trusts exactly this content: everything in `.claude`, the servers of
 `.mcp.json`, and the files of the repository that these name as programs (`named_programs`).
@@ -12,35 +12,35 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.protocol.inside import OutsideWorktree, TooLarge, UnreadableInside, read_inside, real_path
+from holdfast.files.inside import OutsideWorktree, TooLarge, UnreadableInside, read_inside, real_path
 from holdfast.protocol.project.named_programs import TooManyWords, named_programs, texts_of_markdown, texts_of_settings
 from holdfast.protocol.project.trust_digest import MAX_BYTES, MCP_SERVERS
 from holdfast.protocol.worktree import worktree_of
 
 CLAUDE = ".claude"
 FILES = (f"{CLAUDE}/settings.json", f"{CLAUDE}/settings.local.json", MCP_SERVERS)
-LEFT_OUT = frozenset({"worktrees", "plans", "agent-memory", "agent-memory-local"})
-"""What Claude Code itself writes into .claude while it works, and nothing runs."""
+IGNORED_FOLDERS = frozenset({"worktrees", "plans", "agent-memory", "agent-memory-local"})
+"""Folders that Claude Code itself writes into .claude while it works; nothing in them is run."""
 PLUGIN = ".claude-plugin"
-MOST_FILES = 500
-MOST_BYTES = 16 * 1024 * 1024
-LARGEST_PROGRAM = 1024 * 1024
+MAX_FILES = 500
+MAX_TOTAL_BYTES = 16 * 1024 * 1024
+MAX_PROGRAM_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """What of a worktree an agent would follow, read once."""
+    """The settings of a worktree that an agent would follow, read once."""
 
     files: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    """By the path in the worktree: the content of FILES, of all others its hash."""
+    """By path in the worktree: the content of FILES, the hash of all others."""
     not_compared: tuple[str, ...] = ()
-    """Paths of what is too large, or leads out of the worktree: whoever changes it can have it run."""
+    """Paths that are too large or lead out of the worktree: a change there goes unnoticed and is run."""
     problem: str | None = None
-    """Why it cannot be trusted."""
+    """Why the settings cannot be trusted."""
 
     @property
     def digest(self) -> str:
-        """The same for the same content; empty, and never trusted, where a part could not be read."""
+        """Hash of the content; empty, and never trusted, if a part could not be read."""
         if self.problem is not None:
             return ""
         whole = hashlib.sha256(b"holdfast agent settings 2")
@@ -52,7 +52,7 @@ class AgentSettings:
 
 
 def read_agent_settings(worktree: Path) -> AgentSettings:
-    """Read what a worktree brings for its agent. Runs nothing, reads nothing outside, and never raises."""
+    """Read the agent settings of a worktree. Runs nothing, reads nothing outside, and never raises."""
     try:
         return _Reading(worktree).all()
     except (UnreadableInside, TooManyWords) as error:
@@ -62,14 +62,14 @@ def read_agent_settings(worktree: Path) -> AgentSettings:
 
 
 class _Reading:
-    """One look at a worktree."""
+    """One reading of a worktree."""
 
     def __init__(self, worktree: Path) -> None:
         self._worktree = worktree
         self._files: dict[str, bytes] = {}
         self._not_compared: dict[str, None] = {}
         self._texts: list[str] = []
-        """What may name programs."""
+        """Texts that may name programs."""
         self._bytes = 0
 
     def all(self) -> AgentSettings:
@@ -84,7 +84,7 @@ class _Reading:
         return AgentSettings(self._files, tuple(sorted(self._not_compared)))
 
     def _folder(self, top: str) -> None:
-        """Take in all files of a folder, through links that stay in the worktree."""
+        """Add all files of a folder, following links that stay in the worktree."""
         waiting, seen = [top], set()
         while waiting:
             folder = waiting.pop()
@@ -94,7 +94,7 @@ class _Reading:
             seen.add(real)
             for name, is_folder in _entries(real):
                 path = f"{folder}/{name}"
-                if folder == CLAUDE and name in LEFT_OUT:
+                if folder == CLAUDE and name in IGNORED_FOLDERS:
                     continue
                 if is_folder:
                     waiting.append(path)
@@ -102,7 +102,7 @@ class _Reading:
                     self._file(path)
 
     def _program(self, path: str) -> None:
-        """Take in what a name stands for, where it stands for something in the worktree."""
+        """Add the file or plugin folder that a name stands for, if it is in the worktree."""
         try:
             real = real_path(self._worktree, path)
         except OutsideWorktree:
@@ -118,22 +118,22 @@ class _Reading:
 
     def _file(self, path: str) -> None:
         try:
-            content = read_inside(self._worktree, path, LARGEST_PROGRAM)
+            content = read_inside(self._worktree, path, MAX_PROGRAM_BYTES)
         except (TooLarge, OutsideWorktree):
             self._not_compared[path] = None
             return
         if content is None:
             return
         self._bytes += len(content)
-        if len(self._files) >= MOST_FILES or self._bytes > MOST_BYTES:
+        if len(self._files) >= MAX_FILES or self._bytes > MAX_TOTAL_BYTES:
             raise _too_much()
         self._files[path] = hashlib.sha256(content).digest()
         if path.startswith(f"{CLAUDE}/") and path.endswith(".md"):
             self._texts += texts_of_markdown(content[:MAX_BYTES])
 
 
-def brings_nothing(directory: Path) -> bool:
-    """Whether nothing from a directory up to the top of its worktree would make an agent run something."""
+def has_no_agent_settings(directory: Path) -> bool:
+    """Return whether no agent settings exist from a directory up to the top of its worktree."""
     worktree = worktree_of(directory)
     if worktree is None:
         return False
@@ -143,14 +143,14 @@ def brings_nothing(directory: Path) -> bool:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
-    """The names in a folder, and whether each is a folder, or a link to one."""
+    """The names in a folder, and whether each is a folder or a link to one."""
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries):
-            if count > MOST_FILES:
+            if count > MAX_FILES:
                 raise _too_much()
             yield entry.name, entry.is_dir()
 
 
 def _too_much() -> UnreadableInside:
-    most = f"{MOST_FILES} files or {MOST_BYTES // 1024 // 1024} MB"
-    return UnreadableInside(f"{CLAUDE} holds or names more than {most} for an agent.")
+    limit = f"{MAX_FILES} files or {MAX_TOTAL_BYTES // 1024 // 1024} MB"
+    return UnreadableInside(f"{CLAUDE} contains or names more than {limit}.")

@@ -1,4 +1,4 @@
-"""A SESSION-PROTOCOL.md as people write it: its phases, its checklist, and what cannot be understood. Pure."""
+"""Parses a SESSION-PROTOCOL.md as people write it: phases, checklist, and what cannot be understood. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LEVELS = {
     "MAY": Level.MAY,
     "OPTIONAL": Level.MAY,
 }
-"""The key words of RFC 2119, the longer ones first."""
+"""The key words of RFC 2119, longest first."""
 DISCOURAGED = frozenset({"SHOULD NOT", "NOT RECOMMENDED"})
 
 LEVEL_COLUMNS = frozenset({"req", "level"})
@@ -71,7 +71,7 @@ class Fault:
     """Something in the document that cannot be understood."""
 
     line: int | None
-    """Counted from 1; None where something is missing altogether."""
+    """Counted from 1; None if something is missing altogether."""
     message: str
 
 
@@ -80,19 +80,19 @@ class Requirement:
     """One entry of a phase's requirements."""
 
     level: Level | None
-    """None where it has no key word of its own."""
+    """None if it has no key word of its own."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPhase:
-    """A phase. Its number says nothing: numbers are neither ordered nor unique."""
+    """A phase. Its number is ignored: numbers are neither ordered nor unique."""
 
     part: Part
     title: str
     urgency: Urgency | None
     condition: str
-    """What the urgency depends on, as the heading has it."""
+    """The condition of the urgency, as written in the heading."""
     requirements: tuple[Requirement, ...]
     verification: tuple[str, ...]
     line: int
@@ -100,7 +100,7 @@ class DocumentPhase:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a document says. With faults it must not be used."""
+    """A parsed document. It must not be used if it has faults."""
 
     phases: tuple[DocumentPhase, ...]
     checklist: tuple[ChecklistItem, ...]
@@ -108,7 +108,7 @@ class Document:
 
 
 def parse(text: str) -> Document:
-    """Read a document; never raises."""
+    """Parse a document; never raises."""
     if len(text) > MAX_BYTES or len(text.encode("utf-8", "replace")) > MAX_BYTES:
         return Document((), (), (Fault(None, f"The document is longer than {MAX_BYTES} bytes."),))
     reader = _Reader(re.split(r"\r\n|\r|\n", text))
@@ -118,9 +118,9 @@ def parse(text: str) -> Document:
 
 @cache
 def _blocks_only() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # late: the daemon starts without it
+    from markdown_it import MarkdownIt  # imported late to keep the daemon's start fast
 
-    # What stands inside a line is read by our own rules, and inline parsing is what takes long.
+    # We parse inline text by our own rules, and markdown-it's inline parsing is the slow part.
     markdown = MarkdownIt("commonmark").enable("table").disable("reference")
     markdown.core.ruler.enableOnly(["normalize", "block"])
     return markdown
@@ -138,7 +138,7 @@ class _Draft:
     verification: list[str] = field(default_factory=list)
 
     def note(self, entry: str) -> None:
-        """An entry of a list in the phase's body."""
+        """Add a list entry of the phase's body."""
         if self.label == "verification":
             self.verification.append(_short(plain(entry)))
         elif self.label in (None, "requirements"):
@@ -167,7 +167,7 @@ class _Reader:
         for part in Part:
             if not any(draft.part is part for draft in self._drafts):
                 heading = f"## Session {part.value.capitalize()} Protocol"
-                message = f"No phase stands under `{heading}`. Write it like `### Phase 1: Title (BLOCKING)`."
+                message = f"There is no phase under `{heading}`. Write one like `### Phase 1: Title (BLOCKING)`."
                 self._faults.append(Fault(None, message))
         return Document(
             tuple(draft.finished() for draft in self._drafts),
@@ -176,7 +176,7 @@ class _Reader:
         )
 
     def read(self, tokens: Sequence[Token], *, first: int, part: Part | None, depth: int) -> None:
-        """Go through the blocks of a text whose first line is line `first` (from 0) of the document."""
+        """Read the blocks of a text whose first line is line `first` (from 0) of the document."""
         trail: list[tuple[int, Part | None]] = [(0, part)]
         draft: _Draft | None = None
         lists = 0
@@ -223,13 +223,13 @@ class _Reader:
             return None
         title, urgency, condition = _suffix(found["title"].strip())
         if misspelt := _misspelt(title):
-            self._fault(line, f"({misspelt}) is none of {', '.join(Urgency)}.")
+            self._fault(line, f"({misspelt}) must be one of {', '.join(Urgency)}.")
         if not title:
             self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
             return None
         earlier = next((one for one in self._drafts if (one.part, one.title.lower()) == (part, title.lower())), None)
         if earlier is not None:
-            self._fault(line, f"{title} is there already, in line {earlier.line}.")
+            self._fault(line, f"{title} is already defined in line {earlier.line}.")
             return None
         if len(self._drafts) == MAX_PHASES:
             self._fault(line, f"There are more than {MAX_PHASES} phases.")
@@ -282,7 +282,7 @@ class _Reader:
         word = " ".join(plain(row[columns[0]]).strip("*_ ").upper().split())
         step = _short(plain(row[columns[1]]))
         if word not in LEVELS:
-            self._fault(line, f"{_quoted(row[columns[0]])} is no requirement level: MUST, MUST NOT, SHOULD or MAY.")
+            self._fault(line, f"{_quoted(row[columns[0]])} must be a requirement level: MUST, MUST NOT, SHOULD or MAY.")
         elif not step:
             self._fault(line, "The row names no step.")
         elif len(self._items) == MAX_ITEMS:
@@ -299,7 +299,7 @@ class _Reader:
 
 
 def _suffix(title: str) -> tuple[str, Urgency | None, str]:
-    """The title, its urgency, and what that depends on: `(BLOCKING when code changed)`."""
+    """Split a title into text, urgency and its condition: `(BLOCKING when code changed)`."""
     found = _SUFFIX.search(title)
     if found is None:
         return title, None, ""

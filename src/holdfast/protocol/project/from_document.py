@@ -1,4 +1,4 @@
-"""A protocol made of a document: one gate per phase, in the document's order. Pure."""
+"""Builds a protocol from a document: one gate per phase, in the document's order. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.protocol.builtin import AGENTS
 from holdfast.protocol.model import (
     ALL,
     BLOCKED,
@@ -26,6 +25,7 @@ from holdfast.protocol.model import (
 from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.document import Document, DocumentPhase, Urgency
 from holdfast.protocol.project.gate_settings import how_to
+from holdfast.protocol.protocols import AGENTS
 
 MAX_NAME = 48
 MAX_RECOVERY = 6
@@ -48,7 +48,7 @@ WELL_KNOWN = {
     "git commit": "GIT_COMMIT",
     "commit": "GIT_COMMIT",
 }
-"""Titles whose phases get the gate, and its checks, that the built-in protocol `agents` has for them."""
+"""Titles whose phases get the gate and checks that the built-in protocol `agents` has for them."""
 
 STEPS = (
     (Part.START, re.compile(r"initiali[sz]e serena"), "SERENA_INIT"),
@@ -61,15 +61,15 @@ STEPS = (
     (Part.END, re.compile(r"\bqa\b"), "QA_VALIDATION"),
     (Part.END, re.compile(r"^commit\b|clean git status"), "GIT_COMMIT"),
 )
-"""Wordings of a checklist's step, and which of those gates verifies it. Narrow: a box that is ticked without having
-been verified is worse than one that nobody ticks."""
+"""Wordings of checklist steps, and the gate that verifies each. Deliberately narrow: a box ticked without
+verification is worse than one left open."""
 
 RESERVED = frozenset({ALL, BLOCKED, COMPLETE, INIT, VIOLATION, WORKING})
 
 
 @dataclass(frozen=True, slots=True)
 class FromDocument:
-    """A protocol, and where its gates come from."""
+    """A protocol, and the phase that each gate comes from."""
 
     protocol: Protocol
     phases: Mapping[str, DocumentPhase]
@@ -77,7 +77,7 @@ class FromDocument:
 
 
 def protocol_of(document: Document) -> FromDocument:
-    """The protocol of a document that has phases for the start and for the end."""
+    """Build the protocol of a document that has phases for the start and for the end."""
     phases = _named(document.phases)
     transitions: list[Transition] = []
     here = INIT
@@ -93,7 +93,7 @@ def protocol_of(document: Document) -> FromDocument:
 def _named(phases: Sequence[DocumentPhase]) -> dict[str, DocumentPhase]:
     named: dict[str, DocumentPhase] = {}
     for phase in phases:
-        plain = WELL_KNOWN.get(phase.title.lower()) or _screaming(phase.title)
+        plain = WELL_KNOWN.get(phase.title.lower()) or _upper_snake_case(phase.title)
         name, number = plain, 1
         while name in named or name in RESERVED:
             number += 1
@@ -102,7 +102,7 @@ def _named(phases: Sequence[DocumentPhase]) -> dict[str, DocumentPhase]:
     return named
 
 
-def _screaming(title: str) -> str:
+def _upper_snake_case(title: str) -> str:
     return re.sub(r"\W+", "_", title.upper()).strip("_")[:MAX_NAME].strip("_") or "PHASE"
 
 
@@ -119,7 +119,7 @@ def _gate(name: str, phase: DocumentPhase) -> Gate:
 
 
 def _allowed(checks: Sequence[Check], phase: DocumentPhase) -> tuple[Check, ...]:
-    """The checks, without files that the phase itself says must not be changed."""
+    """The checks, without files that the phase says must not be changed."""
     forbidden = [one.text for one in phase.requirements if one.level is Level.MUST_NOT]
     kept: list[Check] = []
     for check in checks:
@@ -154,7 +154,7 @@ def _verifier(item: ChecklistItem, phases: Mapping[str, DocumentPhase]) -> str |
 
 
 def _from_requirements(part: Part, phases: Mapping[str, DocumentPhase]) -> list[ChecklistItem]:
-    """Where a document has no checklist, its requirements are one."""
+    """Build a checklist from the requirements of a document that has none."""
     return [
         ChecklistItem(part, one.level or Level.MUST, one.text, None if one.level is Level.MUST_NOT else name)
         for name, phase in phases.items()

@@ -1,4 +1,4 @@
-"""What `[gates.NAME]` in a project's protocol.toml makes of a gate. Pure."""
+"""Applies `[gates.NAME]` of a project's protocol.toml to a gate. Pure."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ MAX_TIMEOUT_S = 3600
 COMMAND_EXAMPLE = '["make", "check"]'
 
 Complain = Callable[[str, str], None]
-"""Takes a key and what is wrong with it."""
+"""Reports a key and what is wrong with it."""
 
 
 def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate:
-    """The gate as the project wants it. What cannot be used is complained of and left out."""
+    """The gate as the project configures it. Invalid settings are reported and left out."""
     for key in table:
         if key not in KEYS:
             near = get_close_matches(key, KEYS, n=1)
-            complain(key, f"{key} is not known here" + (f"; did you mean {near[0]}?" if near else "."))
+            complain(key, f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else "."))
     command = _command(table, complain)
     timeout = _timeout(table, complain)
     given = _other_checks(table, complain)
@@ -43,7 +43,7 @@ def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate
         checks = tuple(replace(check, argv=command) if check.kind is CheckKind.COMMAND else check for check in checks)
     if timeout is not None:
         if not any(check.kind is CheckKind.COMMAND for check in checks):
-            complain("timeout", "timeout is for a command, and this gate runs none.")
+            complain("timeout", "timeout applies to a command, and this gate has none.")
         checks = tuple(
             replace(check, timeout_s=timeout) if check.kind is CheckKind.COMMAND else check for check in checks
         )
@@ -54,10 +54,10 @@ def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate
 
 
 def how_to(check: Check) -> str:
-    """What gets a run through a check."""
+    """Return the step that makes a check pass."""
     paths, names = ", ".join(check.paths), ", ".join(check.names)
     return {
-        CheckKind.FILE_EXISTS: f"One of these must be there: {paths}.",
+        CheckKind.FILE_EXISTS: f"Create one of these: {paths}.",
         CheckKind.FILE_READ: f"Read {paths}.",
         CheckKind.TOOL_CALLED: f"Call one of these tools: {names}.",
         CheckKind.COMMAND: f"Make `{shlex.join(check.argv)}` exit with 0.",
@@ -91,7 +91,7 @@ def _other_checks(table: Mapping[str, Any], complain: Complain) -> tuple[Check, 
 
 def _stays_inside(path: str, key: str, complain: Complain) -> bool:
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path.startswith("~"):
-        complain(key, f"{key}: {path} must be relative to the project, without `..` and `~`.")
+        complain(key, f"{key}: {path} must be relative to the project, without `..` or `~`.")
         return False
     return True
 
@@ -133,6 +133,6 @@ def _entries(table: Mapping[str, Any], key: str, example: str, complain: Complai
         complain(key, f"{key} must be a list of texts such as {example}.")
         return None
     if len(value) > MAX_ENTRIES or any(len(entry) > MAX_ENTRY or "\0" in entry for entry in value):
-        complain(key, f"{key} may have {MAX_ENTRIES} entries of {MAX_ENTRY} characters, without NUL.")
+        complain(key, f"{key} may have up to {MAX_ENTRIES} entries of up to {MAX_ENTRY} characters, without NUL.")
         return None
     return tuple(value)

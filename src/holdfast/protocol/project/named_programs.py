@@ -1,8 +1,7 @@
-"""Which files of a repository its settings for an agent name, so that they can be compared before an agent runs them.
+"""Finds the repository's files that its agent settings name, so that trust can cover them before an agent runs them.
 
-A hook's command is shell, and shell can build a name in ways that nobody can follow: what is found is what is written
-out, from the top of the repository or from a directory that is written out too. What those files run in turn is not
-looked for.
+A hook's command is shell, which can build a name in any way: only names that are written out are found, relative to
+the top of the repository or to a directory that is written out too. What those files run in turn is not searched.
 """
 
 from __future__ import annotations
@@ -14,31 +13,31 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast import bounded_json
+from holdfast.text import bounded_json
 
-MOST_WORDS = 5000
-MOST_FOLDERS = 10
-LONGEST_WORD = 1024
-LONGEST_COMMAND = 4096
-"""Up to which names with spaces in them are found; shlex takes ever longer for one long word."""
+MAX_WORDS = 5000
+MAX_FOLDERS = 10
+MAX_WORD_LENGTH = 1024
+MAX_COMMAND_LENGTH = 4096
+"""Limit up to which names with spaces are found; shlex gets ever slower on one long word."""
 NOT_RUN = frozenset({"permissions"})
-"""Settings that name files to allow or deny them."""
+"""Settings that name files only to allow or deny them."""
 TOP = (
     *("${CLAUDE_PROJECT_DIR:-.}", "${CLAUDE_PROJECT_DIR}", "$CLAUDE_PROJECT_DIR", "${CLAUDE_PLUGIN_ROOT}"),
     *("$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`", "${PWD}", "$PWD", "$(pwd)", "`pwd`"),
 )
-"""How a command spells the top of the repository."""
+"""Spellings of the top of the repository in a command."""
 _SEPARATORS = str.maketrans(dict.fromkeys(";|&()<>=,:{}[]`$", " "))
 _QUOTES = str.maketrans(dict.fromkeys("'\"\\"))
 _QUOTES_APART = str.maketrans(dict.fromkeys("'\"\\", " "))
 
 
 class TooManyWords(Exception):
-    """Settings that name more than can be looked for; the message says so."""
+    """Raised when settings name more words than can be checked."""
 
 
 def texts_of_settings(content: bytes) -> list[str]:
-    """The texts of a settings file or a list of servers; none where it is no JSON."""
+    """The texts of a settings file or server list; none if it is not JSON."""
     try:
         return list(_texts(bounded_json.loads(content)))
     except ValueError:
@@ -46,17 +45,17 @@ def texts_of_settings(content: bytes) -> list[str]:
 
 
 def texts_of_markdown(content: bytes) -> list[str]:
-    """What of a document for an agent may be run: the hooks in its head, and commands after an exclamation mark."""
+    """The runnable parts of an agent's markdown: hooks in its front matter, commands after an exclamation mark."""
     text = content.decode("utf-8", "replace")
     head = text.partition("\n---")[0].partition("hooks")[2] if text.startswith("---") else ""
-    # Between backticks after an exclamation mark; and blocks that begin with ```!
+    # Backticks after an exclamation mark, and blocks that begin with ```!
     commands = [piece.partition("```" if piece.startswith("``") else "`")[0] for piece in text.split("!`")[1:]]
     blocks = [piece.partition("```")[0] for piece in text.split("```!")[1:]]
     return [head, *commands, *blocks]
 
 
 def _texts(document: Any) -> Iterator[str]:
-    """Every text in a document, without recursion, which a hostile one could exhaust."""
+    """Every text in a document; iterative, because a hostile one could exhaust recursion."""
     waiting = [document]
     while waiting:
         part = waiting.pop()
@@ -69,18 +68,18 @@ def _texts(document: Any) -> Iterator[str]:
 
 
 def named_programs(texts: Iterable[str], worktree: Path) -> list[str]:
-    """The paths in a worktree that texts name, where something is there. Raises TooManyWords."""
+    """The existing paths of a worktree that texts name. Raises TooManyWords."""
     words: dict[str, None] = {}
     for count, text in enumerate(texts):
         for word in _words(text):
             words[word] = None
-            if len(words) > MOST_WORDS or count > MOST_WORDS:
-                raise TooManyWords(f"The settings for an agent hold more than {MOST_WORDS} words that may be programs.")
+            if len(words) > MAX_WORDS or count > MAX_WORDS:
+                raise TooManyWords(f"The agent settings contain more than {MAX_WORDS} words that may be programs.")
     inside = list(dict.fromkeys(filter(None, (_inside(word, worktree) for word in words))))
-    folders = [path for path in inside if path != "." and (worktree / path).is_dir()][:MOST_FOLDERS]
+    folders = [path for path in inside if path != "." and (worktree / path).is_dir()][:MAX_FOLDERS]
     below = [os.path.normpath(f"{folder}/{path}") for folder in folders for path in inside]
     found = [path for path in (*inside, *below) if os.path.lexists(worktree / path)]
-    # What is not there yet will be found, and so be a change, once somebody makes it.
+    # A file that is created later will be found then, and so count as a change.
     return [path for path in dict.fromkeys(found) if path != "."]
 
 
@@ -90,14 +89,14 @@ def _words(text: str) -> Iterator[str]:
     yield text
     yield from text.translate(_QUOTES).translate(_SEPARATORS).split()
     yield from text.translate(_QUOTES_APART).translate(_SEPARATORS).split()
-    if len(text) <= LONGEST_COMMAND:
-        with contextlib.suppress(ValueError):  # a quote without its end: no shell would run it
+    if len(text) <= MAX_COMMAND_LENGTH:
+        with contextlib.suppress(ValueError):  # an unclosed quote: no shell would run it
             yield from shlex.split(text)
 
 
 def _inside(word: str, worktree: Path) -> str | None:
-    """A word as a path from the top of the worktree; None where it cannot be one."""
-    if not word or len(word) > LONGEST_WORD or "\0" in word or "\n" in word:
+    """A word as a path from the top of the worktree; None if it cannot be one."""
+    if not word or len(word) > MAX_WORD_LENGTH or "\0" in word or "\n" in word:
         return None
     if word.startswith("/"):
         tops = (str(worktree), os.path.realpath(worktree))

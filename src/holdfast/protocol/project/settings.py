@@ -1,4 +1,4 @@
-"""Which protocol a project follows: `.holdfast/protocol.toml`, or what fits where there is none."""
+"""Reads which protocol a project follows: `.holdfast/protocol.toml`, or a default without one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast import bounded_toml
-from holdfast.bounded_toml import TomlFault
-from holdfast.protocol.builtin import PROTOCOLS
-from holdfast.protocol.inside import UnreadableInside, read_inside, real_path
+from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.protocol.model import Gate, Protocol
 from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.toml_lines import line_of, line_of_error, reason_of
@@ -26,6 +23,9 @@ from holdfast.protocol.project.trust_digest import (
     Executable,
     serena_entries,
 )
+from holdfast.protocol.protocols import PROTOCOLS
+from holdfast.text import bounded_toml
+from holdfast.text.bounded_toml import TomlFault
 
 if TYPE_CHECKING:
     from holdfast.protocol.project.document import Document
@@ -35,13 +35,13 @@ DOCUMENTS = (".agents/SESSION-PROTOCOL.md", "SESSION-PROTOCOL.md")
 KEYS = ("protocol", "document", "enforcement", "start", "gates")
 NAMES = (*PROTOCOLS, DOCUMENT)
 MAX_FAULTS = 50
-"""Faults that are told; finding the line of each costs a pass through the file."""
+"""Faults that are reported; finding the line of each costs a pass over the file."""
 
 StartedBy = Literal["agent", "hook"]
 
 
 class Enforcement(StrEnum):
-    """What the hooks do about a step that is too early."""
+    """What hooks do about a commit or push that is too early."""
 
     OFF = "off"
     WARN = "warn"
@@ -50,7 +50,7 @@ class Enforcement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProjectFault:
-    """Something in a project's files that keeps its protocol from being used."""
+    """An error in a project's files that keeps its protocol from being used."""
 
     path: str
     line: int | None
@@ -62,7 +62,7 @@ class ProjectFault:
 
 @dataclass(frozen=True, slots=True)
 class ProjectProtocol:
-    """The protocol of a worktree and how it is kept."""
+    """The protocol of a worktree, its settings and its faults."""
 
     protocol: Protocol
     enforcement: Enforcement
@@ -70,17 +70,17 @@ class ProjectProtocol:
     configured: bool
     """Whether the project has a protocol.toml."""
     faults: tuple[ProjectFault, ...]
-    """With faults the protocol is not used."""
+    """A protocol with faults is not used."""
     digest: str
-    """What trust is pinned to; empty, and never trusted, where a part could not be read."""
+    """The hash that trust is pinned to; empty, and never trusted, if a part could not be read."""
     commands: tuple[tuple[str, ...], ...]
-    """What its gates would run once it is trusted."""
+    """The commands that its gates run once it is trusted."""
     executable: Executable = field(default_factory=Executable)
     """Everything that trust would cover."""
 
 
 def read_project(worktree: Path) -> ProjectProtocol:
-    """Read what a worktree says of its protocol. Runs nothing, reads nothing outside, and never raises."""
+    """Read the protocol of a worktree. Runs nothing, reads nothing outside, and never raises."""
     reading = _Reading(worktree)
     parts = Executable(
         reading.content(SETTINGS, MAX_BYTES),
@@ -109,7 +109,7 @@ def read_project(worktree: Path) -> ProjectProtocol:
 
 
 def configured_project(worktree: Path) -> ProjectProtocol | None:
-    """What a worktree says of its protocol; None where it says nothing, which most do and costs next to nothing."""
+    """Read the protocol of a worktree; None if it configures none, which is common and cheap."""
     if not os.path.lexists(worktree / SETTINGS):
         return None
     found = read_project(worktree)
@@ -118,7 +118,7 @@ def configured_project(worktree: Path) -> ProjectProtocol | None:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What protocol.toml says, as far as it can be used."""
+    """The valid settings of protocol.toml."""
 
     text: str = ""
     protocol: str | None = None
@@ -130,14 +130,14 @@ class _Settings:
 
 
 class _Reading:
-    """One reading of a worktree, and what was wrong on the way."""
+    """One reading of a worktree, with the faults found on the way."""
 
     def __init__(self, worktree: Path) -> None:
         self.worktree = worktree
         self.faults: list[ProjectFault] = []
 
     def content(self, path: str, limit: int) -> bytes | None:
-        """A file of the worktree; a fault where something else than a file of decent size stands there."""
+        """Read a file of the worktree; a fault if it is not a regular file or too large."""
         try:
             return read_inside(self.worktree, path, limit)
         except UnreadableInside as refused:
@@ -165,14 +165,14 @@ class _Reading:
             if content is not None:
                 return self._document(path, content, settings)
         wanted = settings.document or " or ".join(DOCUMENTS)
-        self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} is not there."))
+        self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} does not exist."))
         return None
 
     def _document(self, path: str, content: bytes, settings: _Settings) -> Protocol | None:
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "This is not UTF-8."))
+            self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8."))
             return None
         found = _parsed(text)
         if found.faults:
@@ -187,7 +187,7 @@ class _Reading:
 
 @lru_cache(maxsize=16)
 def _parsed(text: str) -> Document:
-    # Every hook asks for the protocol of its project; the document is seldom another one.
+    # Every hook reads its project's protocol; the document rarely changes.
     from holdfast.protocol.project.document import parse
 
     return parse(text)
@@ -223,7 +223,7 @@ def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tu
     if made.blocking and not made.checks:
         path, line = place or (SETTINGS, line_of(settings.text, "gates", gate.name))
         message = (
-            f"{gate.name} blocks, and nothing verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check (command,"
+            f"{gate.name} blocks, but no check verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check (command,"
             " file_exists, file_read, docs_changed, report, tool_called), claim = true, or blocking = false."
         )
         faults.append(ProjectFault(path, line, message))
@@ -234,14 +234,14 @@ def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tu
 def _settings(content: bytes | None) -> _Settings:
     if content is None:
         return _Settings()
-    import tomllib  # most projects configure nothing, and all of them wait for the daemon to start
+    import tomllib  # imported late to keep the daemon's start fast: most projects configure nothing
 
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         found = bounded_toml.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        return _Settings(faults=(ProjectFault(SETTINGS, line, "This is not UTF-8."),))
+        return _Settings(faults=(ProjectFault(SETTINGS, line, "The file is not UTF-8."),))
     except tomllib.TOMLDecodeError as error:
         return _Settings(faults=(ProjectFault(SETTINGS, line_of_error(text, error), f"{reason_of(error)}."),))
     except TomlFault as fault:
@@ -267,7 +267,7 @@ def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
     for key in found:
         if key not in KEYS and len(faults) < MAX_FAULTS:
             near = get_close_matches(key, KEYS, n=1)
-            complain(f"{key} is not known here" + (f"; did you mean {near[0]}?" if near else "."), key)
+            complain(f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else "."), key)
     name = chosen("protocol", NAMES, None)
     enforcement = chosen("enforcement", tuple(Enforcement), Enforcement.WARN)
     start = chosen("start", ("agent", "hook"), "agent")
@@ -276,7 +276,7 @@ def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
         complain("document must be the path of a file in the project.", "document")
         path = None
     if path is not None and name != DOCUMENT:
-        complain(f'document counts only with protocol = "{DOCUMENT}".', "document")
+        complain(f'document is only used with protocol = "{DOCUMENT}".', "document")
     gates = found.get("gates", {})
     if not isinstance(gates, dict) or not all(isinstance(table, dict) for table in gates.values()):
         complain("gates must be tables such as [gates.QUALITY_CHECKS].", "gates")

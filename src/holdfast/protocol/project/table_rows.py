@@ -1,4 +1,4 @@
-"""Rows of a markdown table as people write them: a pipe inside backticks does not end a cell."""
+"""Splits rows of a markdown table as people write them: a pipe inside backticks does not end a cell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 BORDER = "\0"
-"""Stands between cells. No row has it: a markdown parser replaces it, and so does `cells`."""
+"""Separates cells. No row contains it: a markdown parser replaces it, and so does `cells`."""
 
 _RUNS = re.compile(r"`+")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
@@ -14,18 +14,18 @@ _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 def cells(row: str, expected: int) -> list[str]:
-    """The cells of a row. A markdown parser would split code at its pipes, and drop what is then too much."""
+    """Split a row into cells. A markdown parser would split code at its pipes and drop the surplus cells."""
     row = row.replace(BORDER, "\ufffd").strip()
     aware = _trimmed("".join(BORDER if part is None else part for part in _marked(row)).split(BORDER), row)
     if len(aware) == expected:
         return aware
-    # A backtick that stands alone may have swallowed a border of a cell.
+    # An unpaired backtick may have swallowed a cell border.
     plainly = _trimmed(_UNESCAPED_PIPE.split(row), row)
     return plainly if len(plainly) == expected else aware
 
 
 def plain(text: str) -> str:
-    """What a reader sees: without emphasis, backticks and escapes, on one line."""
+    """The text without emphasis, backticks and escapes, on one line."""
     seen = "".join(part if ticks else _unmarked(part) for ticks, part in _pieces(text))
     return " ".join(seen.split())
 
@@ -57,7 +57,7 @@ def _trimmed(found: list[str], row: str) -> list[str]:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """The text in order, code spans apart with their backticks; a run of them without its counterpart is text."""
+    """Split a text into plain parts and code spans with their backticks; an unpaired run of backticks is text."""
     runs = [(match.start(), match.end()) for match in _RUNS.finditer(text) if not _escaped(text, match.start())]
     done = 0
     following: dict[int, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML text; the standard library's reader does not say."""
+"""Finds the line of a key in a TOML text, which the standard library's parser does not report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AT = re.compile(r"\(at line (\d+), column \d+\)$")
 
 
 def line_of(text: str, *keys: str) -> int | None:
-    """The line (from 1) of a key, else of the table nearest to it, else None."""
+    """The line (from 1) of a key, otherwise of its nearest table, otherwise None."""
     best: tuple[int, int] | None = None
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -36,13 +36,13 @@ def line_of(text: str, *keys: str) -> int | None:
 
 
 def line_of_error(text: str, error: tomllib.TOMLDecodeError) -> int:
-    """The line (from 1) at which a text stopped being TOML."""
+    """The line (from 1) of a TOML error."""
     found = _AT.search(str(error))
     return int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
 
 
 def reason_of(error: tomllib.TOMLDecodeError) -> str:
-    """What is wrong with it, without the place."""
+    """The message of a TOML error, without its position."""
     return str(error).split(" (at ")[0]
 
 

@@ -1,4 +1,4 @@
-"""What of a project could be executed, as one hash: trust is pinned to it, and a change asks again."""
+"""Hash of everything in a project that could be executed: trust is pinned to it and ends with a change."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast import bounded_json
+from holdfast.text import bounded_json
 
 SETTINGS = ".holdfast/protocol.toml"
 MCP_SERVERS = ".mcp.json"
 SERENA_PROJECT = ".serena/project.yml"
 SERENA_LOCAL = ".serena/project.local.yml"
-"""What Serena lays over its project settings; a clone may bring one."""
+"""Overrides Serena's project settings; a cloned repository may bring one."""
 MAX_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """The parts of a project from which something could be run, read once: what is hashed is what is used."""
+    """The executable parts of a project, read once: what is hashed is what is used."""
 
     settings: bytes | None = None
     serena: Mapping[str, Any] = field(default_factory=dict)
-    """The entries of the project's MCP servers that are Serena, by name."""
+    """The Serena entries among the project's MCP servers, by name."""
     serena_project: bytes | None = None
     serena_local: bytes | None = None
 
     @property
     def digest(self) -> str:
-        """The same for the same content, whatever else the project holds."""
+        """Hash of this content, whatever else the project contains."""
         entry = json.dumps(self.serena, sort_keys=True).encode() if self.serena else b""
         whole = hashlib.sha256(b"holdfast trust 1")
         for part in (self.settings or b"", entry, self.serena_project or b"", self.serena_local or b""):
@@ -39,7 +39,7 @@ class Executable:
 
 
 def serena_entries(servers: bytes | None) -> dict[str, Any]:
-    """The entries of an .mcp.json that are Serena; what is no such file names no server."""
+    """The Serena entries of an .mcp.json; none if it cannot be parsed."""
     try:
         content = bounded_json.loads(servers or b"{}")
     except ValueError:

@@ -1,1 +1,1 @@
-"""Serena: found, spoken to, and kept level with the runs."""
+"""Serena: finding it, talking to it, and mirroring runs into its memories."""

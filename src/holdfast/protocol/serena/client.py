@@ -1,4 +1,4 @@
-"""Serena for every worktree: asked whether it answers, kept warm for a while, its memories read and written."""
+"""Client of the Serena of each worktree: probes it, keeps it running for a while, reads and writes its memories."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast import bounded_json
 from holdfast.protocol.runs import SerenaAnswer
-from holdfast.protocol.serena.found import find_serena, is_serena_project
-from holdfast.protocol.serena.session import Patience, SerenaSession, SerenaTrouble, Start
+from holdfast.protocol.serena.discovery import find_serena, is_serena_project
+from holdfast.protocol.serena.session import SerenaSession, SerenaTrouble, Start, Timeouts
+from holdfast.text import bounded_json
 
-MOST_WARM = 3
-"""Serenas kept running at once; each may hold language servers."""
-MOST_STARTING = 2
+MAX_RUNNING = 3
+"""Serenas kept running at once; each may run language servers."""
+MAX_STARTING = 2
 MEMORY_TOOLS = ("list_memories", "read_memory", "write_memory", "delete_memory")
 NAME_ARGUMENTS = ("memory_name", "memory_file_name")
-"""What Serena calls a memory's name today, and called it before."""
+"""Argument names for a memory in current and older Serenas."""
 REPL = "serena_repl"
 UNKNOWN_OPTION = "no such option"
 
@@ -31,16 +31,16 @@ class SerenaMemories:
         self._name_argument = name_argument
 
     async def read(self, name: str) -> str | None:
-        """A memory's text; None when there is none."""
-        # Listed first: whether one is missing is not read from the wording of an error.
+        """Return a memory's text; None if there is none."""
+        # Listed first, so that a missing memory need not be guessed from the wording of an error.
         return await self._call("read_memory", name) if name in await _names(self._session) else None
 
     async def write(self, name: str, text: str) -> None:
-        """Give a memory this text."""
+        """Write a memory's text."""
         await self._call("write_memory", name, content=text)
 
     async def delete(self, name: str) -> None:
-        """Remove a memory, if it is there."""
+        """Remove a memory, if it exists."""
         if name in await _names(self._session):
             await self._call("delete_memory", name)
 
@@ -49,18 +49,18 @@ class SerenaMemories:
 
 
 class Serena:
-    """The Serenas that this daemon talks to, started from the user's own configuration or a trusted project's alone."""
+    """The Serenas of this daemon, started only from the user's own configuration or a trusted project's."""
 
-    def __init__(self, home: Path, env: Mapping[str, str] | None = None, patience: Patience | None = None) -> None:
+    def __init__(self, home: Path, env: Mapping[str, str] | None = None, timeouts: Timeouts | None = None) -> None:
         self._home = home
         self._env = dict(os.environ if env is None else env)
-        self._patience = patience or Patience()
+        self._patience = timeouts or Timeouts()
         self._sessions: dict[Start, SerenaSession] = {}
         self._opening: dict[Start, asyncio.Lock] = {}
-        self._starting = asyncio.Semaphore(MOST_STARTING)
+        self._starting = asyncio.Semaphore(MAX_STARTING)
 
     async def probe(self, worktree: Path, trusted: bool) -> SerenaAnswer:
-        """Whether a Serena is configured for a worktree, and whether it answers."""
+        """Return whether a Serena is configured for a worktree, and whether it answers."""
         start, detail = await self._look(worktree, trusted)
         if start is None:
             return SerenaAnswer(configured=False, answers=False, detail=detail)
@@ -71,7 +71,7 @@ class Serena:
         return SerenaAnswer(configured=True, answers=True, detail=detail)
 
     async def memories(self, worktree: Path, trusted: bool) -> SerenaMemories | None:
-        """The worktree's memories; None where no Serena can keep them, SerenaTrouble where one should and fails."""
+        """Return the worktree's memories; None if no Serena keeps them. Raises SerenaTrouble if it should but fails."""
         start, _ = await self._look(worktree, trusted)
         if start is None or not start.launch.takes_options or not start.with_project:
             return None
@@ -82,7 +82,7 @@ class Serena:
         return SerenaMemories(session, argument) if argument else None
 
     async def close(self) -> None:
-        """End every Serena that was started."""
+        """Stop every Serena that was started."""
         sessions = list(self._sessions.values())
         self._sessions.clear()
         await asyncio.gather(*(session.close() for session in sessions))
@@ -97,23 +97,23 @@ class Serena:
         return await asyncio.to_thread(look)
 
     async def _answering(self, start: Start) -> tuple[SerenaSession, str]:
-        """A Serena that has just answered, and what."""
+        """Return a Serena that has just answered, and its answer."""
         session = await self._session(start)
         try:
-            return session, await _greet(session)
+            return session, await _probe(session)
         except SerenaTrouble:
-            # It may have died since it was last used: one that is newly started has the last word.
+            # It may have died since it was last used: start a new one before giving up.
             session = await self._session(start)
-            return session, await _greet(session)
+            return session, await _probe(session)
 
     async def _session(self, start: Start) -> SerenaSession:
-        """The warm one, or a new one."""
+        """Return the running session, or a new one."""
         async with self._opening.setdefault(start, asyncio.Lock()):
             session = self._sessions.pop(start, None)
             if session is None or not session.alive:
                 session = await self._open(start)
-            self._sessions[start] = session  # at the end: the order is that of the last use
-        await self._end_longest_unused()
+            self._sessions[start] = session  # last: the order is by last use
+        await self._stop_least_recently_used()
         return session
 
     async def _open(self, start: Start) -> SerenaSession:
@@ -131,17 +131,17 @@ class Serena:
                 return session
         return await self._open(replace(start, older=True))
 
-    async def _end_longest_unused(self) -> None:
+    async def _stop_least_recently_used(self) -> None:
         unused = [start for start, session in self._sessions.items() if session.alive and not session.busy]
         ended = [start for start, session in self._sessions.items() if not session.alive]
         for start in ended:
             del self._sessions[start]
-        for start in unused[: max(0, len(self._sessions) - MOST_WARM)]:
+        for start in unused[: max(0, len(self._sessions) - MAX_RUNNING)]:
             await self._sessions.pop(start).close()
 
 
-async def _greet(session: SerenaSession) -> str:
-    """What Serena answers to a harmless question; SerenaTrouble when it does not."""
+async def _probe(session: SerenaSession) -> str:
+    """Ask Serena a harmless question and describe its answer. Raises SerenaTrouble if there is none."""
     if REPL in session.tools and "list_memories" not in session.tools:
         return "Serena answers, with its REPL interface."
     if "list_memories" not in session.tools:
@@ -151,17 +151,17 @@ async def _greet(session: SerenaSession) -> str:
     except SerenaTrouble:
         if not session.alive:
             raise
-        # A refusal is an answer as well: where no project is open in it, opening one is the agent's step.
+        # A refusal is an answer too: if no project is open, opening one is up to the agent.
         return "Serena answers; no project is open in it."
     return f"Serena answers; it lists {count} {'memory' if count == 1 else 'memories'}."
 
 
 async def _names(session: SerenaSession) -> list[str]:
-    """The names of the memories; Serena lists them as an object today and as an array before."""
+    """The names of the memories; Serena lists them as an object, older versions as an array."""
     said = await session.call("list_memories")
     try:
         listed = bounded_json.loads(said)
     except ValueError:
-        raise SerenaTrouble(f"Serena lists its memories in an unknown way: {said[:200]}") from None
+        raise SerenaTrouble(f"Serena listed its memories in an unknown format: {said[:200]}") from None
     names = listed.get("memories", []) if isinstance(listed, dict) else listed
     return [str(name).removesuffix(".md") for name in names] if isinstance(names, list) else []

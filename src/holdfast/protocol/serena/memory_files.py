@@ -1,4 +1,4 @@
-"""Memories as files of a worktree: written in one step, and never through a link that leads elsewhere."""
+"""Memories as files of a worktree: written atomically, and never through a link that leads elsewhere."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.protocol.in_time import in_time
-from holdfast.protocol.inside import read_inside
+from holdfast.files.in_time import in_time
+from holdfast.files.inside import read_inside
 
 SERENA_FOLDER = ".serena"
 MEMORIES = f"{SERENA_FOLDER}/memories"
 SESSIONS = ".agents/sessions"
 STATE_FILE = ".session-state.json"
-LARGEST = 600_000
-"""Bytes of a memory: 150,000 characters of whatever length."""
+MAX_MEMORY_BYTES = 600_000
+"""150,000 characters of up to four bytes."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileMemories:
-    """The memories in Serena's own place, for when Serena does not write them itself."""
+    """The memories in Serena's own folder, for when Serena does not write them itself."""
 
     def __init__(self, worktree: Path) -> None:
         self._worktree = worktree
 
     async def read(self, name: str) -> str | None:
-        """A memory's text; None when there is none."""
+        """Return a memory's text; None if there is none."""
         return await in_time(read_text, self._worktree, f"{MEMORIES}/{name}.md")
 
     async def write(self, name: str, text: str) -> None:
-        """Give a memory this text."""
-        if await self.read(name) != text:  # a file that stays as it is does not show up as changed
+        """Write a memory's text."""
+        if await self.read(name) != text:  # an unchanged file must not show up as modified
             await asyncio.to_thread(write_text, self._worktree, f"{MEMORIES}/{name}.md", text)
 
     async def delete(self, name: str) -> None:
-        """Remove a memory, if it is there."""
+        """Remove a memory, if it exists."""
         await asyncio.to_thread(delete_file, self._worktree, f"{MEMORIES}/{name}.md")
 
 
 def is_folder(worktree: Path, relative: str) -> bool:
-    """Whether a real folder is there, reached through real folders."""
+    """Return whether a real folder exists there, reached through real folders only."""
     try:
         with _folder(worktree, Path(relative).parts):
             return True
@@ -52,13 +52,13 @@ def is_folder(worktree: Path, relative: str) -> bool:
 
 
 def read_text(worktree: Path, relative: str) -> str | None:
-    """A file's text; None when there is none. Raises UnreadableInside for what is no readable file of the worktree."""
-    content = read_inside(worktree, relative, LARGEST)
+    """Return a file's text; None if there is none. Raises UnreadableInside if it is not a file of the worktree."""
+    content = read_inside(worktree, relative, MAX_MEMORY_BYTES)
     return None if content is None else content.decode("utf-8", "replace")
 
 
 def write_text(worktree: Path, relative: str, text: str) -> None:
-    """Give a file this text in one step. The folder above it is made; those further above must be there."""
+    """Write a file atomically. Its folder is created; the folders above that must exist."""
     *folders, name = Path(relative).parts
     content = text.encode("utf-8", "replace")
     with _folder(worktree, tuple(folders), make_last=True) as folder:
@@ -80,7 +80,7 @@ def write_text(worktree: Path, relative: str, text: str) -> None:
 
 
 def delete_file(worktree: Path, relative: str) -> None:
-    """Remove a file, if it is there; a link is removed, not what it leads to."""
+    """Remove a file, if it exists; a link is removed, not its target."""
     *folders, name = Path(relative).parts
     with suppress(FileNotFoundError), _folder(worktree, tuple(folders)) as folder:
         os.unlink(name, dir_fd=folder)
@@ -88,7 +88,7 @@ def delete_file(worktree: Path, relative: str) -> None:
 
 @contextmanager
 def _folder(worktree: Path, parts: tuple[str, ...], *, make_last: bool = False) -> Iterator[int]:
-    """A folder of the worktree, opened one name at a time so that no link is followed."""
+    """Open a folder of the worktree one name at a time, so that no link is followed."""
     here = os.open(os.path.realpath(worktree), _FOLDER)
     try:
         for place, part in enumerate(parts):

@@ -1,8 +1,8 @@
-"""The mirror: after each commit the memories of a worktree follow its runs, apart from any request.
+"""The mirror: after each commit, a background loop brings the memories of a worktree up to date with its runs.
 
-They go through Serena where it answers, else into its folder as files, else into the state file beside the session
-logs, else nowhere. The store is what counts; a mirror that is behind or went to second best is tried again and shows
-in `holdfast doctor`.
+They are written through Serena if it answers, otherwise as files into its folder, otherwise into the state file next to
+the session logs, otherwise nowhere. The store is authoritative; a mirror that is behind, or in a fallback location, is
+retried and shown by `holdfast doctor`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.errors import HoldfastError
-from holdfast.project import path_of
+from holdfast.files.in_time import in_time
+from holdfast.files.inside import UnreadableInside
+from holdfast.identity.project import path_of
 from holdfast.protocol import memories
-from holdfast.protocol.in_time import in_time
-from holdfast.protocol.inside import UnreadableInside
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.runs import RunStatus, RunView
 from holdfast.protocol.serena import mirror_queries
@@ -39,8 +39,8 @@ from holdfast.protocol.serena.session import SerenaTrouble
 from holdfast.protocol.serena.state_file import read_state_json, state_json
 from holdfast.store import Store
 
-FIRST_PAUSE_S = 5.0
-LONGEST_PAUSE_S = 1800.0
+FIRST_RETRY_S = 5.0
+MAX_RETRY_S = 1800.0
 
 CURRENT_STATE_FILE = f"{MEMORIES}/{memories.CURRENT_STATE}.md"
 STATE_JSON = f"{SESSIONS}/{STATE_FILE}"
@@ -48,8 +48,8 @@ STATE_JSON = f"{SESSIONS}/{STATE_FILE}"
 logger = logging.getLogger(__name__)
 
 
-class Place(StrEnum):
-    """Where the memories of a worktree are."""
+class MemoryLocation(StrEnum):
+    """Where the memories of a worktree are kept."""
 
     SERENA = "serena"
     FILES = "files"
@@ -58,59 +58,59 @@ class Place(StrEnum):
 
 
 class Memories(Protocol):
-    """Somewhere to keep memories by name."""
+    """Storage of memories by name."""
 
     async def read(self, name: str) -> str | None:
-        """A memory's text; None when there is none."""
+        """Return a memory's text; None if there is none."""
         ...
 
     async def write(self, name: str, text: str) -> None:
-        """Give a memory this text."""
+        """Write a memory's text."""
         ...
 
     async def delete(self, name: str) -> None:
-        """Remove a memory, if it is there."""
+        """Remove a memory, if it exists."""
         ...
 
 
 class Keeper(Protocol):
-    """Who may keep the memories of a worktree: Serena."""
+    """Keeper of a worktree's memories: Serena."""
 
     async def memories(self, worktree: Path, trusted: bool) -> Memories | None:
-        """The worktree's memories; None where it cannot keep them. Raises SerenaTrouble where it should but fails."""
+        """Return the worktree's memories; None if it cannot keep them. Raises SerenaTrouble if it should but fails."""
         ...
 
 
 class Runs(Protocol):
-    """What the mirror asks of the protocol's service."""
+    """What the mirror needs of the protocol's service."""
 
     async def views(self, root: str, limit: int = memories.LATEST) -> list[RunView]:
-        """The runs of a worktree, the active one first, then the newest."""
+        """Return the runs of a worktree: the active one first, then the newest."""
         ...
 
     async def trusts(self, root: str) -> bool:
-        """Whether the owner trusts the worktree's present content."""
+        """Return whether the owner trusts the worktree's present content."""
         ...
 
 
-class Pauses:
-    """How long to leave alone what failed; longer each time."""
+class RetryDelays:
+    """Retry delays per worktree, longer after each failure."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._kept: dict[str, tuple[float, float]] = {}
 
     def over(self, root: str) -> bool:
-        """Whether it may be tried again."""
+        """Return whether the worktree may be tried again."""
         return self._clock() >= self._kept.get(root, (0.0, 0.0))[1]
 
     def lengthen(self, root: str) -> None:
-        """It failed again."""
-        pause = min(2 * self._kept[root][0], LONGEST_PAUSE_S) if root in self._kept else FIRST_PAUSE_S
+        """Lengthen the delay after a failure."""
+        pause = min(2 * self._kept[root][0], MAX_RETRY_S) if root in self._kept else FIRST_RETRY_S
         self._kept[root] = (pause, self._clock() + pause)
 
     def forget(self, root: str) -> None:
-        """It worked."""
+        """Reset the delay after a success."""
         self._kept.pop(root, None)
 
 
@@ -124,11 +124,11 @@ class Mirror:
         self._runs = runs
         self._serena = serena
         self._read_to: int | None = None
-        self._best, self._any = Pauses(clock), Pauses(clock)
+        self._best, self._any = RetryDelays(clock), RetryDelays(clock)
         self._stepping = asyncio.Lock()
 
     async def step(self) -> None:
-        """Write what is due. Called again and again; does nothing when nothing changed."""
+        """Write what is due. Called repeatedly; does nothing if nothing changed."""
         async with self._stepping:
             await self._note_changes()
             for entry in await self._store.read(mirror_queries.unfinished):
@@ -136,7 +136,7 @@ class Mirror:
                     await self._follow(entry)
 
     async def health(self) -> list[dict[str, Any]]:
-        """Where the memories of each worktree on this machine are, and what is wrong with them."""
+        """Return where the memories of each worktree on this machine are, and their last failure."""
         found = []
         for entry in await self._store.read(mirror_queries.entries):
             if await _on_this_machine(entry.root) is not None:
@@ -162,7 +162,7 @@ class Mirror:
         root = entry.root
         worktree = await _on_this_machine(root)
         if worktree is None:
-            return  # on PostgreSQL, the daemon that has it mirrors it
+            return  # on PostgreSQL, the daemon of the machine that has it mirrors it
         try:
             views = await self._runs.views(root)
             place, failure = await self._mirror(worktree, entry, views)
@@ -175,38 +175,40 @@ class Mirror:
         self._any.forget(root)
         await self._store.write(lambda tx: mirror_queries.mirrored(tx, root, entry.wanted, place, failure))
 
-    async def _mirror(self, worktree: Path, entry: Entry, views: Sequence[RunView]) -> tuple[Place, str | None]:
-        """Where the memories went, and why not to a better place."""
+    async def _mirror(
+        self, worktree: Path, entry: Entry, views: Sequence[RunView]
+    ) -> tuple[MemoryLocation, str | None]:
+        """Write the memories; return where they went, and why not to a better location."""
         if not views:
-            return Place.NONE, None
+            return MemoryLocation.NONE, None
         place, failure = await self._through_serena(worktree, entry, views)
         if place is None and await in_time(is_folder, worktree, SERENA_FOLDER):
-            place, foreign = Place.FILES, await self._write(FileMemories(worktree), entry.root, views)
+            place, foreign = MemoryLocation.FILES, await self._write(FileMemories(worktree), entry.root, views)
             failure = failure or foreign
         if place is None and await in_time(is_folder, worktree, SESSIONS):
-            place, foreign = Place.STATE_FILE, await self._write_state(worktree, entry.root, views)
+            place, foreign = MemoryLocation.STATE_FILE, await self._write_state(worktree, entry.root, views)
             failure = failure or foreign
-        elif entry.place == Place.STATE_FILE:  # the memories have moved on; an old state would contradict them
+        elif entry.place == MemoryLocation.STATE_FILE:  # outdated now; it would contradict the memories
             await asyncio.to_thread(delete_file, worktree, STATE_JSON)
         if failure is None:
             self._best.forget(entry.root)
         elif self._best.over(entry.root):
             self._best.lengthen(entry.root)
-        return place or Place.NONE, failure
+        return place or MemoryLocation.NONE, failure
 
     async def _through_serena(
         self, worktree: Path, entry: Entry, views: Sequence[RunView]
-    ) -> tuple[Place | None, str | None]:
+    ) -> tuple[MemoryLocation | None, str | None]:
         if not self._best.over(entry.root):
             return None, entry.failure
         try:
             kept = await self._serena.memories(worktree, await self._runs.trusts(entry.root))
-            return (None, None) if kept is None else (Place.SERENA, await self._write(kept, entry.root, views))
+            return (None, None) if kept is None else (MemoryLocation.SERENA, await self._write(kept, entry.root, views))
         except SerenaTrouble as trouble:
             return None, trouble.message
 
     async def _write(self, kept: Memories, root: str, views: Sequence[RunView]) -> str | None:
-        """Write the three memories; the failure that another's state is in the way of ours, if it is."""
+        """Write the three memories; return the failure if another tool's state is in the way."""
         await kept.write(memories.HISTORY, memories.history(views))
         await kept.write(memories.VIOLATIONS_LOG, memories.violations_log(views))
         there = await kept.read(memories.CURRENT_STATE)
@@ -235,13 +237,13 @@ class Mirror:
 
 
 async def foreign_state(worktree: Path) -> ImportedState | None:
-    """The state of a session as it lies in the worktree, to be imported before the mirror writes its own there."""
+    """Read the session state found in the worktree, to be imported before the mirror writes its own."""
     for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, read_state_json)):
         try:
             text = await in_time(read_text, worktree, relative)
             state = await in_time(read, text) if text is not None else None
         except (UnreadableInside, OSError) as error:
-            logger.warning("no state is imported from %s: %s", worktree, error)
+            logger.warning("could not import the session state in %s: %s", worktree, error)
             continue
         if state is not None:
             return state
@@ -254,8 +256,8 @@ def _active(views: Sequence[RunView]) -> RunView | None:
 
 def _in_the_way(where: str, state: ImportedState) -> str:
     return (
-        f"{where} holds session {state.session_id[:64]!r}, which Holdfast did not keep: it is left as it is."
-        " Move it away to have the present session there."
+        f"{where} holds session {state.session_id[:64]!r}, which Holdfast does not know, so it was not overwritten."
+        " Move it away to have the current session written there."
     )
 
 

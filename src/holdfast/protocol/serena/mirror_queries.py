@@ -1,4 +1,4 @@
-"""What is mirrored of each worktree and what is not yet: the mirror's SQL, each query a function of a transaction."""
+"""The mirror's SQL: how far the memories of each worktree are, each query a function of a transaction."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Entry:
     wanted: int
     """The newest event that changed them."""
     done: int
-    """The event they tell of."""
+    """The event they are up to date with."""
     place: str | None
     failure: str | None
 
 
 def last_noted(tx: Tx) -> int:
-    """The newest event that was noted; a restart goes on from there."""
+    """The newest event that was noted; a restart continues from there."""
     row = tx.one("SELECT max(wanted) AS seq FROM protocol_mirror")
     return int(row["seq"]) if row and row["seq"] is not None else 0
 
 
 def changed_since(tx: Tx, seq: int) -> tuple[int, dict[str, int]]:
-    """How far was read, and the worktrees whose runs changed after an event, each with the newest one."""
+    """The last event that was read, and the worktrees whose runs changed after an event, each with its newest one."""
     rows = tx.all(
         "SELECT seq, data FROM events WHERE seq > :seq AND kind LIKE 'protocol.%' ORDER BY seq LIMIT :limit",
         seq=seq,
@@ -42,7 +42,7 @@ def changed_since(tx: Tx, seq: int) -> tuple[int, dict[str, int]]:
 
 
 def note(tx: Tx, changed: dict[str, int]) -> None:
-    """The memories of these worktrees are to be written."""
+    """Note that the memories of these worktrees must be written."""
     for root, seq in changed.items():
         tx.run(
             "INSERT INTO protocol_mirror (root, wanted, done, at) VALUES (:root, :seq, 0, :now)"
@@ -54,13 +54,13 @@ def note(tx: Tx, changed: dict[str, int]) -> None:
 
 
 def entries(tx: Tx) -> list[Entry]:
-    """Every worktree that has something to mirror, or had."""
+    """Every worktree that has or had something to mirror."""
     rows = tx.all("SELECT root, wanted, done, place, failure FROM protocol_mirror ORDER BY root")
     return [Entry(**row) for row in rows]
 
 
 def unfinished(tx: Tx) -> list[Entry]:
-    """The worktrees whose memories are behind or went to second best."""
+    """The worktrees whose memories are behind or in a fallback location."""
     rows = tx.all(
         "SELECT root, wanted, done, place, failure FROM protocol_mirror"
         " WHERE wanted > done OR failure IS NOT NULL ORDER BY at, root"
@@ -69,7 +69,7 @@ def unfinished(tx: Tx) -> list[Entry]:
 
 
 def mirrored(tx: Tx, root: str, seq: int, place: str, failure: str | None) -> None:
-    """The memories tell of this event; a failure says why they are not where they should be."""
+    """Store that the memories include this event; a failure says why they are not where they should be."""
     tx.run(
         "UPDATE protocol_mirror SET done = CASE WHEN done > :seq THEN done ELSE :seq END, place = :place,"
         " failure = :failure, at = :now WHERE root = :root",
@@ -82,7 +82,7 @@ def mirrored(tx: Tx, root: str, seq: int, place: str, failure: str | None) -> No
 
 
 def failed(tx: Tx, root: str, failure: str) -> None:
-    """The memories could not be written."""
+    """Store that the memories could not be written."""
     tx.run(
         "UPDATE protocol_mirror SET failure = :failure, at = :now WHERE root = :root",
         root=root,
@@ -92,7 +92,7 @@ def failed(tx: Tx, root: str, failure: str) -> None:
 
 
 def knows(tx: Tx, root: str, session_id: str) -> bool:
-    """Whether a session is one of the project's runs, in whichever worktree."""
+    """Return whether a session is one of the project's runs, in any worktree."""
     row = tx.one(
         "SELECT 1 AS known FROM protocol_runs WHERE id = :id"
         " AND project IN (SELECT project FROM protocol_runs WHERE root = :root) LIMIT 1",

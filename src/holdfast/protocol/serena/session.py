@@ -1,4 +1,4 @@
-"""One conversation with one Serena: its process under guard, a limit on every wait, an end when it is idle."""
+"""One MCP session with one Serena: a guarded process, a timeout on every wait, and shutdown when idle."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from holdfast import guard_process
-from holdfast.child_environment import command_environment
 from holdfast.errors import HoldfastError
-from holdfast.guard import guarded
-from holdfast.protocol.serena.found import Launch
-from holdfast.quoting import in_quotes
+from holdfast.process import guard_process
+from holdfast.process.child_environment import command_environment
+from holdfast.process.guard import guarded
+from holdfast.protocol.serena.discovery import Launch
+from holdfast.text.quoting import in_quotes
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
@@ -30,26 +30,26 @@ OPTIONS = (
     *("--log-level", "WARNING"),
 )
 OLDER_OPTIONS = ("--transport", "stdio", "--enable-web-dashboard", "false", "--enable-gui-log-window", "false")
-"""For a Serena from before there were two interfaces."""
+"""For a Serena that predates the two interfaces."""
 
-LAST_WORDS = 500
+MAX_STDERR_CHARS = 500
 HOME_VARIABLE = "SERENA_HOME"
 
 
 class SerenaTrouble(HoldfastError):
-    """Serena is configured but does not answer as it should."""
+    """Serena is configured but does not work as it should."""
 
     code = "E_SERENA"
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long each step may take, in seconds."""
 
     start: float = 45.0
     call: float = 15.0
     idle: float = 60.0
-    """After how long without a call the process is ended."""
+    """How long the process may be idle before it is stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,14 @@ class Start:
 
 
 class SerenaSession:
-    """A running Serena. One task owns the connection from its start to its end, as the SDK wants it."""
+    """A running Serena. One task owns the connection from start to end, as the SDK requires."""
 
-    def __init__(self, start: Start, home: Path, env: Mapping[str, str], patience: Patience) -> None:
+    def __init__(self, start: Start, home: Path, env: Mapping[str, str], timeouts: Timeouts) -> None:
         self._start = start
         self._home = home
         own_home = {HOME_VARIABLE: env[HOME_VARIABLE]} if HOME_VARIABLE in env else {}
         self._env = command_environment(env) | own_home | dict(start.launch.env)
-        self._patience = patience
+        self._patience = timeouts
         self._jobs: asyncio.Queue[tuple[str, dict[str, Any], asyncio.Future[str]]] = asyncio.Queue()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting = 0
@@ -97,7 +97,7 @@ class SerenaSession:
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a call is waiting for its answer."""
         return self._waiting > 0
 
     async def ready(self) -> None:
@@ -107,7 +107,7 @@ class SerenaSession:
             raise self._trouble("did not start")
 
     async def call(self, tool: str, **arguments: Any) -> str:
-        """What a tool answers; its own error is trouble as well."""
+        """Call a tool and return its answer. Raises SerenaTrouble, also for the tool's own error."""
         answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._jobs.put_nowait((tool, arguments, answer))
         self._waiting += 1
@@ -121,13 +121,13 @@ class SerenaSession:
         return answer.result()
 
     async def close(self) -> None:
-        """End it, with everything it started."""
-        if not self._ending:  # a second push would cut short the end that is under way
+        """Stop it, with everything it started."""
+        if not self._ending:  # a second cancel would interrupt the shutdown under way
             self._task.cancel()
         await asyncio.wait({self._task})
 
     async def _until(self, future: asyncio.Future[Any]) -> None:
-        """Wait for an answer, or for the end of what could give it."""
+        """Wait for an answer, or for the end of the process that would give it."""
         waited: set[asyncio.Future[Any]] = {future, self._task}
         await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
 
@@ -142,7 +142,7 @@ class SerenaSession:
                     self._ready.set_result(None)
                     await self._serve(client)
             finally:
-                self.last_words = _last_words(stderr)
+                self.last_words = _stderr_tail(stderr)
 
     async def _serve(self, client: Client) -> None:
         while True:
@@ -156,13 +156,13 @@ class SerenaSession:
             if answer.done():
                 continue
             if result.is_error:
-                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {in_quotes(said, LAST_WORDS)}"))
+                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {in_quotes(said, MAX_STDERR_CHARS)}"))
             else:
                 answer.set_result(said)
 
     @asynccontextmanager
     async def _client(self, stderr: TextIO) -> AsyncIterator[Client]:
-        # The SDK takes a second to import: neither the daemon's start nor its loop waits for that.
+        # The SDK takes a second to import: keep that out of the daemon's start and its event loop.
         await asyncio.to_thread(importlib.import_module, "mcp.client.client")
         from mcp.client.client import Client
 
@@ -186,7 +186,7 @@ class SerenaSession:
         command = guarded(self._start.command)
         folder = self._home / "serena"
         await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True, mode=0o700)
-        # The guard holds a lock for as long as anything of Serena runs; nobody else asks for this one.
+        # The guard holds a lock while any process of Serena runs; nothing else takes this one.
         lock = {guard_process.LOCK_VARIABLE: str(folder / f"{secrets.token_hex(8)}.lock")}
         where = self._start.worktree if self._start.with_project else self._home
         server = StdioServerParameters(command=command[0], args=command[1:], env=self._env | lock, cwd=where)
@@ -195,18 +195,18 @@ class SerenaSession:
                 yield streams
             finally:
                 self._ending = True
-                # Asked first, the guard has swept up before the SDK's own patience with it ends.
+                # Ask the guard first, so that it has cleaned up before the SDK's own timeout ends.
                 _end_guard(stderr)
 
     def _trouble(self, problem: str) -> SerenaTrouble:
         error = None if self._task.cancelled() or not self._task.done() else self._task.exception()
         said = self.last_words or (_reason(error) if error is not None else "")
-        why = in_quotes(said, LAST_WORDS) if said else ""
+        why = in_quotes(said, MAX_STDERR_CHARS) if said else ""
         return SerenaTrouble(f"Serena {problem}{': ' + why if why else ''}.")
 
 
 def _collect(task: asyncio.Task[None]) -> None:
-    """Its error is told to those who call; when nobody does, it is of no interest."""
+    """Retrieve the task's error, which callers get; without callers it does not matter."""
     if not task.cancelled():
         task.exception()
 
@@ -216,7 +216,7 @@ def _end_guard(stderr: TextIO) -> None:
     if pid is None:
         return
     with suppress(ChildProcessError, ProcessLookupError):
-        # Only while it is still our child: once its exit was collected, the pid may be anybody's.
+        # Only while it is our child: once its exit was collected, the pid may belong to another process.
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         os.kill(pid, signal.SIGTERM)
 
@@ -226,12 +226,14 @@ def _guard_pid(stderr: TextIO) -> int | None:
     return int(words[1]) if len(words) > 2 and words[0] == guard_process.REPORT and words[1].isdigit() else None
 
 
-def _last_words(stderr: TextIO) -> str:
-    """The end of what it said on stderr, in one line."""
+def _stderr_tail(stderr: TextIO) -> str:
+    """The end of its stderr, in one line."""
     size = os.fstat(stderr.fileno()).st_size
-    text = os.pread(stderr.fileno(), 8 * LAST_WORDS, max(0, size - 8 * LAST_WORDS)).decode("utf-8", "replace")
+    text = os.pread(stderr.fileno(), 8 * MAX_STDERR_CHARS, max(0, size - 8 * MAX_STDERR_CHARS)).decode(
+        "utf-8", "replace"
+    )
     lines = [line.strip() for line in text.splitlines() if not line.startswith(guard_process.REPORT)]
-    return " ".join(" ".join(lines).split())[-LAST_WORDS:]
+    return " ".join(" ".join(lines).split())[-MAX_STDERR_CHARS:]
 
 
 def _reason(error: BaseException) -> str:

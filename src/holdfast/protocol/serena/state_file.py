@@ -1,4 +1,4 @@
-"""A project without Serena: the session's state as one JSON file beside its session logs."""
+"""Session state for a project without Serena: one JSON file next to its session logs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import bounded_json
 from holdfast.protocol.memories import (
     LATEST,
     MAX_VIOLATIONS,
@@ -19,10 +18,11 @@ from holdfast.protocol.memories import (
 )
 from holdfast.protocol.model import Status
 from holdfast.protocol.runs import RunStatus, RunView
+from holdfast.text import bounded_json
 
 
 def state_json(views: Sequence[RunView]) -> str:
-    """The active run, if there is one, and what stays of the others."""
+    """Serialize the active run, if there is one, and the history of the others."""
     active = [view for view in views if view.run.status == RunStatus.ACTIVE][:1]
     ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
     state = {
@@ -34,7 +34,7 @@ def state_json(views: Sequence[RunView]) -> str:
 
 
 def read_state_json(text: str) -> ImportedState | None:
-    """What such a file tells of a session, whoever wrote it; None when there is none in it."""
+    """Parse the session of a state file, whoever wrote it; None if there is none."""
     try:
         state = bounded_json.loads(text)
     except ValueError:
@@ -51,7 +51,7 @@ def read_state_json(text: str) -> ImportedState | None:
         said.get("starting_commit"),
         said.get("current_phase"),
         {
-            gate: _told(evidence.get(gate) if isinstance(evidence, dict) else None)
+            gate: _evidence_text(evidence.get(gate) if isinstance(evidence, dict) else None)
             for gate in (completed if isinstance(completed, list) else [])
             if isinstance(gate, str)
         },
@@ -105,6 +105,6 @@ def _ended(view: RunView) -> dict[str, Any]:
     }
 
 
-def _told(evidence: Any) -> str:
+def _evidence_text(evidence: Any) -> str:
     told = evidence.get("evidence") if isinstance(evidence, dict) else evidence
     return told if isinstance(told, str) else ""

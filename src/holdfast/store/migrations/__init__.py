@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from holdfast.errors import StoreTooNew
 from holdfast.version import __version__
@@ -17,7 +16,7 @@ TYPES = {
         "{bigkey}": "BIGINT PRIMARY KEY",
     },
 }
-"""What the engines spell differently."""
+"""Type placeholders that expand differently on each engine."""
 
 LEDGER = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -33,7 +32,7 @@ _NAME = re.compile(r"^(\d{4})_([a-z0-9_]+)(?:\.(sqlite|postgres))?\.sql$")
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema."""
+    """One schema migration."""
 
     number: int
     name: str
@@ -41,10 +40,10 @@ class Migration:
     """The whole script, by engine."""
 
 
-def load(folder: Traversable | None = None) -> list[Migration]:
-    """Every migration this program knows, in order."""
+def load(folder: Path | None = None) -> list[Migration]:
+    """Return every migration that this program knows, in order."""
     texts: dict[tuple[int, str], dict[str, str]] = {}
-    for entry in (folder or files(__package__)).iterdir():
+    for entry in (folder or Path(__file__).parent).iterdir():
         match = _NAME.match(entry.name)
         if match:
             number, name, engine = int(match[1]), match[2], match[3] or "both"
@@ -53,20 +52,20 @@ def load(folder: Traversable | None = None) -> list[Migration]:
         Migration(
             number,
             name,
-            {engine: _spelled(parts.get("both", "") + parts.get(engine, ""), engine) for engine in TYPES},
+            {engine: _with_engine_types(parts.get("both", "") + parts.get(engine, ""), engine) for engine in TYPES},
         )
         for (number, name), parts in sorted(texts.items())
     ]
 
 
-def _spelled(script: str, engine: str) -> str:
+def _with_engine_types(script: str, engine: str) -> str:
     for name, spelling in TYPES[engine].items():
         script = script.replace(name, spelling)
     return script
 
 
 def pending(applied: list[tuple[int, str, str]], known: list[Migration]) -> list[Migration]:
-    """What is still to be applied; refuses a store that a newer program wrote.
+    """Return the migrations still to be applied; refuses a store that a newer program wrote.
 
     `applied` holds (number, name, program) of every step in the store.
     """

@@ -1,0 +1,287 @@
+"""The seam to coding agents: one `Agent` for each, of optional parts.
+
+All that is known of an agent stands in its own package below this one and is reached through these parts, so that
+capabilities know no agent's field names, paths or flags. Each part has a conformance suite that runs on every agent
+that has the part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.agents.hook_events import HookAnswer, HookEvent
+    from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
+    from holdfast.agents.transcript_position import CallKind, Position
+
+
+Permission = Callable[[str, dict[str, Any]], Awaitable[bool | str | None]]
+"""Asked before a tool that no rule allows is used: its name and its input.
+
+Only True is a yes. A text is a no with its reason, None is no decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSpec:
+    """Where and how an agent works."""
+
+    project: Path
+    """The directory it works in."""
+    model: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Added to what agents get of this process's environment; not shown, because tokens are kept here."""
+    skip_permissions: bool = False
+    allowed_tools: tuple[str, ...] = ()
+    disallowed_tools: tuple[str, ...] = ()
+    permission: Permission | None = None
+    mcp_servers: Mapping[str, Any] | None = field(default=None, repr=False)
+    """MCP servers that it is to use, by name, besides those of its own settings."""
+    append_system_prompt: str | None = None
+    project_settings: bool = False
+    """Whether it follows the settings that the project brings: hooks, MCP servers, permissions."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEvent:
+    """A sign of life in the middle of a turn."""
+
+    kind: str
+    """text, tool, tool_result or status."""
+    text: str = ""
+    """What was said, or the name of the tool or the status."""
+
+
+OnEvent = Callable[[AgentEvent], None]
+"""Called for each event as it comes; it must neither wait nor raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """How a turn ended, as the agent reported it."""
+
+    text: str
+    session_id: str
+    is_error: bool = False
+    interrupted: bool = False
+    subtype: str = "success"
+    duration_ms: int = 0
+    num_turns: int = 1
+    """Requests to the model."""
+    cost_usd: float | None = None
+    """Of this turn alone; None where the agent does not say."""
+    input_tokens: int = 0
+    """Of the whole turn, cached ones included."""
+    output_tokens: int = 0
+    context_tokens: int | None = None
+    """How full the context was at the end."""
+    context_window: int | None = None
+    """How much it holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What a compaction did to the size of the context."""
+
+    pre_tokens: int | None
+    post_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSession:
+    """A conversation that lies on this machine's disk."""
+
+    session_id: str
+    title: str
+    modified_at: int
+    """Milliseconds since the epoch."""
+    first_prompt: str | None = None
+    cwd: str | None = None
+
+
+class AgentSession(Protocol):
+    """One process at work on one conversation."""
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def pid(self) -> int | None:
+        """The agent's own process; None once it has ended."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can take a turn."""
+        ...
+
+    async def send(self, text: str, on_event: OnEvent) -> Turn:
+        """Give the agent a text and wait for the end of the turn. The text is data: it never runs as a command."""
+        ...
+
+    async def interrupt(self) -> None:
+        """End the turn that is running, if one is; the session stays usable."""
+        ...
+
+    async def compact(self) -> Compaction:
+        """Let the agent shorten its context."""
+        ...
+
+    async def close(self) -> None:
+        """End the process and everything it started. May be called again."""
+        ...
+
+
+class Lack(StrEnum):
+    """What an agent cannot do; asked for it, it raises PartMissing."""
+
+    GIVEN_IDS = "given ids"
+    """It chooses the ids of its conversations itself; this alone raises nothing."""
+    FORK = "fork"
+    COMPACT = "compact"
+    LIST = "list"
+
+
+class RunPart(Protocol):
+    """Runs an agent. It works in a project directory and keeps conversations, each under an id.
+
+    A session is one process at work on one conversation; it takes one turn at a time.
+    """
+
+    @property
+    def lacks(self) -> frozenset[Lack]:
+        """What it cannot do."""
+        ...
+
+    def available(self) -> str | None:
+        """Why it cannot run here; None when it can."""
+        ...
+
+    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None) -> AgentSession:
+        """Start a process on a conversation: a new one, one that exists (`resume`) or a copy of another (`fork_of`).
+
+        A new one gets this id, unless the agent chooses its own: the session tells which it is."""
+        ...
+
+    async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
+        """Delete what is kept of a conversation, everywhere."""
+        ...
+
+    async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
+        """The project's conversations on this machine, the latest first."""
+        ...
+
+
+class HooksPart(Protocol):
+    """Reads the payloads of an agent's hooks and writes the answers."""
+
+    def event(self, name: str, payload: Mapping[str, Any], *, is_managed: bool = False) -> HookEvent:
+        """Return what a payload says; `name` is the event as the agent names it. No payload is too strange."""
+        ...
+
+    def output(self, name: str, answer: HookAnswer) -> bytes:
+        """Return what the hook prints: nothing where there is nothing to say."""
+        ...
+
+
+class SettingsPart(Protocol):
+    """Knows where an agent's configuration is, and what of Holdfast stands in it."""
+
+    def config_directory(self, env: Mapping[str, str]) -> Path:
+        """Return where it keeps a user's settings, in this environment."""
+        ...
+
+    def hooks_installed(self, project: Path, purpose: str) -> bool:
+        """Return whether one of a project's settings files has all of Holdfast's hooks for a purpose."""
+        ...
+
+
+class TranscriptsPart(Protocol):
+    """Finds an agent's transcripts on this machine and reads them as neutral entries. It writes none."""
+
+    def follow(
+        self, transcript: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]
+    ) -> Read | None:
+        """Hand each new entry to `fold`, after `restart` where the file is read anew. None where there is no file."""
+        ...
+
+    def follow_subagents(
+        self, transcript: Path, since: Mapping[str, str], fold: Callable[[Entry], None], *, most: int
+    ) -> dict[str, str]:
+        """Hand what the latest subagents did since then to `fold`; returns how far each was read."""
+        ...
+
+    def kind_of(self, tool: str) -> CallKind:
+        """Return what a tool does, by its name."""
+        ...
+
+    def began_in(self, transcript: Path) -> str | None:
+        """Return the directory in which a session was begun."""
+        ...
+
+    def newest(self, folder: Path, is_session: Callable[[str], bool]) -> list[tuple[int, Path]]:
+        """Return the transcripts in a folder with the time of their last change in ns, the newest first.
+
+        Only those whose name is a session's id, as `is_session` says."""
+        ...
+
+    def folder_name(self, project: Path) -> str:
+        """Return the name of the folder in which a project's transcripts lie."""
+        ...
+
+    def found(self, config: Path, folder: str | None = None) -> list[TranscriptFile]:
+        """Return the transcripts of one project's folder or of all, the newest first."""
+        ...
+
+    def directory_of(self, file: TranscriptFile, known: dict[str, str]) -> str:
+        """Return the project that a conversation belongs to here.
+
+        `known` names the directory of folders that are known otherwise."""
+        ...
+
+    def is_same(self, path: Path, mark: str, read_to: int) -> bool:
+        """Return whether a file is still the one that was read: it grew, and its beginning is as it was."""
+        ...
+
+    def batches(self, path: Path, offset: int) -> Iterator[SpokenBatch]:
+        """Return what the rest of a file says, word for word and part by part.
+
+        A line that is still being written is left for the next time."""
+        ...
+
+    def reached(self, transcript: str, headings: Mapping[str, str]) -> frozenset[str]:
+        """Return the ids whose headings stand in the transcript: what was handed over with them was seen.
+
+        All of them where there is no transcript to look at."""
+        ...
+
+
+class ResumeCommand(Protocol):
+    """Writes the shell command that continues a conversation."""
+
+    def __call__(self, session_id: str, *, fork: bool = False, config: Path | None = None) -> str:
+        """Return the command; `fork` continues a copy, `config` is the agent's configuration where it is not the usual.
+
+        The id is written as it is: who shows an id from outside makes it safe first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A coding agent, as far as Holdfast knows it. A part that it lacks is None."""
+
+    name: str
+    """As commands and settings files name it."""
+    title: str
+    """As its users name it."""
+    relay_variables: tuple[str, ...] = ()
+    """Environment variables by which it tells an MCP server its session and its project; a relay passes them on."""
+    session_variables: tuple[str, ...] = ()
+    """Environment variables that belong to one session: a daemon that a relay starts does not inherit them."""
+    settings: SettingsPart | None = None
+    hooks: HooksPart | None = None
+    transcripts: TranscriptsPart | None = None
+    resume_command: ResumeCommand | None = None

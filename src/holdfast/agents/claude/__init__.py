@@ -1,0 +1,1 @@
+"""Claude Code: its program, settings, hooks and transcripts."""

@@ -1,0 +1,31 @@
+"""Whether somebody has a conversation open by hand: Claude Code takes no lock, so its command line has to tell."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+from holdfast.process import guard_process
+
+GUARD = Path(guard_process.__file__).name
+OPTIONS = ("--resume", "-r", "--session-id")
+
+
+def opened_by(session_id: str, processes: Path = Path("/proc")) -> int | None:
+    """The process that was started on this session, if one is seen; only Linux shows others' command lines so."""
+    for entry in processes.glob("[0-9]*"):
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended, or belongs to somebody else
+        if int(entry.name) != os.getpid() and _names(session_id, [os.fsdecode(part) for part in arguments]):
+            return int(entry.name)
+    return None
+
+
+def _names(session_id: str, arguments: list[str]) -> bool:
+    if any(argument.endswith(GUARD) for argument in arguments):
+        return False  # a guard on its way out: it has given the lock back, and its agent is gone
+    named = any(option in OPTIONS and value == session_id for option, value in pairwise(arguments))
+    return named or any(f"{option}={session_id}" in arguments for option in OPTIONS)

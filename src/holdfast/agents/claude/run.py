@@ -1,0 +1,249 @@
+"""Claude Code as an agent: the user's own program, driven through the claude-agent-sdk (`holdfast[claude]`)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agents import AgentSpec, FoundSession, Lack, Permission
+from holdfast.agents.claude.open_elsewhere import opened_by
+from holdfast.agents.claude.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
+from holdfast.agents.claude.transcripts.files import TranscriptFiles
+from holdfast.agents.claude.transcripts.folder_name import project_key
+from holdfast.agents.claude.transcripts.mirror import level
+from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
+from holdfast.agents.session_locks import SessionLocks, canonical_session_id
+from holdfast.errors import BadInput
+from holdfast.process.child_environment import agent_environment
+from holdfast.process.guard import launcher
+
+if TYPE_CHECKING:
+    from claude_agent_sdk import ClaudeAgentOptions
+
+    from holdfast.agents.claude.session import ClaudeSession
+
+INSTALL = "Install it with `pip install 'holdfast[claude]'`."
+MANAGED = {"HOLDFAST_MANAGED": "1"}
+"""Tells hooks that Holdfast itself speaks with this agent."""
+SDK_OWN = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"})
+"""What the SDK sets itself."""
+CONFIG_VARIABLE = "CLAUDE_CONFIG_DIR"
+SETTINGS_OFF = (
+    "The settings, MCP servers and CLAUDE.md of this project were not loaded, because its owner has not trusted them"
+    " as they are (`holdfast trust` in the project). Read CLAUDE.md as a file, if there is one."
+)
+UNTOUCHABLE = "Holdfast's data and the agent's own settings are not to be touched."
+LOCK_PATIENCE = 8.0
+"""Seconds an agent of a killed daemon may take to end."""
+MESSAGE_LIMIT = 64 * 1024 * 1024
+"""Bytes in one message of the agent; a transcript line may hold images."""
+
+
+class ClaudeAgent:
+    """Claude Code, one guarded process per session."""
+
+    lacks: frozenset[Lack] = frozenset()
+
+    def __init__(
+        self,
+        home: Path,
+        transcripts: TranscriptStore,
+        *,
+        prefer_bundled: bool = False,
+        patience: float = LOCK_PATIENCE,
+    ) -> None:
+        self._home = home
+        self._transcripts = transcripts
+        self._prefer_bundled = prefer_bundled
+        self._locks = SessionLocks(home / "locks", patience)
+
+    def available(self) -> str | None:
+        """Why Claude Code cannot run here; None when it can."""
+        if find_spec("claude_agent_sdk") is None:
+            return f"The claude-agent-sdk is not installed. {INSTALL}"
+        if self._program({}) is None:
+            return "There is no `claude` on PATH, and the claude-agent-sdk brought none for this platform."
+        return None
+
+    async def open(
+        self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None
+    ) -> ClaudeSession:
+        """Start Claude Code on a conversation; it is ready, and no model was asked."""
+        session_id = canonical_session_id(session_id)
+        problem = self.available()
+        if problem is not None:
+            raise AgentUnavailable(problem)
+        if not spec.project.is_dir():
+            raise BadInput("project", f"{spec.project} is not a directory")
+        files, key = TranscriptFiles(config_directory(spec.env)), project_key(spec.project)
+        start = {"session_id": session_id}
+        if fork_of is not None:
+            fork_of = canonical_session_id(fork_of)
+            await self._prepare_fork(files, key, fork_of)
+            start |= {"resume": fork_of}
+        async with self._alone_with(session_id):
+            if resume:
+                if not await level(self._transcripts, files, key, session_id):
+                    raise SessionMissing(f"There is no session {session_id}, neither on disk nor in the store.")
+                start = {"resume": session_id}
+            elif files.known(session_id) or await self._transcripts.known(session_id):
+                raise SessionInUse(f"Session {session_id} exists already.", recovery="Resume it or use a new id.")
+        spent = await asyncio.to_thread(files.spent, key, start["resume"]) if "resume" in start else 0.0
+        return await self._start(spec, session_id, start, spent)
+
+    @contextlib.asynccontextmanager
+    async def _alone_with(self, session_id: str) -> AsyncIterator[None]:
+        """Hold the session while no other process has it, started by Holdfast or by hand."""
+        async with self._locks.held(session_id):
+            pid = await asyncio.to_thread(opened_by, session_id)
+            if pid is not None:
+                raise SessionInUse(
+                    f"Session {session_id} is open in process {pid}.", recovery="Close it there, then try again."
+                )
+            yield
+
+    async def _prepare_fork(self, files: TranscriptFiles, key: str, origin: str) -> None:
+        """Have the original's file in place; when it is at work right now, its file is as level as can be."""
+        with contextlib.suppress(SessionInUse):
+            async with self._locks.held(origin, patience=0.0):
+                await level(self._transcripts, files, key, origin)
+        if not files.main_file(key, origin).exists():
+            raise SessionMissing(f"There is no session {origin} to fork, neither on disk nor in the store.")
+
+    async def _start(self, spec: AgentSpec, session_id: str, start: dict[str, str], spent: float) -> ClaudeSession:
+        from holdfast.agents.claude.session import ClaudeSession
+
+        # The SDK would start the program once more only to ask its version; the session asks it after connecting.
+        os.environ.setdefault("CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK", "1")
+        program = self._program(spec.env)
+        if program is None:
+            raise AgentUnavailable("There is no `claude` on PATH.", recovery="Install Claude Code.")
+        env = {**agent_environment(), **MANAGED, **spec.env, **self._locks.environment(session_id)}
+        # The SDK passes on all of this process's environment and can only be told to add to it.
+        guarded = launcher(self._home / "guard", program, os.environ.keys() - env.keys() - SDK_OWN)
+        protected = protected_files(self._home, config_directory(spec.env), spec.project)
+        options = _options(spec, start, guarded, env, protected)
+        permission = _within_limits(spec, protected)
+        return await ClaudeSession.start(options, session_id, self._transcripts, permission, spent)
+
+    def _program(self, env: Mapping[str, str]) -> str | None:
+        """The user's own Claude Code, else the one that came with the SDK."""
+        import shutil  # late: the daemon starts without it
+
+        own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
+        sdk = find_spec("claude_agent_sdk")
+        bundled = Path(sdk.origin).parent / "_bundled" / "claude" if sdk and sdk.origin else None
+        brought = str(bundled) if bundled is not None and bundled.is_file() else None
+        return (brought or own) if self._prefer_bundled else (own or brought)
+
+    async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
+        """Delete a conversation's files and its rows in the store; refused while it is at work."""
+        session_id = canonical_session_id(session_id)
+        files = TranscriptFiles(config_directory(spec.env))
+        async with self._alone_with(session_id):
+            await asyncio.to_thread(files.delete, session_id)
+            await self._transcripts.forget(session_id)
+
+    async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
+        """The project's conversations on this machine, the latest first."""
+        from holdfast.agents.claude.found import found_sessions
+
+        return await found_sessions(config_directory(spec.env), spec.project)
+
+
+def config_directory(env: Mapping[str, str]) -> Path:
+    """The configuration directory an agent with this environment uses.
+
+    Refuses an environment in which the SDK would look for it elsewhere, because it would then mirror nothing.
+    """
+    given = env.get(CONFIG_VARIABLE)
+    if given is not None:
+        if not Path(given).is_absolute():
+            raise BadInput(f"env.{CONFIG_VARIABLE}", f"must be an absolute path, not {given!r}")
+        return Path(given)
+    inherited = os.environ.get(CONFIG_VARIABLE)
+    if inherited:
+        return Path(inherited)
+    home = env.get("HOME")
+    if home is not None and Path(home) != Path.home():
+        raise BadInput(
+            "env.HOME",
+            "moves Claude Code's configuration directory out of Holdfast's sight",
+            recovery=f"Give env.{CONFIG_VARIABLE} as well, for example {Path(home) / '.claude'}.",
+        )
+    return Path.home() / ".claude"
+
+
+def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | None:
+    """The question that the spec has for a tool, unless it would reach what is protected."""
+    ask = spec.permission
+    if ask is None:
+        return None
+
+    async def asked(tool: str, arguments: dict[str, Any]) -> bool | str | None:
+        if protected.forbids(tool, arguments, spec.project):
+            return UNTOUCHABLE
+        return await ask(tool, arguments)
+
+    return asked
+
+
+def _telling(text: str) -> str:
+    """The command of a hook that tells the agent something at every start; a resumed one keeps its system prompt."""
+    answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+    return f"printf %s {shlex.quote(json.dumps(answer))}"
+
+
+def _denying(protected: ProtectedFiles, project: Path) -> Any:
+    """The hook that sees every use of a file tool, also of one that is allowed beforehand."""
+
+    async def look(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        tool, arguments = str(given.get("tool_name")), given.get("tool_input")
+        if isinstance(arguments, dict) and not await asyncio.to_thread(protected.forbids, tool, arguments, project):
+            return {}
+        decision = {"permissionDecision": "deny", "permissionDecisionReason": UNTOUCHABLE}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
+
+    return look
+
+
+def _options(
+    spec: AgentSpec, start: dict[str, str], program: Path, env: dict[str, str], protected: ProtectedFiles
+) -> ClaudeAgentOptions:
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+    from claude_agent_sdk.types import SystemPromptPreset
+
+    prompt: SystemPromptPreset = {"type": "preset", "preset": "claude_code"}
+    if spec.append_system_prompt:
+        prompt["append"] = spec.append_system_prompt
+    settings: dict[str, Any] = {"permissions": {"deny": protected.rules}}
+    if not spec.project_settings:
+        settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _telling(SETTINGS_OFF)}]}]}
+    servers: dict[str, Any] = dict(spec.mcp_servers or {})
+    watched = HookMatcher(matcher="|".join(sorted(FILE_TOOLS)), hooks=[_denying(protected, spec.project)])
+    return ClaudeAgentOptions(
+        cwd=spec.project,
+        model=spec.model,
+        env=env,
+        cli_path=program,
+        system_prompt=prompt,
+        setting_sources=["user", "project", "local"] if spec.project_settings else ["user"],
+        permission_mode="bypassPermissions" if spec.skip_permissions else None,
+        allowed_tools=list(spec.allowed_tools),
+        disallowed_tools=list(spec.disallowed_tools),
+        settings=json.dumps(settings),
+        hooks={"PreToolUse": [watched]},
+        mcp_servers=servers,
+        max_buffer_size=MESSAGE_LIMIT,
+        session_id=start.get("session_id"),
+        resume=start.get("resume"),
+        fork_session="session_id" in start and "resume" in start,
+    )

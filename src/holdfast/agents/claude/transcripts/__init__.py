@@ -1,0 +1,1 @@
+"""Claude Code's transcripts: files, entries, and their copies in the store."""

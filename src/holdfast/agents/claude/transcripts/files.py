@@ -1,0 +1,147 @@
+"""Transcript files as Claude Code keeps them: `projects/<project key>/<session id>.jsonl`.
+
+The files of subagents are in a folder beside, named for the session. All of them are read and written only while the
+session's lock is held.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge
+from holdfast.agents.claude.transcripts.queries import MAIN
+from holdfast.files import write_private
+from holdfast.text import bounded_json
+
+_COST_STATE = re.compile(r'^\{"type":"cost-state".*$', re.MULTILINE)
+METADATA = "agent_metadata"
+"""The type of the entry by which a mirror is told what stands in a subagent's `.meta.json`."""
+
+
+class TranscriptFiles:
+    """The transcript files under one configuration directory."""
+
+    def __init__(self, config: Path) -> None:
+        self._projects = config / "projects"
+
+    def main_file(self, project_key: str, session_id: str) -> Path:
+        """Where the agent looks for the conversation."""
+        return self._projects / project_key / f"{session_id}.jsonl"
+
+    def known(self, session_id: str) -> bool:
+        """Whether a file of this session lies here, under whatever project."""
+        return bool(self._main_files(session_id))
+
+    def spent(self, project_key: str, session_id: str) -> float:
+        """What the conversation had cost when its last process ended; the next one counts on from there."""
+        text = self.main_file(project_key, session_id).read_text(encoding="utf-8", errors="surrogateescape")
+        entries = [line.entry or {} for line in lines_in("\n".join(_COST_STATE.findall(text)) + "\n")]
+        told = [entry.get("totalCostUSD") for entry in entries]
+        return float(told[-1]) if told and isinstance(told[-1], int | float) else 0.0
+
+    def read(self, session_id: str) -> dict[str, list[Line]]:
+        """The lines by subpath."""
+        found: dict[str, list[Line]] = {}
+        for subpath, paths in self.paths(session_id).items():
+            for path in paths:
+                found[subpath] = merge(found.get(subpath, []), _read(path))
+        return found
+
+    def paths(self, session_id: str) -> dict[str, list[Path]]:
+        """The files by subpath; a project that was moved has left files under more than one key."""
+        found: dict[str, list[Path]] = {}
+        for main in self._main_files(session_id):
+            folder = main.with_suffix("")
+            for path in [main, *sorted(folder.rglob("*.jsonl"))]:
+                subpath = MAIN if path == main else path.relative_to(folder).with_suffix("").as_posix()
+                found.setdefault(subpath, []).append(path)
+        return found
+
+    def file_of(self, project_key: str, session_id: str, subpath: str) -> Path:
+        """Where a conversation of a session lies, its own or a subagent's."""
+        main = self.main_file(project_key, session_id)
+        return main if subpath == MAIN else _inside(main.with_suffix(""), subpath)
+
+    def write(self, project_key: str, session_id: str, subpath: str, lines: Sequence[Line]) -> None:
+        """Make these the lines of the file, touching it only where it differs."""
+        path = self.file_of(project_key, session_id, subpath)
+        metadata = [line.entry for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
+        _level_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])
+        if metadata:
+            told = {name: value for name, value in metadata[-1].items() if name != "type"}
+            if read_sidecar(path) != told:
+                _replace(sidecar_of(path), json.dumps(told))
+
+    def delete(self, session_id: str) -> None:
+        """Delete every file of a session."""
+        for main in self._main_files(session_id):
+            folder = main.with_suffix("")
+            main.unlink(missing_ok=True)
+            if folder.is_dir() and not folder.is_symlink():
+                for root, folders, files in os.walk(folder, topdown=False):
+                    for name in files:
+                        (Path(root) / name).unlink(missing_ok=True)
+                    for name in folders:
+                        (Path(root) / name).rmdir()
+                folder.rmdir()
+
+    def _main_files(self, session_id: str) -> list[Path]:
+        return sorted(self._projects.glob(f"*/{session_id}.jsonl"))
+
+
+def _inside(folder: Path, subpath: str) -> Path:
+    """The file of a subagent; the subpath comes from outside and must not lead out of the session's folder."""
+    parts = PurePosixPath(subpath).parts
+    if not parts or any(part in {"..", "/"} or "\\" in part or "\0" in part for part in parts):
+        raise ValueError(f"a transcript is filed under {subpath!r}, which leads out of its session's folder")
+    path = folder.joinpath(*parts)
+    return path.with_name(path.name + ".jsonl")
+
+
+def sidecar_of(path: Path) -> Path:
+    """Where Claude Code keeps what a subagent is."""
+    return path.with_suffix(".meta.json")
+
+
+def read_sidecar(path: Path) -> dict[str, Any] | None:
+    """What lies beside a transcript; None where nothing does, or what no agent wrote."""
+    try:
+        told = bounded_json.loads(sidecar_of(path).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return told if isinstance(told, dict) else None
+
+
+def _read(path: Path) -> list[Line]:
+    lines = lines_in(path.read_text(encoding="utf-8", errors="surrogateescape"))
+    told = read_sidecar(path)
+    if told is not None:
+        lines += lines_of([{"type": METADATA, **told}])
+    return lines
+
+
+def _level_file(path: Path, lines: Sequence[Line]) -> None:
+    text = "".join(f"{line.text}\n" for line in lines)
+    try:
+        present = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        present = None
+    if present == text or (present is None and not lines):
+        return
+    if present is not None and text.startswith(present):
+        with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text[len(present) :])
+            file.flush()
+            os.fsync(file.fileno())
+    else:
+        _replace(path, text)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_private(path, text.encode("utf-8", "surrogateescape"))

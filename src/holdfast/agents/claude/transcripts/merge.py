@@ -1,0 +1,112 @@
+"""Bringing two copies of one transcript level: no line lost, none twice, the order of both kept.
+
+Both copies are logs of the same conversation, and either may be ahead: a killed agent may have told the mirror what it
+had not yet written to its file, and a killed daemon leaves in the file what its mirror never heard of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.agents.claude.transcripts.queries import Entry
+from holdfast.text import bounded_json
+
+LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
+"""What the agent writes to its own file and never tells a mirror; a conversation goes on without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a transcript and what identifies it."""
+
+    key: str
+    text: str
+    entry: Entry | None
+    """None for a line that is no JSON object; it stays in its file."""
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether it belongs into the store."""
+        return self.entry is not None and self.entry.get("type") not in LOCAL_ONLY
+
+    @property
+    def timestamp(self) -> str:
+        """ISO 8601, or empty."""
+        found = self.entry.get("timestamp") if self.entry else None
+        return found if isinstance(found, str) else ""
+
+
+def lines_of(entries: Iterable[Entry]) -> list[Line]:
+    """Entries from the store as lines."""
+    return _keyed((text_of(entry), entry) for entry in entries)
+
+
+def text_of(entry: Entry) -> str:
+    """An entry from the store as Claude Code writes it into its file."""
+    return json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
+
+
+def lines_in(text: str) -> list[Line]:
+    """The lines of a transcript file; an end that was cut off in the middle of a line is left out."""
+    found: list[tuple[str, Entry | None]] = []
+    pieces = text.split("\n")
+    for number, piece in enumerate(pieces):
+        try:
+            value = bounded_json.loads(piece)
+        except ValueError:
+            value = None
+        unfinished = number == len(pieces) - 1
+        if piece.strip() and not (unfinished and value is None):
+            found.append((piece, value if isinstance(value, dict) else None))
+    return _keyed(found)
+
+
+def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
+    """A uuid identifies a line; without one its content does, and how often it came before."""
+    seen: Counter[str] = Counter()
+    lines = []
+    for text, entry in found:
+        name = entry.get("uuid") if entry else None
+        if isinstance(name, str):
+            key = f"uuid {name}"
+        else:
+            content = json.dumps(entry, sort_keys=True) if entry is not None else text
+            seen[content] += 1
+            key = f"content {seen[content]} {content}"
+        lines.append(Line(key, text, entry))
+    return lines
+
+
+def merge(mirror: Sequence[Line], local: Sequence[Line]) -> list[Line]:
+    """One transcript of two copies. Where both went on differently, the earlier continuation comes first."""
+    at_local = {line.key: number for number, line in reversed(list(enumerate(local)))}
+    in_mirror = {line.key for line in mirror}
+    merged: dict[str, Line] = {}
+    only_mirror: list[Line] = []
+    done = 0
+
+    def settle(upto: int) -> None:
+        only_local = [line for line in local[done:upto] if line.key not in in_mirror]
+        for block in _in_order(only_mirror, only_local):
+            for line in block:
+                merged.setdefault(line.key, line)
+        only_mirror.clear()
+
+    for line in mirror:
+        place = at_local.get(line.key)
+        if place is None or place < done:
+            only_mirror.append(line)
+            continue
+        settle(place)
+        merged.setdefault(line.key, local[place])  # the file's own spelling stays
+        done = place + 1
+    settle(len(local))
+    return list(merged.values())
+
+
+def _in_order(mirror: list[Line], local: list[Line]) -> tuple[list[Line], list[Line]]:
+    since = [next((line.timestamp for line in block if line.timestamp), "") for block in (mirror, local)]
+    return (local, mirror) if since[1] and since[0] and since[1] < since[0] else (mirror, local)

@@ -1,0 +1,50 @@
+"""What ledgers store of a transcript: how far it was read, and what kind of call is still running.
+
+Apart from the entries, which a daemon does without until it reads a transcript.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CallKind(StrEnum):
+    """What a tool does. Ledgers store it, so a value keeps its meaning."""
+
+    RUN = "run"
+    """Runs a shell command."""
+    OUTPUT = "output"
+    """Shows what a command in the background printed."""
+    READ = "read"
+    CHANGE = "change"
+    """Writes or edits a file."""
+    PLAN = "plan"
+    """Puts a plan to the user."""
+    QUESTION = "question"
+    """Puts questions to the user."""
+    TODO = "todo"
+    """Adds a todo; its result tells the todo's key."""
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a file was read, and how it is known again."""
+
+    offset: int = 0
+    mark: str = ""
+    """The length of its marked beginning, a hash of that, and a hash of the bytes before the offset."""
+
+    def begins_like(self, other: Position) -> bool:
+        """Whether both are of one file, as far as its beginning tells."""
+        return self.mark.split(".")[:2] == other.mark.split(".")[:2]
+
+    def __str__(self) -> str:
+        return f"{self.offset}/{self.mark}"
+
+    @classmethod
+    def parse(cls, text: str) -> Position:
+        """A position as it was written; anything else is the beginning."""
+        offset, _, mark = text.partition("/")
+        return cls(int(offset), mark) if offset.isdecimal() else cls()

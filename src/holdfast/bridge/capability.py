@@ -1,0 +1,105 @@
+"""What the bridge offers: a queue per target, delivery by hooks or managed turns, the saved task, chats."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from holdfast.bridge.briefing_source import inbox
+from holdfast.bridge.hooks import BridgeHooks
+from holdfast.bridge.service import Bridge
+from holdfast.capability import Capability, Command, Hook, Life, Loop
+from holdfast.config import Settings
+from holdfast.store import Store
+from holdfast.teams.service import Teams
+
+if TYPE_CHECKING:
+    from holdfast.bridge.chat.service import Chats
+    from holdfast.bridge.managed_delivery import Dispatcher
+    from holdfast.bridge.session_file_watch import Watch
+    from holdfast.wire.http.rest import RestRoute
+    from holdfast.wire.http.webhooks import Webhook
+    from holdfast.wire.mcp.tools import Offer
+
+
+def capability(
+    store: Store, settings: Settings, machine: str, bridge: Bridge, hooks: BridgeHooks, teams: Teams
+) -> Capability:
+    """The bridge of one daemon."""
+
+    @cache
+    def dispatcher() -> Dispatcher:
+        from holdfast.bridge.managed_delivery import Dispatcher
+
+        return Dispatcher(store, bridge, teams, machine, can_run=teams.can_run, alive=hooks.attended)
+
+    @cache
+    def watch() -> Watch:
+        from holdfast.bridge.session_file_watch import Watch
+
+        return Watch(store, bridge, teams.targets)
+
+    @cache
+    def chats() -> Chats:
+        from holdfast.bridge.chat.service import Chats, chat_settings
+
+        return Chats(store, teams.targets, teams.permissions, machine, chat_settings(settings))
+
+    def prepare() -> None:
+        dispatcher(), watch(), chats()
+
+    def offers() -> list[Offer]:
+        from holdfast.bridge.tools import offer, offer_task
+
+        return [offer_task(bridge), offer(bridge)]
+
+    def routes() -> list[RestRoute]:
+        from holdfast.bridge.dead_letters import Letters
+        from holdfast.bridge.routes import routes
+
+        return routes(bridge, Letters(store))
+
+    def webhooks() -> list[Webhook]:
+        from holdfast.bridge.chat.telegram import SECRET_HEADER, WEBHOOK
+        from holdfast.wire.http.webhooks import Webhook
+
+        return [Webhook(WEBHOOK, SECRET_HEADER, chats().webhook)]
+
+    def commands() -> list[Command]:
+        from holdfast.bridge.commands import commands
+
+        return commands(bridge, teams)
+
+    def loops() -> list[Loop]:
+        from holdfast.bridge.loops import loops
+
+        return loops(bridge, hooks, watch(), dispatcher(), chats())
+
+    async def sweep() -> None:
+        await chats().sweep()
+        if keep_ms := settings.keep_ms:
+            from holdfast.bridge.retention import forget_old
+
+            await forget_old(store, keep_ms)
+
+    async def close() -> None:
+        if chats.cache_info().currsize:  # else they were never made
+            await chats().close()
+
+    async def health() -> dict[str, Any]:
+        from holdfast.bridge.views import chat_status_view
+
+        return {"chats": chat_status_view(await chats().status())}
+
+    return Capability(
+        name="bridge",
+        service=bridge,
+        offers=offers,
+        routes=routes,
+        webhooks=webhooks,
+        commands=commands,
+        loops=loops,
+        hooks=[Hook(lambda call: hooks.handle(call.event), order=20, covers=frozenset({"task", "messages"}))],
+        briefing_source=inbox(bridge),
+        life=Life(prepare=prepare, sweep=sweep, close=close, health=health, is_busy=lambda: bool(chats().loops())),
+    )

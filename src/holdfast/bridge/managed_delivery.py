@@ -1,0 +1,268 @@
+"""Managed delivery: a message that no live agent takes gets a turn of the team's own agent, and its answer goes back.
+
+Where a message stands is in the store alone: whose it is in its lease, its ask under a key made from its place in the
+queue. A daemon that was killed finds both again and goes on, so that a message is asked once and finished once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from holdfast.agents.errors import AgentError
+from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority
+from holdfast.bridge.queries import incarnations, queue
+from holdfast.bridge.service import Bridge
+from holdfast.bridge.wording import beginning, delivered, resumption
+from holdfast.errors import Busy, HoldfastError, NotFound, StoreError
+from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.store import Store, Tx, calls, leases
+from holdfast.store.calls import CallKey
+from holdfast.store.wakeups import Wakeups
+from holdfast.teams.model import Ask, AskState, AskStatus
+from holdfast.teams.service import Teams
+from holdfast.teams.team import Delivery, Team
+from holdfast.text.quoting import signed
+
+THREAD = "bridge"
+"""The conversation in which a target's agent gets its messages."""
+WAY = "run"
+LEASE_MS = 120_000
+"""How long after a machine died another one may go on with its message."""
+LOOK_S = 2.0
+GATHER_S = 0.05
+"""How long news are gathered, so that a busy store is not read after each of its commits."""
+AGAIN_S = 0.25
+STOPPED = "Stopped before it was done."
+CALLER = Caller(Transport.RELAY, Era.MODERN, None, client_name="bridge")
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A message that this daemon has."""
+
+    message: Message
+    since: int
+    """The place of the last message that had been sent when it was taken."""
+
+
+class Dispatcher:
+    """Gives the messages of targets that Holdfast runs itself to their agents, one at a time and in order."""
+
+    def __init__(
+        self,
+        store: Store,
+        bridge: Bridge,
+        teams: Teams,
+        name: str,
+        *,
+        can_run: Callable[[Team], bool],
+        alive: Callable[[str], bool],
+    ) -> None:
+        self._store = store
+        self._bridge = bridge
+        self._teams = teams
+        self._me = f"daemon:{name}"
+        self._can_run = can_run
+        self._alive = alive
+        self._serving: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Look after every target, for ever."""
+        try:
+            with Wakeups(self._store) as news:
+                while True:
+                    news.clear()
+                    await self._look()
+                    await news.wait(LOOK_S)
+                    await asyncio.sleep(GATHER_S)
+        finally:
+            for task in self._serving.values():
+                task.cancel()
+            await asyncio.gather(*self._serving.values(), return_exceptions=True)
+            self._serving.clear()
+
+    async def _look(self) -> None:
+        for target in [target for target, task in self._serving.items() if task.done()]:
+            self._serving.pop(target).result()  # a failure is the loop's own, so that it is counted and shown
+        managed = {name for name, team in self._teams.roster.teams.items() if team.delivery is not Delivery.HOOK}
+        if not managed - self._serving.keys():
+            return
+        due = await self._store.read(lambda tx: queue.due(tx, self._me))
+        for target in sorted((due.mine | due.waiting) & managed - self._serving.keys()):
+            if target in due.mine or self._may_run(target):
+                self._serving[target] = asyncio.create_task(self._serve(target))
+
+    def _may_run(self, target: str) -> bool:
+        """Whether a turn of the target may be begun here: Holdfast asks no model for an agent that is at work."""
+        team = self._teams.roster.teams.get(target)
+        if team is None or team.delivery is Delivery.HOOK:
+            return False
+        return (team.delivery is Delivery.RUN or not self._alive(target)) and self._can_run(team)
+
+    async def _serve(self, target: str) -> None:
+        """One message after the other, until none is left for this daemon."""
+        while True:
+            work = await self._store.write(partial(self._next, target=target, new=self._may_run(target)))
+            if work is None:
+                return
+            await self._carry_out(work)
+
+    def _next(self, tx: Tx, target: str, *, new: bool) -> Work | None:
+        """The message to go on with, else the next one; a STOP where nothing is under way is over at once."""
+        tx.lock(f"bridge:{target}")
+        mine = queue.leased(tx, target, self._me)
+        if mine:
+            return Work(mine[0], queue.last_seq(tx, target))
+        if not new or queue.front(tx, target).out:
+            return None
+        while (taken := queue.take(tx, target, self._me, WAY, LEASE_MS)) is not None:
+            if taken.priority != Priority.STOP:
+                return Work(taken, queue.last_seq(tx, target))
+            queue.finish(tx, taken, Outcome.DONE, "Nothing was under way.")
+        return None
+
+    # -- one message --------------------------------------------------------------------------------------------------
+
+    async def _carry_out(self, work: Work) -> None:
+        """One message to its end; what cannot be done fails that message, and holds up no other."""
+        try:
+            await self._attend(work, await self._ask(work.message))
+        except (StoreError, Busy):
+            raise
+        except HoldfastError as error:
+            logger.warning("message %s could not be carried out: %s", work.message.id, error)
+            why = str(error)
+            await self._store.write(lambda tx: self._end(tx, work.message, Outcome.FAILED, why))
+
+    async def _attend(self, work: Work, ask_id: str) -> None:
+        """Until the ask is answered, a STOP comes, or the message is somebody else's."""
+        with Wakeups(self._store) as news:
+            while True:
+                news.clear()
+                state = await self._teams.look(ask_id)
+                if await self._store.read(lambda tx: queue.is_stopped(tx, work.message.target, work.since)):
+                    return await self._halt(work.message, state.ask)
+                if state.done:
+                    return await self._finish(work.message, state)
+                if not await self._keep(work.message):
+                    return None
+                await news.wait(LOOK_S)
+                await asyncio.sleep(GATHER_S)
+
+    async def _ask(self, message: Message) -> str:
+        """The one ask of a message: made now, or found again."""
+        waiting = await self._store.read(lambda tx: queue.waiting(tx, message.target))
+        parts = (await self._left_behind(message.target), delivered(message, waiting=waiting, managed=True))
+        text = signed("\n".join(filter(None, parts)))
+        return await self._teams.ask(CALLER, message.target, text, thread=THREAD, key=_key(message))
+
+    async def _left_behind(self, target: str) -> str | None:
+        """What the agent was working on, where its conversation was begun afresh since."""
+        if not self._is_alone(target):
+            return None
+        try:
+            conversation = (await self._teams.history(None, target, THREAD, 1)).conversation
+        except NotFound:
+            return None
+        restart, task = await self._bridge.seen(target, conversation.session_id, WAY)
+        return f"[{resumption(task, restart.old, task.decision)}]\n" if restart and task else None
+
+    def _is_alone(self, target: str) -> bool:
+        """Whether no other agent is at work for a target: two that take turns are no restart."""
+        team = self._teams.roster.teams.get(target)
+        return team is not None and team.delivery is Delivery.RUN
+
+    async def _finish(self, message: Message, state: AskState) -> None:
+        """Store the answer as the reply; whoever follows the target learns of it."""
+        alone = self._is_alone(message.target)
+
+        def write(tx: Tx) -> bool:
+            if not self._end(tx, message, *_outcome(state.ask)):
+                return False
+            if alone and state.conversation is not None:
+                incarnations.seen(tx, message.target, state.conversation.session_id, WAY)
+            return True
+
+        if not await self._store.write(write):
+            logger.warning("message %s was no longer this daemon's when its answer came", message.id)
+
+    async def _halt(self, message: Message, ask: Ask) -> None:
+        """The owner said STOP: the turn is ended first, so that what is told of it is true."""
+        await _tried(self._teams.cancel(ask.id))
+        while self._teams.works_on(ask.id) and await self._keep(message):
+            # The turn may not have begun when it was cancelled, and then there was nothing to interrupt.
+            await _tried(self._teams.interrupt(ask))
+            await self._teams.outcome(ask.id, AGAIN_S)
+        ended = (await self._teams.look(ask.id)).ask
+        how = "Stopped" if ended.status == AskStatus.CANCELLED else "Had just ended"
+
+        def write(tx: Tx) -> None:
+            if not self._end(tx, message, *_outcome(ended)):
+                return
+            while stop := queue.take(tx, message.target, self._me, WAY, LEASE_MS, least=Priority.STOP):
+                queue.finish(tx, stop, Outcome.DONE, f"{how}: {beginning(message.text)}")
+
+        await self._store.write(write)
+
+    # -- its lease ----------------------------------------------------------------------------------------------------
+
+    async def _keep(self, message: Message) -> bool:
+        """Renew the lease in time; False when the message is not this daemon's any more."""
+
+        def look(tx: Tx) -> tuple[bool, bool]:
+            current = self._current(tx, message)
+            return current is not None, current is not None and leases.due(current.lease_until, tx.now(), LEASE_MS)
+
+        mine, due = await self._store.read(look)
+        return await self._store.write(lambda tx: self._renew(tx, message)) if due else mine
+
+    def _renew(self, tx: Tx, message: Message) -> bool:
+        tx.lock(f"bridge:{message.target}")
+        if self._current(tx, message) is None:
+            return False
+        leases.renew(tx, queue.MESSAGES, LEASE_MS, key=message.row_id)
+        # What remembers the ask is kept a day; a turn may take longer.
+        calls.keep(tx, _key(message))
+        return True
+
+    def _end(self, tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> bool:
+        tx.lock(f"bridge:{message.target}")
+        current = self._current(tx, message)
+        if current is not None:
+            queue.finish(tx, current, outcome, reply)
+        return current is not None
+
+    def _current(self, tx: Tx, message: Message) -> Message | None:
+        """The message as it is now, while it is this daemon's."""
+        mine = queue.leased(tx, message.target, self._me)
+        return next((one for one in mine if one.row_id == message.row_id), None)
+
+
+async def _tried(interrupt: Awaitable[object]) -> None:
+    try:
+        await interrupt
+    except AgentError as error:
+        logger.warning("a turn did not take its interrupt, which is tried again: %s", error)
+
+
+def _key(message: Message) -> CallKey:
+    """What finds a message's ask again; sent on its way anew, it has another place and gets another ask."""
+    return CallKey.of("bridge", f"{message.target}:{message.seq}", WAY, {})
+
+
+def _outcome(ask: Ask) -> tuple[Outcome, str | None]:
+    if ask.status == AskStatus.CANCELLED:
+        return Outcome.FAILED, STOPPED
+    if ask.status == AskStatus.FAILED:
+        return Outcome.FAILED, ask.error or ask.error_code
+    answer = ask.answer or ""
+    if len(answer) > MAX_TEXT:
+        whole = f'teams_session {{operation: "result", askId: "{ask.id}"}}'
+        answer = f"{answer[:MAX_TEXT]}… [cut; {whole} has all of it]"
+    return Outcome.DONE, "\n\n".join(filter(None, (answer, ask.note and f"[{ask.note}]"))) or None

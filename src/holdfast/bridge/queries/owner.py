@@ -1,0 +1,102 @@
+"""The SQL of what a queue's owner does: looks at messages, lets held ones go, sends ended ones on their way again."""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.bridge.model import TTL_MS, Message, Priority, Status
+from holdfast.bridge.queries.queue import MESSAGE, NEXT_SEQ
+from holdfast.store import Tx
+
+LETTER = f"{MESSAGE}, source, reply, created_at, finished_at"
+RELEASED = "archive, released"
+
+
+@dataclass(slots=True)
+class Letter(Message):
+    """A message with where it came from and what became of it."""
+
+    source: str
+    reply: str | None
+    created_at: int
+    finished_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMessage:
+    """A message that waits for the owner's decision."""
+
+    row_id: int
+    id: str
+    target: str
+    sender: str
+    priority: Priority
+    text: str
+    created_at: int
+
+
+def held(tx: Tx, target: str | None, limit: int, message_id: str | None = None) -> list[HeldMessage]:
+    """Messages that wait for the owner's decision, the oldest first; of one target, or the one of an id."""
+    where = ("" if target is None else " AND target = :target") + ("" if message_id is None else " AND id = :id")
+    rows = tx.all(
+        "SELECT row_id, id, target, sender, priority, text, created_at FROM bridge_messages"
+        f" WHERE status = 'held'{where} ORDER BY row_id LIMIT :limit",
+        limit=limit,
+        target=target,
+        id=message_id,
+    )
+    return [HeldMessage(**{**row, "priority": Priority(row["priority"])}) for row in rows]
+
+
+def drop(tx: Tx, row_id: int) -> int:
+    """Remove a message."""
+    return tx.run("DELETE FROM bridge_messages WHERE row_id = :row", row=row_id)
+
+
+def release(tx: Tx, target: str, row_id: int) -> None:
+    """Let a held message wait for its agent, behind those that do already."""
+    tx.run(
+        f"UPDATE bridge_messages SET status = 'pending', source = :source, seq = {NEXT_SEQ}, expires_at = :expires"
+        " WHERE row_id = :row",
+        source=RELEASED,
+        target=target,
+        expires=tx.now() + TTL_MS,
+        row=row_id,
+    )
+
+
+def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: int) -> list[Letter]:
+    """Messages of these targets, or of all, the newest first."""
+    given: dict[str, str] = {} if status is None else {"status": status.value}
+    conditions = [f"{name} = :{name}" for name in given]
+    if targets is not None:
+        names = {f"target{number}": target for number, target in enumerate(targets)}
+        conditions.append(f"target IN ({', '.join(f':{name}' for name in names)})" if names else "1 = 0")
+        given |= names
+    where = " AND ".join(conditions) or "1 = 1"
+    rows = tx.all(
+        f"SELECT {LETTER} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
+    )
+    return [Letter(**row) for row in rows]
+
+
+def named(tx: Tx, message_id: str) -> list[Letter]:
+    """The messages of an id, one in each target at most."""
+    rows = tx.all(f"SELECT {LETTER} FROM bridge_messages WHERE id = :id ORDER BY row_id", id=message_id)
+    return [Letter(**row) for row in rows]
+
+
+def requeue(tx: Tx, message: Letter) -> None:
+    """One attempt stays counted, so that whoever gets it is told that it was handed out before."""
+    tx.run(
+        f"UPDATE bridge_messages SET status = 'pending', seq = {NEXT_SEQ}, attempts = :attempts, expires_at = :expires,"
+        " lease_by = NULL, lease_until = NULL, way = NULL, outcome = NULL, reply = NULL, finished_at = NULL"
+        " WHERE row_id = :row",
+        target=message.target,
+        attempts=min(message.attempts, 1),
+        expires=tx.now() + message.expires_at - message.created_at,
+        row=message.row_id,
+    )
+    tx.emit("bridge.queued", message.id, {"target": message.target, "priority": Priority(message.priority).word})

@@ -1,0 +1,349 @@
+"""The queue's SQL: each query a function of a transaction."""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.bridge.model import (
+    ADOPTED,
+    KEPT_FOR_STOP,
+    MAX_ATTEMPTS,
+    MAX_PENDING,
+    SAME_TEXT_MS,
+    Message,
+    Outcome,
+    Priority,
+    Refusal,
+    Status,
+    UpdateKind,
+    fingerprint,
+)
+from holdfast.bridge.queries import updates
+from holdfast.store import Row, Tx, leases
+
+MESSAGE = (
+    "row_id, id, target, seq, text, sender, priority, reply_to, status, attempts, lease_by, lease_until, way, outcome,"
+    " expires_at"
+)
+MESSAGES = leases.Lease(
+    "bridge_messages",
+    "row_id",
+    free="status = 'pending'",
+    held="status = 'leased'",
+    taken="status = 'leased', attempts = attempts + 1, way = :way",
+    released="status = 'pending', way = NULL",
+)
+OF_SESSION = "session:"
+"""How the name of a taker begins that is an agent's session."""
+NEXT_SEQ = "(SELECT coalesce(max(seq), 0) + 1 FROM bridge_messages WHERE target = :target)"
+"""The place behind everything that was ever sent to a target."""
+WAITING = "(SELECT count(*) FROM bridge_messages WHERE target = :target AND status = 'pending')"
+FRONT = (
+    f"SELECT {MESSAGE}, 0 AS waiting FROM bridge_messages WHERE target = :target AND status = 'leased'"
+    f" UNION ALL SELECT {MESSAGE}, {WAITING} FROM bridge_messages WHERE row_id = (SELECT row_id FROM bridge_messages"
+    " WHERE target = :target AND status = 'pending' ORDER BY priority DESC, seq LIMIT 1)"
+)
+"""What is out, and what is handed out next."""
+FOUND = (
+    f"SELECT {MESSAGE}, {WAITING.replace(':target', 'm.target')} AS waiting FROM bridge_messages AS m WHERE id = :id"
+)
+
+
+def enqueue(
+    tx: Tx,
+    target: str,
+    text: str,
+    *,
+    message_id: str | None,
+    priority: Priority,
+    sender: str,
+    source: str,
+    ttl_ms: int,
+    reply_to: str | None,
+) -> str | Refusal:
+    """Put a message into a target's queue; its id, or why it is not there."""
+    tx.lock(f"bridge:{target}")
+    now, print_ = tx.now(), fingerprint(text)
+    if message_id is None and _just_sent(tx, target, print_, now):
+        return Refusal.DUPLICATE
+    queued = message_id or tx.new_id()
+    made = tx.run(
+        "INSERT INTO bridge_messages (id, target, seq, text, fingerprint, sender, source, priority, reply_to, status,"
+        f" attempts, created_at, expires_at) SELECT :id, :target, {NEXT_SEQ}, :text, :fingerprint, :sender, :source,"
+        f" :priority, :reply_to, 'pending', 0, :now, :expires WHERE {WAITING} < :places"
+        " ON CONFLICT (id, target) DO NOTHING",
+        places=_places(priority),
+        id=queued,
+        target=target,
+        text=text,
+        fingerprint=print_,
+        sender=sender,
+        source=source,
+        priority=int(priority),
+        reply_to=reply_to,
+        now=now,
+        expires=now + ttl_ms,
+    )
+    if not made:
+        return Refusal.DUPLICATE if is_known(tx, queued, target) else Refusal.FULL
+    tx.emit("bridge.queued", queued, {"target": target, "priority": priority.word})
+    return queued
+
+
+def is_full(tx: Tx, target: str, priority: Priority) -> bool:
+    """Whether a queue takes no more."""
+    return waiting(tx, target) >= _places(priority)
+
+
+def _places(priority: Priority) -> int:
+    """How many messages may wait; a few places are kept for STOP."""
+    return MAX_PENDING + (KEPT_FOR_STOP if priority is Priority.STOP else 0)
+
+
+def _just_sent(tx: Tx, target: str, print_: str, now: int) -> bool:
+    """Whether the same text still waits since a moment ago."""
+    known = tx.one(
+        "SELECT 1 AS known FROM bridge_messages WHERE target = :target AND fingerprint = :print"
+        " AND status = 'pending' AND created_at > :since LIMIT 1",
+        target=target,
+        print=print_,
+        since=now - SAME_TEXT_MS,
+    )
+    return known is not None
+
+
+def take(tx: Tx, target: str, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL) -> Message | None:
+    """Lease the next message: the most urgent, then the oldest. One at a time; a STOP does not wait for its turn."""
+    return hand_out(tx, front(tx, target), by, way, lease_ms, least=least)
+
+
+def hand_out(
+    tx: Tx, queue: Front, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL
+) -> Message | None:
+    """Lease what comes next, if its turn has come."""
+    message = queue.following
+    if message is None or message.priority < (Priority.STOP if queue.out else least):
+        return None
+    leases.take(tx, MESSAGES, message.row_id, by, lease_ms, way=way)
+    tx.emit("bridge.taken", message.id, {"target": message.target})
+    message.status, message.attempts = Status.LEASED.value, message.attempts + 1
+    message.lease_by, message.lease_until, message.way = by, tx.now() + lease_ms, way
+    return message
+
+
+def most_urgent(messages: Iterable[Message]) -> Message | None:
+    """The one that comes first: of the highest priority, and of these the oldest."""
+    return max(messages, key=lambda message: (message.priority, -message.seq), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """The front of a target's queue."""
+
+    out: list[Message]
+    """What somebody works on, oldest first."""
+    following: Message | None
+    """What is handed out next."""
+    waiting: int
+    """How many wait, with that one."""
+
+
+def front(tx: Tx, target: str) -> Front:
+    """What is out and what comes next, after leases that ran out came back and messages that are too old ended."""
+    tx.lock(f"bridge:{target}")
+    now = tx.now()
+    while True:
+        rows = tx.all(FRONT, target=target)
+        waiting = max((row.pop("waiting") for row in rows), default=0)
+        messages = _by_age(rows)
+        following = next((message for message in messages if message.status == Status.PENDING), None)
+        out = [message for message in messages if message is not following]
+        late = [message for message in out if leases.expired(message.lease_until, now)]
+        for message in late:
+            give_back(tx, message)
+        if following is not None and following.expires_at < now:
+            expire(tx, following)
+        elif not late:
+            return Front(out, following, waiting)
+
+
+def finish(tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> Status:
+    """End a message, or put it back in its place; what it is then."""
+    if outcome is Outcome.LATER:
+        return give_back(tx, message)
+    status = Status.DONE if outcome is Outcome.DONE else Status.FAILED
+    _end(tx, message, status, outcome.value, reply)
+    content = reply or ("Done." if outcome is Outcome.DONE else "It could not be done.")
+    updates.add(tx, message.target, UpdateKind.REPLY, content, message.id, outcome=outcome)
+    return status
+
+
+def give_back(tx: Tx, message: Message) -> Status:
+    """A message that nobody ended waits again at its old place; handed out too often, it is a dead letter."""
+    if message.attempts >= MAX_ATTEMPTS:
+        _end(tx, message, Status.DEAD, None, None)
+        content = f"Handed out {message.attempts} times without an end: {message.text[:200]}"
+        updates.add(tx, message.target, UpdateKind.DEAD_LETTER, content, message.id)
+        return Status.DEAD
+    leases.release(tx, MESSAGES, message.row_id)
+    tx.emit("bridge.returned", message.id, {"target": message.target})
+    return Status.PENDING
+
+
+def expire_old(tx: Tx, limit: int = 500) -> int:
+    """Messages that nobody took in time end, whether or not somebody asks for them."""
+    rows = tx.all(
+        "SELECT row_id, target FROM bridge_messages WHERE status = 'pending' AND expires_at < :now"
+        " ORDER BY target LIMIT :limit",
+        now=tx.now(),
+        limit=limit,
+    )
+    for row in rows:
+        tx.lock(f"bridge:{row['target']}")
+        # Somebody may have taken it before this transaction had the lock.
+        still = tx.one(f"SELECT {MESSAGE} FROM bridge_messages WHERE row_id = :row", row=row["row_id"])
+        if still is not None and still["status"] == Status.PENDING:
+            expire(tx, Message(**still))
+    return len(rows)
+
+
+def expire(tx: Tx, message: Message) -> None:
+    """A message that nobody took in time."""
+    _end(tx, message, Status.EXPIRED, None, None)
+    content = f"Nobody took it in time: {message.text[:200]}"
+    updates.add(tx, message.target, UpdateKind.EXPIRED, content, message.id)
+
+
+def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
+    """The messages that somebody works on, oldest first; those of one taker."""
+    rows = tx.all(
+        f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'leased'"
+        + (" AND lease_by = :by" if by is not None else "")
+        + " ORDER BY priority DESC, seq",  # as the index has them; it is one, and seldom a STOP besides
+        target=target,
+        **({} if by is None else {"by": by}),
+    )
+    return _by_age(rows)
+
+
+def _by_age(rows: Iterable[Row]) -> list[Message]:
+    return sorted((Message(**row) for row in rows), key=lambda message: message.seq)
+
+
+def is_known(tx: Tx, message_id: str, target: str) -> bool:
+    """Whether a target ever got a message of that id."""
+    sql = "SELECT 1 AS known FROM bridge_messages WHERE id = :id AND target = :target"
+    return tx.one(sql, id=message_id, target=target) is not None
+
+
+def find(tx: Tx, message_id: str, by: str) -> tuple[Message, int] | None:
+    """A message by its id, and how many wait for its target.
+
+    Where several targets have one of that id, the one that `by` took, else the newest."""
+    rows = tx.all(FOUND, id=message_id)
+    if not rows:
+        return None
+    row = max(rows, key=lambda row: (row["lease_by"] == by, row["row_id"]))
+    waiting = row.pop("waiting")
+    return Message(**row), waiting
+
+
+def pending(tx: Tx, target: str, limit: int) -> list[Message]:
+    """What waits, in the order it will be handed out."""
+    rows = tx.all(
+        f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'pending'"
+        " ORDER BY priority DESC, seq LIMIT :limit",
+        target=target,
+        limit=limit,
+    )
+    return [Message(**row) for row in rows]
+
+
+def waiting(tx: Tx, target: str) -> int:
+    """How many messages wait for a target."""
+    return count(tx, target, Status.PENDING)
+
+
+def waiting_by_sender(tx: Tx, target: str) -> list[tuple[str, int]]:
+    """The senders whose messages wait for a target, most first, and how many of each."""
+    rows = tx.all(
+        "SELECT sender, count(*) AS n FROM bridge_messages WHERE target = :target AND status = 'pending'"
+        " GROUP BY sender ORDER BY n DESC, sender",
+        target=target,
+    )
+    return [(row["sender"], int(row["n"])) for row in rows]
+
+
+def count(tx: Tx, target: str, status: Status) -> int:
+    """How many messages of a target are in a state."""
+    row = tx.one(
+        f"SELECT count(*) AS n FROM bridge_messages WHERE target = :target AND status = '{status.value}'", target=target
+    )
+    return int(row["n"]) if row else 0
+
+
+def _end(tx: Tx, message: Message, status: Status, outcome: str | None, reply: str | None) -> None:
+    tx.run(
+        "UPDATE bridge_messages SET status = :status, outcome = :outcome, reply = :reply, finished_at = :now,"
+        " lease_until = NULL WHERE row_id = :row",
+        status=status.value,
+        outcome=outcome,
+        reply=reply,
+        now=tx.now(),
+        row=message.row_id,
+    )
+
+
+def hook_leases(tx: Tx) -> list[tuple[str, int]]:
+    """The sessions that have messages with a hook, and until when at the earliest."""
+    rows = tx.all(
+        "SELECT lease_by, min(lease_until) AS until FROM bridge_messages"
+        " WHERE status = 'leased' AND way = 'hook' GROUP BY lease_by"
+    )
+    return [(str(row["lease_by"]).removeprefix(OF_SESSION), int(row["until"])) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Targets with something to do for one taker."""
+
+    mine: set[str]
+    """Those where it has a message."""
+    waiting: set[str]
+    """Those where a message waits, or a lease ran out."""
+
+
+def due(tx: Tx, by: str) -> Due:
+    """Where a message waits, is this taker's, or was left by somebody whose time is over."""
+    now = tx.now()
+    pending = tx.all("SELECT DISTINCT target FROM bridge_messages WHERE status = 'pending'")
+    leased = tx.all("SELECT target, lease_by, lease_until FROM bridge_messages WHERE status = 'leased'")
+    return Due(
+        mine={row["target"] for row in leased if row["lease_by"] == by},
+        waiting={row["target"] for row in pending}
+        | {row["target"] for row in leased if leases.expired(row["lease_until"], now)},
+    )
+
+
+def last_seq(tx: Tx, target: str) -> int:
+    """The place of the last message that was sent to a target."""
+    row = tx.one("SELECT max(seq) AS seq FROM bridge_messages WHERE target = :target", target=target)
+    return int((row and row["seq"]) or 0)
+
+
+def is_stopped(tx: Tx, target: str, since: int) -> bool:
+    """Whether a STOP came after a place: it waits, or another agent of the target has it already."""
+    first = pending(tx, target, 1)
+    if first and first[0].priority == Priority.STOP:
+        return True
+    stop = tx.one(
+        "SELECT 1 AS found FROM bridge_messages WHERE target = :target AND seq > :since AND priority = :stop"
+        " AND source <> :adopted LIMIT 1",
+        target=target,
+        since=since,
+        stop=int(Priority.STOP),
+        adopted=ADOPTED,
+    )
+    return stop is not None

@@ -1,0 +1,56 @@
+"""The SQL of upkeep: what was done long ago, and all of a target. Functions of a transaction."""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+from holdfast.store import Tx
+
+AT_ONCE = 500
+
+
+def done(tx: Tx, before: int) -> list[int]:
+    """Messages that were done before, but for the newest of each target."""
+    rows = tx.all(
+        "SELECT row_id FROM bridge_messages AS m WHERE status = 'done' AND finished_at < :before"
+        " AND seq < (SELECT max(seq) FROM bridge_messages WHERE target = m.target) ORDER BY row_id LIMIT :limit",
+        before=before,
+        limit=AT_ONCE,
+    )
+    return [row["row_id"] for row in rows]
+
+
+def drop_messages(tx: Tx, rows: list[int]) -> int:
+    """Remove messages."""
+    return sum(tx.run("DELETE FROM bridge_messages WHERE row_id = :row", row=row) for row in rows)
+
+
+def told(tx: Tx, before: int) -> list[tuple[str, int]]:
+    """The targets of which something was told before, and up to which number."""
+    rows = tx.all(
+        "SELECT target, max(seq) AS newest, max(CASE WHEN created_at < :before THEN seq END) AS last"
+        " FROM bridge_updates GROUP BY target ORDER BY target",
+        before=before,
+    )
+    return [(row["target"], min(row["last"], row["newest"] - 1)) for row in rows if row["last"] is not None]
+
+
+def drop_updates(tx: Tx, target: str, last: int) -> int:
+    """Remove some of what was told of a target, up to a number."""
+    return tx.run(
+        "DELETE FROM bridge_updates WHERE target = :target AND seq IN"
+        " (SELECT seq FROM bridge_updates WHERE target = :target AND seq <= :last ORDER BY seq LIMIT :limit)",
+        target=target,
+        last=last,
+        limit=AT_ONCE,
+    )
+
+
+def forget(tx: Tx, target: str) -> int:
+    """Remove a target's queue and all that happened there; how many messages there were."""
+    tx.lock(f"bridge:{target}")
+    removed = tx.run("DELETE FROM bridge_messages WHERE target = :target", target=target)
+    # How far a chat was told goes as well: the numbers of what happens next begin anew.
+    for table in ("bridge_updates", "bridge_tasks", "bridge_chats", "bridge_targets", "bridge_incarnations"):
+        tx.run(f"DELETE FROM {table} WHERE target = :target", target=target)
+    tx.emit("bridge.forgotten", "target", {"messages": removed})
+    return removed

@@ -1,0 +1,183 @@
+"""Tasks: what a target's agent works on, and each agent of a project that is no target's.
+
+A project's task is the caller's that saved it. Who saves or finishes the same task once that caller is gone has taken
+it up. A finished task has no row, so it is never told as open. Each query is a function of a transaction.
+"""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+import json
+
+from holdfast.bridge.model import OpenTask, ProjectTask, Task, UpdateKind, is_same_work
+from holdfast.bridge.queries import updates
+from holdfast.connections.queries.connections import is_connected
+from holdfast.identity.project import Root
+from holdfast.store import Row, Tx
+from holdfast.store.events import to_json
+from holdfast.text.quoting import in_quotes
+
+MOST_OPEN = 20
+"""Open tasks that are kept of one root; a new one takes the place of the oldest."""
+LONGEST = 4_000
+"""Characters of a task that are compared with another."""
+WORK = "session_id, current_task, current_task_id, last_completed_step, pending_messages, updated_at"
+"""The columns that both kinds of task have."""
+WORK_VALUES = ", ".join(f":{name}" for name in WORK.split(", "))
+WORK_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in WORK.split(", "))
+
+# -- of a target ------------------------------------------------------------------------------------------------------
+
+
+def of_target(tx: Tx, target: str) -> Task | None:
+    """What the target's agent is, or was, working on."""
+    row = tx.one(f"SELECT target, {WORK}, decision FROM bridge_tasks WHERE target = :target", target=target)
+    return None if row is None else Task(**_with_pending(row))
+
+
+def save_for_target(tx: Tx, saved: Task) -> bool:
+    """Keep what the agent is working on; False where nothing of it changed."""
+    before = of_target(tx, saved.target)
+    tx.run(
+        f"INSERT INTO bridge_tasks (target, {WORK}) VALUES (:target, {WORK_VALUES})"
+        f" ON CONFLICT (target) DO UPDATE SET {WORK_REPLACED}, decision = NULL",
+        target=saved.target,
+        **_work(tx, saved),
+    )
+    if before is not None and is_same_work(before, saved):
+        return False
+    step = f" (step {saved.last_completed_step})" if saved.last_completed_step else ""
+    updates.add(tx, saved.target, UpdateKind.TASK, f"{saved.current_task}{step}", saved.current_task_id)
+    return True
+
+
+def finish_of_target(tx: Tx, target: str) -> bool:
+    """The target's task is done: nobody is told of it any more; False where there was none."""
+    tx.lock(f"bridge:{target}")
+    known = of_target(tx, target)
+    if known is None:
+        return False
+    tx.run("DELETE FROM bridge_tasks WHERE target = :target", target=target)
+    updates.add(tx, target, UpdateKind.TASK, f"Done: {known.current_task}", known.current_task_id)
+    return True
+
+
+def last_told_of_target(tx: Tx, target: str) -> int:
+    """When something was last told of the target's task: saved, or finished."""
+    row = tx.one(
+        "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'",
+        target=target,
+    )
+    return int(row["at"]) if row else 0
+
+
+def decide(tx: Tx, target: str, decision: str) -> Task | None:
+    """Store the owner's decision on a target's task: resume or fresh; the task, None where there is none."""
+    tx.lock(f"bridge:{target}")
+    changed = tx.run(
+        "UPDATE bridge_tasks SET decision = :decision WHERE target = :target", decision=decision, target=target
+    )
+    if not changed:
+        return None
+    tx.emit("bridge.decided", target, {"decision": decision})
+    return of_target(tx, target)
+
+
+# -- of a project -----------------------------------------------------------------------------------------------------
+
+
+def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
+    """Keep what the caller works on; False where nothing of it changed."""
+    tx.lock(f"project-tasks:{key or saved.root}")
+    known = _of_project(tx, saved.root, key)
+    before = next((one for one in known if (one.root, one.owner) == (saved.root, saved.owner)), None)
+    for one in known:
+        same = is_same_task(one, saved.current_task, saved.current_task_id)
+        if one is not before and same and not is_connected(tx, one.owner):
+            _remove(tx, one)
+    tx.run(
+        f"INSERT INTO project_tasks (root, owner, {WORK}, project_key) VALUES (:root, :owner, {WORK_VALUES}, :key)"
+        f" ON CONFLICT (root, owner) DO UPDATE SET {WORK_REPLACED}, project_key = excluded.project_key",
+        root=saved.root,
+        owner=saved.owner,
+        key=key,
+        **_work(tx, saved),
+    )
+    for one in [one for one in known if one.root == saved.root and one is not before][MOST_OPEN - 1 :]:
+        _remove(tx, one)
+    if before is not None and is_same_work(before, saved):
+        return False
+    tx.emit("task.saved", saved.root)
+    return True
+
+
+def finish_in_project(tx: Tx, root: Root, owner: str, current_task: str | None, task_id: str | None) -> bool:
+    """End the task that is named and that nobody else is at work on, else the caller's own; False where none is."""
+    tx.lock(f"project-tasks:{root.key or root.uri}")
+    known = _around(tx, root)
+    named = [one for one in known if current_task is not None and is_same_task(one, current_task, task_id)]
+    free = [one for one in named if one.owner == owner or not is_connected(tx, one.owner)]
+    ended = free or [one for one in known if (one.root, one.owner) == (root.uri, owner)]
+    for one in ended:
+        _remove(tx, one)
+        tx.emit("task.finished", one.root)
+    return bool(ended)
+
+
+def open_in_project(tx: Tx, root: Root, limit: int) -> list[OpenTask]:
+    """The open tasks of a project, those of this root first, then the newest."""
+    known = _around(tx, root)
+    known.sort(key=lambda one: one.root != root.uri)
+    return [OpenTask(one, is_connected(tx, one.owner)) for one in known[:limit]]
+
+
+def forget_project(tx: Tx, root: Root) -> int:
+    """Remove the tasks of a project; how many there were."""
+    return tx.run("DELETE FROM project_tasks WHERE root = :root OR project_key = :key", root=root.uri, key=root.key)
+
+
+def is_same_task(known: ProjectTask, current_task: str, task_id: str | None) -> bool:
+    """Whether a caller means a task that is known: by its id, or by its words as a briefing shows them."""
+    if task_id is not None and known.current_task_id is not None:
+        return task_id == known.current_task_id
+    whole, said = (in_quotes(text, LONGEST)[1:-1] for text in (known.current_task, current_task))
+    return whole == said or (said.endswith("…") and whole.startswith(said[:-1]))
+
+
+def _around(tx: Tx, root: Root) -> list[ProjectTask]:
+    """The tasks of a root's project, and of the checkout that the root is a directory of, the newest first."""
+    known = _of_project(tx, root.uri, root.key)
+    return known if root.top is None else known + _of_project(tx, root.top.uri, root.top.key)
+
+
+def _of_project(tx: Tx, root: str, key: str | None) -> list[ProjectTask]:
+    rows = tx.all(
+        f"SELECT root, owner, {WORK} FROM project_tasks WHERE root = :root OR project_key = :key"
+        " ORDER BY updated_at DESC, owner",
+        root=root,
+        key=key,
+    )
+    return [ProjectTask(**_with_pending(row)) for row in rows]
+
+
+def _remove(tx: Tx, task: ProjectTask) -> None:
+    tx.run("DELETE FROM project_tasks WHERE root = :root AND owner = :owner", root=task.root, owner=task.owner)
+
+
+# -- both -------------------------------------------------------------------------------------------------------------
+
+
+def _work(tx: Tx, task: Task | ProjectTask) -> Row:
+    """The values of the columns that both kinds of task have, as of now."""
+    return {
+        "session_id": task.session_id,
+        "current_task": task.current_task,
+        "current_task_id": task.current_task_id,
+        "last_completed_step": task.last_completed_step,
+        "pending_messages": to_json(task.pending_messages),
+        "updated_at": tx.now(),
+    }
+
+
+def _with_pending(row: Row) -> Row:
+    return {**row, "pending_messages": tuple(json.loads(row["pending_messages"]))}

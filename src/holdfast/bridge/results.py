@@ -1,0 +1,81 @@
+"""What the bridge answers. Hooks need none of it, so that a daemon's start does without this module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.bridge.model import Message, Status, Task, Update
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of a message that was sent: queued under an id, or not, for a reason."""
+
+    target: str
+    id: str | None = None
+    reason: str | None = None
+
+    @property
+    def queued(self) -> bool:
+        """Whether it waits in the queue."""
+        return self.id is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """Updates of a target, oldest first, and where the next pull begins."""
+
+    updates: tuple[Update, ...]
+    cursor: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatus:
+    """A target's queue and agent. What is None or 0 is not there, or is not for whoever asked."""
+
+    target: str
+    pending: int
+    in_progress: int
+    last_seen: int | None
+    task: Task | None = None
+    working_on: str | None = None
+    """The text of the message in progress, for an agent that saved no task."""
+    session_id: str | None = None
+    dead_letters: int = 0
+    held: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The message that a caller has now; None where the queue has nothing for it."""
+
+    target: str
+    message: Message | None
+    waiting: int
+    """How many more wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A message that its taker ended."""
+
+    id: str
+    status: Status
+    waiting: int
+    """How many wait now."""
+    repeated: bool = False
+    """Whether it had been ended in the same way before."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSaved:
+    """Where a task was saved: for a target, or for a project; for neither while recording is paused."""
+
+    changed: bool = False
+    target: str | None = None
+    project: str | None = None
+
+    @property
+    def saved(self) -> bool:
+        """Whether anything was stored."""
+        return self.target is not None or self.project is not None

@@ -1,0 +1,65 @@
+"""What briefing offers: what an agent is told when it comes back, by its hooks, a tool, a route and a command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.agents.hook_events import HookAnswer
+from holdfast.briefing.hooks import KINDS, BriefingHooks
+from holdfast.briefing.service import Briefings
+from holdfast.capability import SETTLE_SECONDS, Capability, Command, Hook, HookCall, Life, Loop, Phase
+from holdfast.teams.service import Teams
+
+if TYPE_CHECKING:
+    from holdfast.wire.http.rest import RestRoute
+    from holdfast.wire.mcp.tools import Offer
+
+LEDGER_SECONDS = 30.0
+
+
+def capability(briefings: Briefings, machine: str, teams: Teams) -> Capability:
+    """The briefings of one daemon."""
+    hooks = BriefingHooks(briefings, machine)
+
+    async def brief(call: HookCall) -> HookAnswer | None:
+        if call.event.is_managed or call.event.kind not in KINDS:
+            return None
+        return await hooks.handle(call.event, pid=call.pid, wanted=call.briefing, covered=call.covered)
+
+    def prepare() -> None:
+        import holdfast.briefing.ledger.folding  # noqa: F401
+        from holdfast.agents import registry
+
+        registry.prepare()
+
+    def offers() -> list[Offer]:
+        from holdfast.briefing.tools import offer
+
+        return [offer(briefings)]
+
+    def routes() -> list[RestRoute]:
+        from holdfast.briefing.routes import routes
+
+        return routes(briefings)
+
+    def commands() -> list[Command]:
+        from holdfast.briefing.commands import commands
+
+        return commands(briefings, teams)
+
+    def loops() -> list[Loop]:
+        return [
+            Loop("briefing: ledgers", briefings.catch_up, LEDGER_SECONDS, first=SETTLE_SECONDS),
+            Loop("briefing: git", briefings.look_at_git),
+        ]
+
+    return Capability(
+        name="briefing",
+        service=briefings,
+        offers=offers,
+        routes=routes,
+        commands=commands,
+        loops=loops,
+        hooks=[Hook(brief, Phase.SUMMARY)],
+        life=Life(prepare=prepare),
+    )

@@ -1,0 +1,193 @@
+"""The sessions before as lines of a briefing: how each ended, where it was, what is open; stored text is quoted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.agents.registry import resume_command_of
+from holdfast.briefing.ledger.wording import items as ledger_items
+from holdfast.briefing.model import Occasion
+from holdfast.briefing.places import Relation, Where
+from holdfast.briefing.predecessors import OFFERED_MS, Past, Predecessor
+from holdfast.briefing.unfinished import own_files
+from holdfast.capability.briefing import Item, Rank
+from holdfast.text import counted
+from holdfast.text.quoting import named, quoted
+from holdfast.times import iso
+
+LONGEST_PATH = 200
+REQUEST = 110
+TODO = 60
+LISTED = 3
+SECOND = 1_000
+"""Milliseconds: git tells no time more exactly."""
+SHORT_ID = 8
+"""Characters by which a session is named to be dismissed."""
+OPEN_KINDS = frozenset({"unfinished", "unread", "todos"})
+"""What a ledger tells of open work."""
+_DAYS = OFFERED_MS // (24 * 3_600_000)
+
+
+def past_items(past: Past, project: Path | None, detail: Occasion) -> list[Item]:
+    """The session whose work matters most in full, then the other unfinished ones, then the newest, by a line each."""
+    main = past.main
+    if main is None:
+        return _older(past)
+    told = ledger_items(main.ledger, project, detail)
+    return [
+        _way_back(main, is_newest=past.newest is None or main is past.newest),
+        *_where(main),
+        *(item for item in told if main.open or item.kind not in OPEN_KINDS),
+        *_uncommitted(main, project),
+        *also_unfinished(past.unfinished[1:], past.more),
+        *([_newest(past.newest)] if past.newest is not None and past.newest is not main else []),
+    ]
+
+
+def also_unfinished(sessions: Sequence[Predecessor], more: int) -> list[Item]:
+    """Sessions with open work, a line each."""
+    lines = [
+        Item("unfinished session", Rank.WAY_BACK + 2 + number, f"Also unfinished: {_unfinished(one)}")
+        for number, one in enumerate(sessions)
+    ]
+    if more:
+        text = f"Also unfinished: {counted(more, 'older session')}."
+        lines.append(Item("unfinished session", Rank.OTHERS, text))
+    return lines
+
+
+def _way_back(one: Predecessor, *, is_newest: bool) -> Item:
+    """How it ended, and how the conversation itself is taken up again."""
+    who = "The last session" if is_newest else "An earlier session"
+    text = f"{who}, {named(one.session_id)}{_branch(one)}, {_ending(one)}."
+    text += f" {_resume(one)}"
+    if one.open:
+        text += f' When its work is done or not wanted: resume {{dismiss: "{_short(one)}"}}.'
+    # What follows would be taken for the newest session's, or for what is here.
+    first = not is_newest or one.where.relation is not Relation.HERE
+    return Item("way back", Rank.TASK - 2 if first else Rank.WAY_BACK, text)
+
+
+def _resume(one: Predecessor) -> str:
+    if not one.resumable:
+        return "Its transcript is not on this machine."
+    there = ""
+    if one.where.relation is not Relation.HERE and one.where.directory and one.where.relation is not Relation.GONE:
+        there = f" in {_directory(one.where)}" if one.where.relation is not Relation.ANOTHER_MACHINE else ""
+    return f"`{resume_command_of()(named(one.session_id))}`{there} continues it whole."
+
+
+def _ending(one: Predecessor) -> str:
+    seen = one.seen
+    if seen is not None and seen.ended_at is not None:
+        return f"ended {iso(seen.ended_at)} ({_word(seen.end_reason)})" + (" with work left open" if one.open else "")
+    if one.cut_off and one.open:
+        return f"was cut off; its last entry is of {iso(one.ledger.last_at)}"
+    if one.cut_off:
+        since = f", and its work was {one.settled.value} since" if one.settled is not None else ""
+        return f"was cut off {iso(one.ledger.last_at)}{since}"
+    return f"was last at work {iso(one.ledger.last_at)}"
+
+
+def _where(one: Predecessor) -> list[Item]:
+    where = one.where
+    branch = one.ledger.branch
+    if where.relation is Relation.HERE:
+        if where.here is None or branch is None or where.here == branch:
+            return []
+        return [Item("where", Rank.WAY_BACK + 1, f"It was on branch {named(branch)}; here is {named(where.here)} now.")]
+    if where.relation is Relation.ANOTHER_MACHINE:
+        return [Item("where", Rank.TASK - 1, f"It worked on another machine, in {_directory(where)}.")]
+    text = f"It worked in {_directory(where)}, {where.relation.value}; paths are relative to that."
+    if where.is_elsewhere and where.here is not None:
+        text += f" Here is branch {named(where.here)}."
+    if where.differing:
+        text += f" Different or missing here: {_names(where.differing)}."
+    elif where.compared:
+        text += " The files that it modified are the same here."
+    return [Item("where", Rank.TASK - 1, text)]
+
+
+def _uncommitted(one: Predecessor, project: Path | None) -> list[Item]:
+    """Which of its files are committed by now, where git says so."""
+    files = own_files(one.ledger)
+    if one.git is None or not files:
+        return []
+    open_ones = [path for path in reversed(files) if path in one.git.uncommitted]
+    committed = one.git.committed or {}
+    if len(open_ones) == len(files):
+        text = "Not committed yet: all of them"
+    elif open_ones:
+        listed = _names([_relative(path, project, one.ledger.cwd) for path in open_ones])
+        text = f"Not committed yet ({len(open_ones)} of {len(files)}): {listed}"
+    elif all(committed.get(path, 0) + SECOND > one.ledger.started_at for path in files):
+        text = "All files modified are committed"
+    else:
+        return []  # an ignored one, one that was put aside or taken back: git does not say
+    return [Item("committed", Rank.MODIFIED + 2, text)]
+
+
+def _unfinished(one: Predecessor) -> str:
+    """A session and what is open of it, on one line."""
+    left = one.open
+    parts = [f"session {named(one.session_id)}{_branch(one)}"]
+    if one.where.relation is not Relation.HERE:
+        parts.append(f"in {_directory(one.where)}")
+    parts.append(_ending(one).replace("; its last entry is of", ""))
+    asked = one.ledger.latest_request
+    if asked:
+        parts.append(f"asked last {quoted(asked, REQUEST)}")
+    if left.todos:
+        told = "; ".join(quoted(text, TODO) for text in left.todos[:2])
+        parts.append(f"{len(left.todos)} open todos: {told}" if len(left.todos) > 1 else f"an open todo: {told}")
+    if left.turn and not one.cut_off:
+        parts.append("a turn without an end")
+    if left.files:
+        listed = _names([_relative(path, None, one.ledger.cwd) for path in reversed(left.files)])
+        parts.append(f"not committed: {listed}")
+    return ", ".join(parts) + f'. (dismiss: "{_short(one)}")'
+
+
+def _newest(one: Predecessor) -> Item:
+    asked = one.ledger.latest_request
+    said = f"; asked last: {quoted(asked, REQUEST)}" if asked else ""
+    place = "" if one.where.relation is Relation.HERE else f", in {_directory(one.where)}"
+    text = f"The newest session, {named(one.session_id)}{_branch(one)}{place}, {_ending(one)}{said}."
+    return Item("newest", Rank.WAY_BACK + 4, text)
+
+
+def _older(past: Past) -> list[Item]:
+    if past.older is None:
+        return []
+    text = f"Earlier work: the last session was at work {iso(past.older)}, over {_DAYS} days ago; told when asked."
+    return [Item("older", Rank.OTHERS, text, "resume")]
+
+
+def _branch(one: Predecessor) -> str:
+    return f" (branch {named(one.ledger.branch)})" if one.ledger.branch else ""
+
+
+def _short(one: Predecessor) -> str:
+    return one.session_id[:SHORT_ID]
+
+
+def _directory(where: Where) -> str:
+    return named(where.directory or "", LONGEST_PATH)
+
+
+def _names(paths: Sequence[str]) -> str:
+    told = ", ".join(named(path, LONGEST_PATH) for path in paths[:LISTED])
+    return told + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
+
+
+def _relative(path: str, project: Path | None, cwd: str | None) -> str:
+    for base in (project, cwd):
+        if base and path.startswith(f"{base}{os.sep}"):
+            return path.removeprefix(f"{base}{os.sep}")
+    return path
+
+
+def _word(text: str | None) -> str:
+    return "".join(char if char.isalnum() or char in "_-" else "?" for char in (text or "unknown")[:40])

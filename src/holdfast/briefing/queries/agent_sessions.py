@@ -1,0 +1,206 @@
+"""Which sessions of agents were seen in a project, how each ended, and what each was told: the SQL of them."""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from holdfast.identity import forgotten_queries
+from holdfast.identity.project import Root, RootSource
+from holdfast.store import Row, Tx, leases
+
+COLUMNS = (
+    "session_id, root, project_key, machine, pid, pid_mark, transcript, source, started_at, seen_at, ended_at,"
+    " end_reason, alive_until, told,"
+    " (SELECT NULLIF(read_to, 0) FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
+)
+SESSIONS = leases.Lease("agent_sessions", "session_id", until="alive_until", holder=None, held="ended_at IS NULL")
+MOST_TOLD = 100
+"""Digests of lines that a session was told; older ones are told again if they come back."""
+OF_SESSION = "session:"
+"""How a mark begins that says of which session's open work it was told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """An agent's session that says, by its hook, that it begins or goes on."""
+
+    session_id: str
+    root: Root
+    machine: str
+    source: str
+    transcript: str | None
+    pid: int | None
+    pid_mark: str | None
+    """What tells a process from a later one of the same number."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSession:
+    """A session of an agent, as it was seen."""
+
+    session_id: str
+    root: str
+    project_key: str | None
+    machine: str
+    pid: int | None
+    pid_mark: str | None
+    transcript: str | None
+    source: str
+    started_at: int
+    seen_at: int
+    ended_at: int | None
+    end_reason: str | None
+    alive_until: int | None
+    """Until when its machine vouches for it, where several machines share a store."""
+    told: str | None
+    """What it was told, as it is stored."""
+    read_to: int | None
+    """How far its transcript was read; None where it never was."""
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """The digests of the lines that it was told."""
+        return tuple(json.loads(self.told or "[]"))
+
+    @property
+    def told_of(self) -> frozenset[str]:
+        """The sessions whose open work it was told."""
+        return frozenset(one.removeprefix(OF_SESSION) for one in self.digests if one.startswith(OF_SESSION))
+
+    @property
+    def place(self) -> Root:
+        """The project that it was seen in."""
+        return Root(self.root, self.project_key, RootSource.DIRECTORY)
+
+
+def seen(tx: Tx, visit: Visit) -> None:
+    """A session begins or goes on; one that had ended has begun again."""
+    tx.run(
+        "INSERT INTO agent_sessions (session_id, root, project_key, machine, pid, pid_mark, transcript, source,"
+        " started_at, seen_at) VALUES (:session, :root, :key, :machine, :pid, :mark, :transcript, :source, :now, :now)"
+        " ON CONFLICT (session_id) DO UPDATE SET root = excluded.root, project_key = excluded.project_key,"
+        " machine = excluded.machine, pid = excluded.pid, pid_mark = excluded.pid_mark,"
+        " transcript = coalesce(excluded.transcript, agent_sessions.transcript), source = excluded.source,"
+        " seen_at = excluded.seen_at, ended_at = NULL, end_reason = NULL, alive_until = NULL",
+        session=visit.session_id,
+        root=visit.root.uri,
+        key=visit.root.key,
+        machine=visit.machine,
+        pid=visit.pid,
+        mark=visit.pid_mark,
+        transcript=visit.transcript,
+        source=visit.source,
+        now=tx.now(),
+    )
+    tx.emit("briefing.session", visit.session_id, {"root": visit.root.uri, "source": visit.source})
+
+
+def ended(tx: Tx, session_id: str, reason: str) -> None:
+    """A session ended in an orderly way."""
+    changed = tx.run(
+        "UPDATE agent_sessions SET ended_at = :now, seen_at = :now, end_reason = :reason WHERE session_id = :session",
+        now=tx.now(),
+        reason=reason,
+        session=session_id,
+    )
+    if changed:
+        tx.emit("briefing.ended", session_id, {"reason": reason})
+
+
+def of(tx: Tx, session_id: str) -> AgentSession | None:
+    """A session by its id."""
+    row = tx.one(f"SELECT {COLUMNS} FROM agent_sessions WHERE session_id = :session", session=session_id)
+    return _session(row) if row else None
+
+
+def latest(tx: Tx, root: Root, since: int, limit: int) -> list[AgentSession]:
+    """The sessions seen in a project since a time, under this root or another of the same project; latest first."""
+    rows = tx.all(
+        f"SELECT {COLUMNS} FROM agent_sessions WHERE root = :root AND seen_at >= :since"
+        " ORDER BY seen_at DESC LIMIT :limit",
+        root=root.uri,
+        since=since,
+        limit=limit,
+    )
+    if root.key is not None:
+        rows += tx.all(
+            f"SELECT {COLUMNS} FROM agent_sessions WHERE project_key = :key AND root <> :root AND seen_at >= :since"
+            " ORDER BY seen_at DESC LIMIT :limit",
+            key=root.key,
+            root=root.uri,
+            since=since,
+            limit=limit,
+        )
+    return sorted(map(_session, rows), key=lambda one: one.seen_at, reverse=True)[:limit]
+
+
+def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
+    """The sessions of a machine that were seen since a time and have not ended in order."""
+    rows = tx.all(
+        f"SELECT {COLUMNS} FROM agent_sessions WHERE machine = :machine AND ended_at IS NULL AND seen_at >= :since",
+        machine=machine,
+        since=since,
+    )
+    return [_session(row) for row in rows]
+
+
+def vouch(tx: Tx, session_ids: Sequence[str], lease_ms: int) -> None:
+    """These sessions are at work, says their machine."""
+    for session_id in session_ids:
+        leases.renew(tx, SESSIONS, lease_ms, key=session_id)
+
+
+def forget(tx: Tx, root: Root) -> int:
+    """Remove what is known of a project's sessions, under every root it is known by; how many there were."""
+    where = "root = :root OR project_key = :key"
+    given = {"root": root.uri, "key": root.key}
+    rows = tx.all(f"SELECT session_id FROM agent_sessions WHERE {where}", **given)
+    rows += tx.all(f"SELECT session_id FROM ledgers WHERE {where}", **given)
+    sessions = {str(row["session_id"]) for row in rows}
+    for session_id in sessions:
+        # The lines that another machine was to find; those of a team's conversation are the team's.
+        tx.run(
+            "DELETE FROM transcript_lines WHERE session_id = :id"
+            " AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = :id)",
+            id=session_id,
+        )
+    tx.run(f"DELETE FROM agent_sessions WHERE {where}", **given)
+    tx.run(f"DELETE FROM ledgers WHERE {where}", **given)
+    tx.run("DELETE FROM recoveries WHERE root = :root", root=root.uri)
+    forgotten_queries.note(tx, root)
+    tx.emit("briefing.forgotten", "project", {"sessions": len(sessions)})
+    return len(sessions)
+
+
+def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
+    """A session was told these lines."""
+    known = of(tx, session_id)
+    before = [one for one in (known.digests if known else ()) if one not in digests]
+    tx.run(
+        "UPDATE agent_sessions SET told = :told WHERE session_id = :session",
+        told=json.dumps([*before, *digests][-MOST_TOLD:]),
+        session=session_id,
+    )
+
+
+def recovered(
+    tx: Tx, root: Root, session_id: str, recovered_id: str | None, occasion: str, kinds: Sequence[str]
+) -> None:
+    """Keep that a session got something back."""
+    tx.run(
+        "INSERT INTO recoveries (root, session_id, recovered, occasion, what, at)"
+        " VALUES (:root, :session, :recovered, :occasion, :what, :now)",
+        root=root.uri,
+        session=session_id,
+        recovered=recovered_id,
+        occasion=occasion,
+        what=json.dumps(list(kinds)),
+        now=tx.now(),
+    )
+
+
+def _session(row: Row) -> AgentSession:
+    return AgentSession(**row)

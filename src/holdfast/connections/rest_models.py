@@ -1,0 +1,213 @@
+"""Connections as REST clients see them, where a connection is called a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.connections.model import Connection, Issued, State
+from holdfast.connections.model import Reconnected as Done
+from holdfast.connections.results import AuditLine, CountedCall, ToolFigures
+from holdfast.times import iso
+from holdfast.wire.http.fields import SESSION_ID
+from holdfast.wire.http.rest import Told
+
+CURSOR = r"^[0-9]{1,18}\." + SESSION_ID.removeprefix("^")
+
+
+class Session(Told):
+    """One caller, across its reconnects."""
+
+    session_id: str
+    state: State
+    transport: str
+    era: str
+    client_name: str | None = None
+    client_version: str | None = None
+    agent_session: str | None = None
+    principal: str | None = None
+    root: str | None = None
+    bound_root: str | None = None
+    reasoning_session: str | None = None
+    reconnect_count: int
+    created_at: str
+    last_seen: str
+
+
+class Sessions(Told):
+    """A page of sessions."""
+
+    sessions: list[Session]
+    next_cursor: str | None = None
+
+
+class Request(Told):
+    """One tool call."""
+
+    tool: str
+    at: str
+    duration_ms: float
+    outcome: str
+
+
+class Requests(Told):
+    """A page of tool calls."""
+
+    requests: list[Request]
+    next_cursor: str | None = None
+
+
+class ToolUsage(Told):
+    """The figures of one tool."""
+
+    tool: str
+    calls: int
+    errors: int
+    mean_ms: float
+    max_ms: float
+
+
+class Usage(Told):
+    """The figures of every tool that was called."""
+
+    tools: list[ToolUsage]
+
+
+class AuditEntry(Told):
+    """One attempt, and how it ended."""
+
+    at: str
+    action: str
+    outcome: str
+    session_id: str | None = None
+    address: str | None = None
+    client: str | None = None
+    principal: str | None = None
+    times: int
+
+
+class Audit(Told):
+    """A page of the audit."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None = None
+
+
+class Token(Told):
+    """A reconnect token."""
+
+    session_id: str
+    reconnect_token: str
+    expires_in_minutes: int
+
+
+class Reconnected(Token):
+    """A session that was taken up again."""
+
+    success: bool
+    message: str
+    reconnect_count: int
+
+
+def session(connection: Connection) -> Session:
+    """A connection; how its transport identifies it stays out, because whoever knows that can pose as it."""
+    return Session(
+        session_id=connection.id,
+        state=State(connection.state),
+        transport=connection.transport,
+        era=connection.era,
+        client_name=connection.client_name,
+        client_version=connection.client_version,
+        agent_session=connection.agent_session,
+        principal=connection.principal,
+        root=connection.root_uri,
+        bound_root=connection.bound_root,
+        reasoning_session=connection.reasoning_session,
+        reconnect_count=connection.reconnect_count,
+        created_at=iso(connection.created_at),
+        last_seen=iso(connection.seen_at),
+    )
+
+
+def sessions(found: Sequence[Connection], wanted: int) -> Sessions:
+    """The wanted ones of those found; one more than wanted shows that there is another page."""
+    shown = found[:wanted]
+    more = f"{shown[-1].created_at}.{shown[-1].id}" if len(found) > wanted else None
+    return Sessions(sessions=[session(each) for each in shown], next_cursor=more)
+
+
+def cursor_of(text: str | None) -> tuple[int, str] | None:
+    """Where a page of sessions begins."""
+    if text is None:
+        return None
+    created_at, _, last = text.partition(".")
+    return int(created_at), last
+
+
+def row_of(text: str | None) -> int | None:
+    """Where a page of rows begins."""
+    return None if text is None else int(text)
+
+
+def requests(found: Sequence[CountedCall], wanted: int) -> Requests:
+    """The wanted calls of those found."""
+    shown = [
+        Request(tool=call.tool, at=iso(call.at), duration_ms=call.duration_us / 1000, outcome=call.outcome)
+        for call in found[:wanted]
+    ]
+    return Requests(requests=shown, next_cursor=_next_row(found, wanted))
+
+
+def audit(found: Sequence[AuditLine], wanted: int) -> Audit:
+    """The wanted entries of those found."""
+    shown = [
+        AuditEntry(
+            at=iso(line.at),
+            action=line.entry.action,
+            outcome=line.entry.outcome,
+            session_id=line.entry.connection_id,
+            address=line.entry.attempt.address,
+            client=line.entry.attempt.client,
+            principal=line.entry.attempt.principal,
+            times=line.entry.times,
+        )
+        for line in found[:wanted]
+    ]
+    return Audit(entries=shown, next_cursor=_next_row(found, wanted))
+
+
+def usage(found: Sequence[ToolFigures]) -> Usage:
+    """The figures of every tool."""
+    tools = [
+        ToolUsage(
+            tool=one.tool,
+            calls=one.calls,
+            errors=one.errors,
+            mean_ms=round(one.mean_us / 1000, 3),
+            max_ms=one.max_us / 1000,
+        )
+        for one in found
+    ]
+    return Usage(tools=tools)
+
+
+def token(issued: Issued) -> Token:
+    """A token that was issued."""
+    return Token(
+        session_id=issued.connection_id,
+        reconnect_token=issued.token,
+        expires_in_minutes=issued.expires_in_minutes,
+    )
+
+
+def reconnected(done: Done) -> Reconnected:
+    """A connection that was taken up again."""
+    return Reconnected(
+        success=True,
+        message="Session reconnected",
+        reconnect_count=done.reconnect_count,
+        **token(done.issued).model_dump(),
+    )
+
+
+def _next_row(found: Sequence[CountedCall] | Sequence[AuditLine], wanted: int) -> str | None:
+    return str(found[wanted - 1].row_id) if len(found) > wanted else None

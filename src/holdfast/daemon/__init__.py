@@ -1,0 +1,1 @@
+"""The daemon: start, stop, its unix socket, its background loops, and a newer version taking over."""

@@ -1,0 +1,66 @@
+"""Commands over the daemon's socket: one is found by its name, run, and its progress and result told line by line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from holdfast.capability import Command
+from holdfast.daemon.socket import peer_pid, say
+from holdfast.errors import HoldfastError
+from holdfast.files.errors import explain
+from holdfast.identity.managed import runs_under_agent
+
+logger = logging.getLogger(__name__)
+
+
+async def serve_command(
+    first: dict[str, Any],
+    writer: asyncio.StreamWriter,
+    home: Path,
+    own: Mapping[str, Command],
+    others: asyncio.Future[dict[str, Command]],
+) -> None:
+    """Run the command that a visitor names: the daemon's `own` at once, `others` when they are there."""
+    name, args = str(first.get("name")), first.get("args") or {}
+    caller = peer_pid(writer.get_extra_info("socket"))
+
+    @cache
+    def is_from_agent() -> bool:
+        return caller is not None and runs_under_agent(caller, home)
+
+    if not others.done():
+        is_from_agent()  # looked up before anything is waited for: a process that ended has no descent any more
+    command = own.get(name) or (await asyncio.shield(others)).get(name)
+    if (command is None or not command.for_agents) and is_from_agent():
+        text = f"The command {name!r} is not for managed agents. Its owner gives it in a terminal."
+        return await say(writer, {"ok": False, "code": "E_NOT_YOURS", "message": text})
+    if command is None:
+        return await say(writer, {"ok": False, "code": "E_NOT_FOUND", "message": f"There is no command {name!r}."})
+    return await say(writer, await _answer(command, args, writer))
+
+
+async def _answer(command: Command, args: dict[str, Any], writer: asyncio.StreamWriter) -> dict[str, Any]:
+    loop = asyncio.get_running_loop()
+
+    def progress(share: float, message: str) -> None:
+        line = json.dumps({"progress": share, "message": message}).encode() + b"\n"
+        loop.call_soon_threadsafe(writer.write, line)
+
+    try:
+        return {"ok": True, "result": await command.run(args, progress)}
+    except HoldfastError as error:
+        return {"ok": False, "code": error.code, "message": str(error)}
+    except OSError as error:
+        trouble = explain(error)
+        return {"ok": False, "code": trouble.code, "message": str(trouble)}
+    except Exception as error:
+        # Else the connection would close without a word, which says that the daemon ended.
+        logger.exception("the command %r failed", command.name)
+        text = f"The command failed unexpectedly ({type(error).__name__}); the daemon's log says more."
+        return {"ok": False, "code": "E_INTERNAL", "message": text}

@@ -1,0 +1,306 @@
+"""The daemon: opens the store, serves hooks at once and MCP a moment later, and stops in good order.
+
+What an agent's first hook needs is imported first, the rest while hooks are served already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.config import Settings
+from holdfast.daemon.clock_leaps import LeapWatch
+from holdfast.daemon.database_file import DatabaseFile, told_by_the_last
+from holdfast.daemon.loops import Supervisor
+from holdfast.daemon.relays import Relays
+from holdfast.daemon.socket import Door
+from holdfast.errors import HoldfastError, StoreCorrupt
+from holdfast.files.private import read_or_make
+from holdfast.process.home_lock import HomeLock
+from holdfast.relay import place
+from holdfast.store.from_settings import clock_of, open_app_store, steady_clock_of
+from holdfast.store.loss_notices import LossNotices
+from holdfast.wire.mcp.transports import Links
+
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.capability import Command, Loop, Progress, Step
+    from holdfast.daemon.readiness import Readiness
+    from holdfast.wire.http.server import Web
+    from holdfast.wire.mcp.server import Wire
+
+WATCH_SECONDS = 2.0
+STOP_SECONDS = 5.0
+FIRST_HOOK_SECONDS = 0.5
+"""How long a daemon that a hook started waits for that hook before it goes on with what agents' tools need."""
+
+SALVAGING = "HOLDFAST_SALVAGING"
+"""Tells the daemon that this process becomes that it was started again because of damage."""
+
+logger = logging.getLogger(__name__)
+
+
+class Daemon:
+    """One running daemon. `run` returns when it has stopped; True means that it wants to be started again."""
+
+    def __init__(self, settings: Settings, lock: HomeLock, *, by_hand: bool, hook_waits: bool = False) -> None:
+        """`lock`: the data directory's; `run` gives it back, or keeps it for the daemon that it becomes.
+
+        `hook_waits`: whether an agent's hook started this daemon, and waits for its answer.
+        """
+        self.settings = settings
+        self.by_hand = by_hand
+        self.web: Web | None = None
+        self._notices: list[str] = []
+        """What was found at the start and is no loss."""
+        self._lock = lock
+        self._losses = LossNotices(settings.home)
+        self._hook_waits = hook_waits
+        self._hook_answered = asyncio.Event()
+        self._links = Links()
+        self._supervisor = Supervisor()
+        self._stop = asyncio.Event()
+        self._restart = False
+        self._why = "it was asked to"
+        self._salvaging = os.environ.pop(SALVAGING, "") == "1"
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[Wire] = self._loop.create_future()
+        self._commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
+        self._started = self._busy_until = time.monotonic()
+        self._leaps = LeapWatch(clock_of(settings), steady_clock_of(settings))
+        self._door: Door | None = None
+
+    @property
+    def notices(self) -> list[str]:
+        """What users must be told: of this start, and of losses that nobody acknowledged yet."""
+        return [*self._notices, *self._losses.lines()]
+
+    async def run(self, started: Any = None) -> bool:
+        """Serve until asked to stop. `started(daemon)` is called once everything is served."""
+        home = self.settings.home
+        stopped = place.stopped_marker(str(home))
+        try:
+            if self.by_hand:
+                _remove(stopped)
+            elif _exists(stopped):  # it was stopped while it was being started
+                self._why = "`holdfast stop` was called"
+                return False
+            await self._serve(started)
+        except StoreCorrupt as error:
+            # It was noted, so the next start salvages it. If that one meets damage again, no further start will help.
+            if self._salvaging:
+                raise StoreCorrupt(
+                    f"A salvage did not mend it: {error.message}",
+                    recovery=f"Keep a copy of {home}, then put a backup in its place: `holdfast restore FILE`.",
+                ) from error
+            self._why, self._restart = str(error), True
+        finally:
+            if self._restart:
+                self._lock.hand_down()
+            else:
+                self._lock.release()
+        logger.info("stopped, because %s", self._why)
+        if self._restart:
+            os.environ[SALVAGING] = "1"
+        return self._restart
+
+    async def _serve(self, started: Any) -> None:
+        home = self.settings.home
+        # Not while the store opens: threads that take turns need a third longer for both.
+        from holdfast.app import build
+
+        store, notices = await open_app_store(self.settings, self._salvage_next, self._leaps.now)
+        if not self._losses.includes_report(notices):
+            self._notices += notices
+        self._notices += told_by_the_last(home)
+        file = DatabaseFile(store, home)
+        machine = read_or_make(home / "machine")
+        app = build(store, self.settings, machine, self._links, self._lock.still_ours)
+
+        @cache
+        def readiness() -> Readiness:
+            from holdfast.daemon.readiness import Readiness
+
+            return Readiness(store)
+
+        relays = Relays(
+            self.settings, self._links, app.connections, self._supervisor, self._ready, self.stop, self._stop.is_set
+        )
+        self._door = door = Door(
+            Path(place.socket_place(str(home))),
+            {
+                "relay": relays.visit,
+                "successor": relays.succeed,
+                "hook": lambda first, reader, writer: self._hook(app, first, reader, writer),
+                "command": lambda first, reader, writer: self._command(app, readiness(), relays, first, writer),
+            },
+        )
+        try:
+            await app.start()
+            await door.open()
+            self._handle_signals()
+            if self._hook_waits:  # the imports that follow would keep it waiting for twice as long
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._hook_answered.wait(), FIRST_HOOK_SECONDS)
+            for loop in await self._serve_mcp(app, readiness(), relays, lambda: self._watch(app, door, file)):
+                self._supervisor.start(loop)
+            _remove(place.last_error(str(home)))
+            if started is not None:
+                started(self)
+            await self._stop.wait()
+            door.stop_listening()  # else the relays that are sent away would be back at once
+            # Nothing comes to its end without the store; the relays repeat it with the next daemon.
+            await self._finish_work(STOP_SECONDS if await readiness().outage() is None else 0.0)
+        finally:
+            await self._supervisor.close()
+            await app.close()
+            if self.web is not None:
+                await self.web.stop()
+            await door.close()
+            if self._lock.still_ours() and (told := await file.leave_behind()):
+                self.stop(told, restart=True)
+            if store.outage is None:
+                with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
+                    await asyncio.wait_for(app.leave(), STOP_SECONDS)
+            await store.close()
+
+    async def _serve_mcp(self, app: App, readiness: Readiness, relays: Relays, watch: Step) -> list[Loop]:
+        """Import the rest and the SDK off the loop, so that hooks are answered meanwhile; returns what is to be run."""
+
+        def prepare() -> dict[str, Command]:
+            app.prepare()
+            return app.commands()
+
+        def serving() -> tuple[Wire, Callable[[], Web], list[Loop]]:
+            from holdfast.daemon.own_loops import own_loops
+            from holdfast.wire.http.server import Web
+
+            wire = app.wire()
+            parts = app.keys(), app.routes(), relays.detached, app.webhooks(), readiness.outage
+            loops = [*own_loops(app, wire, self._leaps, watch, WATCH_SECONDS), *app.loops()]
+            return wire, lambda: Web(self.settings, wire, *parts), loops
+
+        try:
+            commands = await self._loop.run_in_executor(None, prepare)
+            await app.start_late()
+            self._commands.set_result(commands)
+            wire, web, loops = await self._loop.run_in_executor(None, serving)
+            self.web = web()
+            await self.web.start(required=self.by_hand)
+        except BaseException as error:
+            self._commands.cancel()
+            self._ready.set_exception(error)
+            self._ready.exception()  # seen: it is raised here as well
+            raise
+        self._ready.set_result(wire)
+        return loops
+
+    async def _watch(self, app: App, door: Door, file: DatabaseFile) -> None:
+        """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
+        if not self._lock.still_ours():
+            self.stop("its data directory was removed")
+            return
+        if door.is_missing:
+            place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
+            await door.put_back()
+            logger.warning("the socket was removed; it was put back")
+        if told := await file.look_after():
+            self.stop(told, restart=True)
+        wire = self._ready.result()
+        now = time.monotonic()
+        if self._links.clients or wire.in_flight or app.is_busy or wire.recently_used(WATCH_SECONDS * 2):
+            self._busy_until = now
+        elif not self.by_hand and now - self._busy_until > self.settings.idle_exit_s:
+            self.stop("it had no client and no work")
+
+    async def _finish_work(self, seconds: float) -> None:
+        """Take no more calls, and let those that are under way come to their end, for a moment.
+
+        Subscription streams are not ended: behind a relay they go on with the next daemon.
+        """
+        wire = self._ready.result()
+        ends = [wire.exchanges.finish(seconds), *([self.web.stop()] if self.web is not None else [])]
+        await asyncio.gather(*ends)
+
+    def stop(self, why: str, *, restart: bool = False) -> None:
+        """Stop in good order."""
+        if not self._stop.is_set():
+            self._why = why
+            self._restart = restart
+            self._stop.set()
+
+    def _handle_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._loop.add_signal_handler(number, self.stop, f"it got {number.name}")
+
+    def _salvage_next(self, error: StoreCorrupt) -> None:
+        """The database turned out to be damaged, which was noted: start again, because that salvages it."""
+
+        def stop() -> None:
+            self.stop(str(error), restart=True)
+            if self._door is not None:  # at once: who is sent away while the rest is still starting would be back
+                self._door.stop_listening()
+
+        self._loop.call_soon_threadsafe(stop)
+
+    # -- visitors -----------------------------------------------------------------------------------------------------
+
+    async def _hook(
+        self, app: App, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        from holdfast.hooks.dispatch import MAX_PAYLOAD, Told
+
+        payload = bytearray()
+        while data := await reader.read(64 * 1024):
+            payload += data
+            if len(payload) > MAX_PAYLOAD:
+                return
+        told = Told(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"))
+        reply = await app.hooks.handle(str(first.get("event", "")), told, bytes(payload))
+        writer.write(reply.encode())
+        await writer.drain()
+        self._hook_answered.set()
+
+    async def _command(
+        self, app: App, readiness: Readiness, relays: Relays, first: dict[str, Any], writer: asyncio.StreamWriter
+    ) -> None:
+        from holdfast.capability import Command
+        from holdfast.daemon.commands import serve_command
+        from holdfast.daemon.status import daemon_status, health
+
+        async def stop(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+            self._loop.call_soon(self.stop, str(args.get("why") or "it was asked to"))  # after it was answered
+            return {"pid": os.getpid()}
+
+        async def status(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+            await asyncio.shield(self._commands)
+            shown = daemon_status(
+                app,
+                self.web,
+                by_hand=self.by_hand,
+                started=self._started,
+                ready=self._ready.done(),
+                loops=self._supervisor.loops,
+                notices=[*self.notices, *relays.notices()],
+                losses=self._losses,
+            )
+            return {**shown, **await health(app, readiness)}
+
+        own = (Command("stop", stop), Command("status", status, for_agents=True))
+        await serve_command(first, writer, self.settings.home, {one.name: one for one in own}, self._commands)
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists()
+
+
+def _remove(path: str) -> None:
+    Path(path).unlink(missing_ok=True)

@@ -1,0 +1,69 @@
+"""The database file while a daemon has it open: put back where somebody removed or replaced it.
+
+Nothing more is acknowledged once it is gone. The daemon still has the file open, so that nothing is lost; it puts it
+back, starts again, and the next one tells of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from holdfast.errors import HoldfastError, StoreRemoved
+from holdfast.store import Store
+from holdfast.store.salvage.damage import mark
+from holdfast.store.sqlite import SqliteStore
+
+PUT_BACK = "put-back"
+"""Where a daemon that put its database back says so to the next."""
+
+logger = logging.getLogger(__name__)
+
+
+class DatabaseFile:
+    """The file of one open store; nothing to do where the store is a server's."""
+
+    def __init__(self, store: Store, home: Path) -> None:
+        self._store = store if isinstance(store, SqliteStore) else None
+        self._home = home
+        self._removed: StoreRemoved | None = None
+        self._is_back = False
+        if self._store is not None:
+            self._store.removed = self._note
+
+    def _note(self, error: StoreRemoved) -> None:
+        self._removed = error
+
+    async def look_after(self) -> str | None:
+        """Put it back where it is gone; returns what users are to be told, None where it is in its place."""
+        if self._store is None:
+            return None
+        await self._store.check_presence()
+        if self._removed is None:
+            return None
+        aside = await self._store.put_back()
+        self._is_back = True
+        kept = f" What stood in its place is kept as {aside.name}." if aside is not None else ""
+        told = f"{self._removed.message} It was put back, with all that it held.{kept}"
+        mark(self._home, PUT_BACK, told)
+        return told
+
+    async def leave_behind(self) -> str | None:
+        """Put it back at the last moment where nobody had the time before: closing it would lose it."""
+        if self._is_back:
+            return None
+        try:
+            return await self.look_after()
+        except (HoldfastError, OSError):
+            logger.exception("the database was removed and could not be put back")
+            return None
+
+
+def told_by_the_last(home: Path) -> list[str]:
+    """What the daemon before this one wants users to know; told once."""
+    try:
+        told = (home / PUT_BACK).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return []
+    (home / PUT_BACK).unlink(missing_ok=True)
+    return [told]

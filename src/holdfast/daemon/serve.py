@@ -1,0 +1,167 @@
+"""Runs a daemon in this process: as `holdfast serve` asks for it, or detached, as relays and hooks start it.
+
+The detached one is what an agent's first hook waits for, so it comes up without the command line's parser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from holdfast.config import Settings, read_settings
+from holdfast.daemon.log import DaemonLog
+from holdfast.errors import DaemonRunning, HoldfastError
+from holdfast.files.errors import explain
+from holdfast.relay.spawn import FOR_HOOK, TURN
+from holdfast.text.terminal import say
+
+if TYPE_CHECKING:
+    from holdfast.daemon.daemon import Daemon
+    from holdfast.process.home_lock import HomeLock
+
+TAKE_OVER_SECONDS = 15.0
+STARTING_SWITCH_SECONDS = 0.0005
+"""How long a thread that imports may keep a hook's answer waiting; Python's own 5 ms add up over an answer's steps."""
+
+
+def run_detached(arguments: Sequence[str]) -> int | None:
+    """Run what `relay/spawn.py` asks for; None for any other arguments, which are the command line's to read."""
+    names, values = arguments[::2], arguments[1::2]
+    given = dict(zip(names, values, strict=False))
+    port = given.get("--port", "")
+    if (
+        len(names) != len(values)
+        or given.keys() - {"--home", "--host", "--port"}
+        or not (port == "" or port.isdecimal())
+    ):
+        return None
+    try:
+        return serve_detached(
+            read_settings(home=given.get("--home"), host=given.get("--host"), port=int(port) if port else None)
+        )
+    except (HoldfastError, OSError) as error:
+        say(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
+        return 1
+
+
+def serve(
+    settings: Settings, lock: HomeLock, started: Callable[[Daemon], None], *, by_hand: bool, hook_waits: bool = False
+) -> bool:
+    """Serve until the daemon is stopped; whether it wants to be started again."""
+    from holdfast.daemon.daemon import Daemon
+
+    usual = sys.getswitchinterval()
+
+    def serves(daemon: Daemon) -> None:
+        sys.setswitchinterval(usual)
+        gc.freeze()
+        gc.enable()
+        started(daemon)
+
+    async def until_stopped() -> bool:
+        return await Daemon(settings, lock, by_hand=by_hand, hook_waits=hook_waits).run(serves)
+
+    # Nearly all that a start makes stays: to look through it for garbage again and again takes a sixth of the time.
+    gc.disable()
+    sys.setswitchinterval(STARTING_SWITCH_SECONDS)
+    _spare_the_sniffing()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(until_stopped())
+
+
+def serve_detached(settings: Settings) -> int:
+    """Leave whoever started us at once: the daemon is nobody's child, and holds nobody's terminal."""
+    from holdfast.process.home_lock import check_home_owner
+
+    check_home_owner(settings.home)
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.chdir("/")
+    log = DaemonLog(settings.home / "daemon.log")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[log])
+    from holdfast.relay import place
+
+    give_turn_back, hook_waits = _turn(), os.environ.pop(FOR_HOOK, "") == "1"
+    try:
+        lock = _wait_for_lock(settings)
+        if serve(settings, lock, lambda _: give_turn_back(), by_hand=False, hook_waits=hook_waits):
+            start_again()
+    except DaemonRunning:
+        return 0  # another relay was faster; its daemon serves us all
+    except (HoldfastError, OSError) as error:
+        with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
+            settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            told = explain(error) if isinstance(error, OSError) else error
+            Path(place.last_error(str(settings.home))).write_text(str(told))
+        raise
+    return 0
+
+
+def _spare_the_sniffing() -> None:
+    """Where sniffio is installed, anyio asks it before every step which loop this is: a tenth of a call's time."""
+    try:
+        import sniffio
+    except ImportError:
+        return
+    sniffio.thread_local.name = "asyncio"
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop
+
+
+def _turn() -> Callable[[], None]:
+    """How to give back the turn to start a daemon; nobody else starts one before."""
+    text = os.environ.pop(TURN, "")
+    if not text.isdecimal():  # somebody else than a relay or a hook started us
+        return lambda: None
+    turn = int(text)
+    os.set_inheritable(turn, False)
+    return lambda: os.close(turn)
+
+
+def _wait_for_lock(settings: Settings) -> HomeLock:
+    """The data directory's lock; waits for a holder that is older than we are, or is about to end or to begin."""
+    from holdfast.daemon.upgrade import PlaceRequest
+    from holdfast.process.home_lock import HomeLock
+    from holdfast.relay import place
+
+    if kept := HomeLock.handed_down(settings.home, by_hand=False):
+        return kept
+    deadline = time.monotonic() + TAKE_OVER_SECONDS
+    request: PlaceRequest | None = None
+    try:
+        while True:
+            try:
+                return HomeLock.take(settings.home, by_hand=False)
+            except DaemonRunning:
+                if request is not None and not request.open:
+                    request, deadline = None, time.monotonic() + TAKE_OVER_SECONDS
+                if request is None and Path(place.socket_path(str(settings.home))).exists():
+                    request = PlaceRequest.send(settings.home)
+                    if request is None:
+                        raise
+                if request is None and time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+    finally:
+        if request is not None:
+            request.close()
+
+
+def start_again() -> None:
+    """Become a new daemon, by the same command."""
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", *sys.argv[1:]])  # noqa: S606 - our own command

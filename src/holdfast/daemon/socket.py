@@ -1,0 +1,142 @@
+"""The unix socket: one owner, one first line that says what the visitor wants."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import struct
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.text import bounded_json
+
+FIRST_LINE_LIMIT = 64 * 1024
+FIRST_LINE_SECONDS = 10.0
+BACKLOG = 512
+MACOS_LOCAL_PEERCRED = 1
+
+Visit = Callable[[dict[str, Any], asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
+
+
+class Door:
+    """Accepts relays, hooks and commands of this user, and nobody else."""
+
+    def __init__(self, path: Path, visits: Mapping[str, Visit]) -> None:
+        self.path = path
+        self._visits = visits
+        self._server: asyncio.Server | None = None
+        self._identity: tuple[int, int] | None = None
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Listen; a socket file that a dead daemon left is replaced."""
+        self.path.unlink(missing_ok=True)
+        await self._listen()
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the socket file of a door that is open was removed or replaced."""
+        return self._server is not None and _identity(self.path) != self._identity
+
+    async def put_back(self) -> None:
+        """Listen again under the same name; who is inside stays."""
+        if self._server is not None:
+            self._server.close()
+        await self.open()
+
+    async def _listen(self) -> None:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        mask = os.umask(0o177)
+        try:
+            listener.bind(str(self.path))
+        finally:
+            os.umask(mask)
+        self._server = await asyncio.start_unix_server(
+            self._accepted, sock=listener, limit=FIRST_LINE_LIMIT, backlog=BACKLOG
+        )
+        self._identity = _identity(self.path)
+
+    def stop_listening(self) -> None:
+        """Let nobody in any more; who is inside stays."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+            try:
+                self.path.unlink(missing_ok=True)
+            except OSError as error:  # the disk became read-only; the rest of the end must not wait for it
+                logger.warning("the socket could not be removed: %s", error)
+
+    async def close(self) -> None:
+        """Stop listening and hang up on everybody."""
+        self.stop_listening()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - asyncio runs connection callbacks in tasks
+        self._open.add(task)
+        try:
+            await self._visit(reader, writer)
+        except asyncio.CancelledError:
+            logger.debug("a visitor was sent away because the daemon stops")
+        except (ConnectionError, asyncio.IncompleteReadError):
+            logger.debug("a visitor hung up")
+        except Exception:
+            logger.exception("serving a visitor failed")
+        finally:
+            self._open.discard(task)
+            writer.close()
+
+    async def _visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if peer_uid(writer.get_extra_info("socket")) != os.geteuid():
+            logger.warning("a process of another user was turned away")
+            return
+        try:
+            line = await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS)
+            first = bounded_json.loads(line)
+            visit = self._visits[first["holdfast"]]
+        except (ValueError, KeyError, TypeError, TimeoutError):
+            logger.warning("a visitor did not say what it wants")
+            return
+        await visit(first, reader, writer)
+
+
+async def say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
+    """Write one line to a visitor."""
+    writer.write(json.dumps(line).encode() + b"\n")
+    await writer.drain()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def peer_pid(connection: socket.socket) -> int | None:
+    """The process at the other end of a unix socket, where the system tells."""
+    if sys.platform == "darwin":
+        return None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[0])
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """The user at the other end of a unix socket."""
+    if sys.platform == "darwin":
+        # struct xucred: version, uid, ngroups, groups[16]
+        credentials = connection.getsockopt(0, MACOS_LOCAL_PEERCRED, struct.calcsize("2Ih16I"))
+        return int(struct.unpack_from("2I", credentials)[1])
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])

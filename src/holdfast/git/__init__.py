@@ -1,0 +1,1 @@
+"""Git, run so that nothing that a repository contains is executed."""

@@ -1,0 +1,57 @@
+"""Machine-local parts of a checkout: its git directory, and files kept out of git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from holdfast.errors import HoldfastError
+
+LIMIT_S = 20.0
+
+
+class NoRepository(HoldfastError):
+    """The directory is not in a git repository."""
+
+    code = "E_NO_REPOSITORY"
+
+
+def git_answer(project: Path, *question: str) -> str | None:
+    """Return the one-line answer of a git command that runs no project code; None if it has none."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed questions
+            ["git", "-C", str(project), *question],  # noqa: S607 - the user's own git
+            env=environment,
+            capture_output=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return os.fsdecode(done.stdout).rstrip("\n") if done.returncode == 0 else None
+
+
+def git_directory(project: Path) -> Path:
+    """Return the directory that all worktrees of a repository share."""
+    answer = git_answer(project, "rev-parse", "--path-format=absolute", "--git-common-dir")
+    if answer is None:
+        raise NoRepository(f"{project} is not in a git repository.", recovery="Run `git init` there first.")
+    return Path(answer)
+
+
+def keep_out_of_git(project: Path, name: str) -> bool:
+    """Exclude a machine-local file from git without changing shared files; returns False if it already is."""
+    pattern = f"/{name}"
+    exclude = git_directory(project) / "info" / "exclude"
+    try:
+        lines = exclude.read_text(errors="surrogateescape").splitlines()
+    except FileNotFoundError:
+        lines = []
+    if pattern in lines:
+        return False
+    exclude.parent.mkdir(exist_ok=True)
+    with exclude.open("a", errors="surrogateescape") as file:
+        file.write(f"{pattern}\n")
+    return True

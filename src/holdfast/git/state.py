@@ -1,0 +1,301 @@
+"""Git state of a worktree: branch, head, and what changed since a run began."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.files.inside import TooLarge, UnreadableInside, read_inside
+from holdfast.git.command import TIMEOUT_S, GitFault, GuardedGit
+
+__all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState"]
+
+OWN_FILES = (
+    ".serena/memories/session-current-state.md",
+    ".serena/memories/session-history.md",
+    ".serena/memories/session-violations-log.md",
+    ".agents/sessions/.session-state.json",
+    ".holdfast/",
+)
+"""Files that Holdfast itself keeps in a worktree: never counted as an agent's change."""
+
+_FRESH = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp")
+"""Temporary name of a memory file while it is being written (serena/memory_files.py)."""
+
+EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
+"""Files about the work, not the work itself: they may change after the work was verified."""
+
+MOST_HASHED = 64 * 1024 * 1024
+MOST_SEEN = 500
+"""Commits that are searched for files."""
+MOST_LOGGED = 200
+"""Reflog entries of HEAD that are searched for commits."""
+MOST_COMMITS = 5_000
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
+_LOGGED = re.compile(r"\x01([0-9a-f]{40,64})\x02(.*)", re.DOTALL)
+_COMMITTING = ("commit", "cherry-pick", "revert", "am:")
+"""Reflog prefixes of commits that were made here, and not fetched, merged or checked out."""
+_REFUSED = frozenset({1})
+_NOT_THERE = frozenset({1, 128})
+_FIELDS_BEFORE_PATH = {"1": 8, "u": 10}
+"""Fields before the path in a line of `git status --porcelain=v2`."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitState:
+    """Branch, head and uncommitted changes of a worktree."""
+
+    branch: str | None = None
+    """None while HEAD is detached."""
+    head: str | None = None
+    """The full id; None before the first commit."""
+    dirty: tuple[str, ...] = ()
+    """Uncommitted paths, except Holdfast's own files."""
+    problem: str = ""
+    """Why the state is unknown: no repository, no git."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Paths changed by commits that were made in a worktree, and not fetched or checked out."""
+
+    here: frozenset[str] = frozenset()
+    """By commits that are reachable from HEAD."""
+    elsewhere: frozenset[str] = frozenset()
+    """By commits that are only on other branches."""
+
+
+class Git:
+    """Git for one inspection of one worktree; nothing that the repository contains is executed. Raises GitFault."""
+
+    def __init__(self, worktree: Path, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._git = GuardedGit(worktree, timeout_s=timeout_s)
+        self._worktree = self._git.worktree
+
+    async def state(self) -> GitState:
+        """Return branch, head and uncommitted paths. Never raises: failures are reported in `problem`."""
+        try:
+            answer = await self._git.ask(
+                *("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z"),
+                *("--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
+            )
+        except GitFault as fault:
+            return GitState(problem=str(fault))
+        return _state(_words(answer.output))
+
+    async def resolve(self, commit: str) -> str | None:
+        """Return the full id of a commit given by at least seven digits; None if there is no such commit."""
+        name = commit.strip().lower()
+        if not _COMMIT.fullmatch(name):
+            return None
+        found = await self._parse(name)
+        # A branch may be named like an abbreviated id, but its target is not the commit that was meant.
+        return found if found is not None and found.startswith(name) else None
+
+    async def exists(self, commit: str) -> bool:
+        """Return whether this repository has such a commit."""
+        return await self.resolve(commit) is not None
+
+    async def changed_since(self, commit: str | None) -> list[str]:
+        """Return every path that differs from a commit (None: from an empty tree), except Holdfast's own files."""
+        since = await self._tree(commit)
+        changed = await self._git.ask(
+            *("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"),
+            *("--ignore-submodules=dirty", "--no-relative", since, "--"),
+        )
+        untracked = await self._git.ask("ls-files", "--others", "--exclude-standard", "-z")
+        paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
+        return sorted(path for path in paths if not _is_own(path))
+
+    async def moves(self) -> int:
+        """Return the number of entries in this worktree's reflog of HEAD."""
+        answer = await self._git.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
+        return int(answer.output) if answer.exit_code == 0 else 0
+
+    async def committed_since(self, moves: int, commit: str | None) -> Committed:
+        """Return what was committed in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
+        count = min(await self.moves() - moves, MOST_LOGGED)
+        if count <= 0:
+            return Committed()
+        # Showing signatures, which the repository's configuration can request, would start a program that it names.
+        logged = await self._git.ask(
+            *("log", "--walk-reflogs", "--no-show-signature", "--format=%x01%H%x02%gs", "-z", "-n", str(count)),
+            *("--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "HEAD", "--"),
+        )
+        here = await self._commits("HEAD", commit)
+        everywhere = here | await self._commits("--branches", commit)
+        paths: dict[bool, set[str]] = {True: set(), False: set()}
+        found: set[str] | None = None
+        for word in _words(logged.output):
+            if move := _LOGGED.fullmatch(word):
+                made = move[2].startswith(_COMMITTING) and move[1] in everywhere
+                found = paths[move[1] in here] if made else None
+            elif found is not None and not _is_own(word.removeprefix("\n")):
+                found.add(word.removeprefix("\n"))
+        return Committed(frozenset(paths[True]), frozenset(paths[False]))
+
+    async def _commits(self, of: str, since: str | None) -> frozenset[str]:
+        """Return the commits of HEAD or of all branches that are not reachable from `since`."""
+        without = () if since is None else (f"^{since}",)
+        answer = await self._git.ask("rev-list", "-n", str(MOST_COMMITS), of, *without, "--", refusals=_NOT_THERE)
+        return frozenset(_words(answer.output.replace(b"\n", b"\0")))
+
+    async def ignored(self, paths: Sequence[str]) -> frozenset[str]:
+        """Return those of these files that git ignores."""
+        if not paths:
+            return frozenset()
+        # check-ignore has no literal mode, and a path may look like a pattern.
+        asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
+        return frozenset(_words((await self._git.ask(*asked)).output))
+
+    async def show(self, commit: str, path: str) -> bytes | None:
+        """Return the content of a file in a commit; None if it has no such regular file."""
+        listed = await self._git.ask("ls-tree", "-z", await self._known(commit), "--", path)
+        for entry in _words(listed.output):
+            meta, _, name = entry.partition("\t")
+            mode, _, blob = meta.split(" ", 2)
+            if name == path and mode.startswith("100"):
+                return (await self._git.ask("cat-file", "blob", blob)).output
+        return None
+
+    async def is_ancestor(self, older: str, newer: str) -> bool:
+        """Return whether one commit is an ancestor of another, or the same."""
+        old, new = await self._known(older), await self._known(newer)
+        answer = await self._git.ask("merge-base", "--is-ancestor", old, new, refusals=_REFUSED)
+        return answer.exit_code == 0
+
+    async def committed_at(self, commit: str) -> int:
+        """Return when a commit was made, in milliseconds."""
+        content = (await self._git.ask("cat-file", "commit", await self._known(commit))).output
+        found = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
+        if found is None:
+            raise GitFault(f"The commit {commit} has no date.")
+        return int(found[1]) * 1000
+
+    async def fingerprint(self, commit: str | None) -> str:
+        """Return a hash of all work since a commit: unchanged by committing it, different after any edit."""
+        digest = hashlib.sha256()
+        for path in await self.changed_since(commit):
+            if not _under(EVIDENCE, path):
+                content = await asyncio.to_thread(_content, self._worktree, path)
+                if content is None:
+                    content = await self._nested(path)
+                for part in (os.fsencode(path), content.encode("utf-8", "surrogateescape")):
+                    digest.update(len(part).to_bytes(8, "big") + part)
+        return digest.hexdigest()
+
+    async def uncommitted(self, paths: Sequence[str]) -> frozenset[str]:
+        """Return those of these paths whose content is not committed; in a large worktree faster than `state`."""
+        answer = await self._git.ask(
+            *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
+            *("--", *paths),
+        )
+        return frozenset(_state(_words(answer.output)).dirty)
+
+    async def last_commits(self, paths: Sequence[str], since_ms: int) -> dict[str, int]:
+        """Return when each of these paths was last committed on any branch, if after `since_ms`.
+
+        In milliseconds, rounded down to the second, which is git's resolution.
+        """
+        # Showing signatures, which the repository's configuration can request, would start a program that it names.
+        answer = await self._git.ask(
+            *("log", "HEAD", "--branches", "--no-show-signature", f"--since=@{since_ms // 1000}", "-n", str(MOST_SEEN)),
+            *("--format=%x01%ct", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--", *paths),
+            refusals=_NOT_THERE,
+        )
+        found: dict[str, int] = {}
+        at = 0
+        for word in _words(answer.output) if answer.exit_code == 0 else ():
+            if word.startswith("\x01"):
+                at = int(word[1:]) * 1000
+            else:
+                found.setdefault(word.removeprefix("\n"), at)
+        return found
+
+    async def first_commit(self) -> str | None:
+        """Return the oldest root commit of HEAD; None if there is none."""
+        answer = await self._git.ask("rev-list", "--max-parents=0", "HEAD", "--", refusals=_NOT_THERE)
+        found = os.fsdecode(answer.output).split() if answer.exit_code == 0 else []
+        return found[-1] if found else None
+
+    async def _nested(self, path: str) -> str:
+        state = await Git(self._worktree / path).state()
+        return f"repository {state.head} {state.problem}"
+
+    async def _known(self, commit: str) -> str:
+        full = await self.resolve(commit)
+        if full is None:
+            raise GitFault(f"The commit {commit[:64]} is not in this repository.")
+        return full
+
+    async def _parse(self, name: str) -> str | None:
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        answer = await self._git.ask(*asked, refusals=_NOT_THERE)
+        if answer.exit_code == 128:
+            await self._git.ask("rev-parse", "--git-dir")  # raises if the repository is the problem, not the name
+        return os.fsdecode(answer.output).strip() if answer.exit_code == 0 else None
+
+    async def _tree(self, commit: str | None) -> str:
+        if commit is not None:
+            return await self._known(commit)
+        empty = await self._git.ask("hash-object", "-t", "tree", os.devnull)
+        return os.fsdecode(empty.output).strip()
+
+
+def _state(words: list[str]) -> GitState:
+    branch: str | None = None
+    head: str | None = None
+    dirty: set[str] = set()
+    for word in words:
+        kind, _, rest = word.partition(" ")
+        if kind == "#" and rest.startswith("branch.oid "):
+            oid = rest.removeprefix("branch.oid ")
+            head = None if oid == "(initial)" else oid
+        elif kind == "#" and rest.startswith("branch.head "):
+            name = rest.removeprefix("branch.head ")
+            branch = None if name == "(detached)" else name
+        elif kind == "?":
+            dirty.add(rest.rstrip("/"))
+        elif kind in _FIELDS_BEFORE_PATH:
+            dirty.add(word.split(" ", _FIELDS_BEFORE_PATH[kind])[-1])
+    return GitState(branch, head, tuple(sorted(path for path in dirty if not _is_own(path))))
+
+
+def _words(output: bytes) -> list[str]:
+    return [os.fsdecode(word) for word in output.split(b"\0") if word]
+
+
+def _is_own(path: str) -> bool:
+    """Return whether this file is Holdfast's own, or its temporary form."""
+    folder, slash, name = path.rpartition("/")
+    fresh = _FRESH.fullmatch(name)
+    return _under(OWN_FILES, f"{folder}{slash}{fresh[1]}" if fresh else path)
+
+
+def _under(places: tuple[str, ...], path: str) -> bool:
+    return any(path == place or (place.endswith("/") and f"{path}/".startswith(place)) for place in places)
+
+
+def _content(worktree: Path, path: str) -> str | None:
+    """Return a digest of a path's content; None for a directory, which is a nested repository."""
+    try:
+        found = (worktree / path).lstat()
+        if stat.S_ISDIR(found.st_mode):
+            return None
+        if stat.S_ISLNK(found.st_mode):
+            return f"link {hashlib.sha256(os.fsencode((worktree / path).readlink())).hexdigest()}"
+        content = read_inside(worktree, path, MOST_HASHED)
+        runs = "program" if found.st_mode & stat.S_IXUSR else "file"
+        return f"{runs} {hashlib.sha256(content or b'').hexdigest()}"
+    except (FileNotFoundError, NotADirectoryError):
+        return "absent"
+    except TooLarge:
+        return f"large {found.st_size} {found.st_mtime_ns}"
+    except (OSError, UnreadableInside) as failure:
+        return f"unreadable {failure}"

@@ -1,0 +1,285 @@
+"""Rows of an archive put into a store: what is here stays, and gives way only to what goes on from it.
+
+The rules, by what a row is:
+
+- A reasoning session grows by the archive's thoughts where its chain of hashes goes on from the chain here. Where both
+  went on differently, what is here stays and that is said. Title and tags come with the thoughts.
+- A protocol run is the same one when project, start and objective are. The later touched one stays. An active one
+  whose gates run commands that the project's own configuration here does not name goes into the history: a file from
+  elsewhere never brings commands.
+- A message, a notice and an ask are what their id says; one that is here stays as it is. A message that was not over, a
+  notice that nobody saw and a later task than the one here wait for the owner's word: see holding.py.
+- What agents reported there is history: updates of a kind of their own, which name the archive and go to no chat.
+- A ledger and an agent's session: the later one stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from shlex import quote
+
+from holdfast.bridge.model import Status
+from holdfast.bridge.queries.queue import is_known
+from holdfast.handoff import holding
+from holdfast.handoff.local_project import ProjectPlace
+from holdfast.handoff.queries import adopt
+from holdfast.handoff.staging import Staged
+from holdfast.handoff.validation import commands_of, protocol_of, teams_of
+from holdfast.identity import forgotten_queries
+from holdfast.protocol.model import run_id
+from holdfast.protocol.runs import RunStatus
+from holdfast.reasoning.queries import projects as project_queries
+from holdfast.store import Row, Tx, register
+
+MOST_NOTES = 100
+"""Beyond so many, what there is to say of an archive is not read anyway."""
+
+
+@dataclass(slots=True)
+class Taken:
+    """What an adoption changed, and what a person should know of it."""
+
+    added: Counter[str] = field(default_factory=Counter)
+    """New rows, by table."""
+    changed: Counter[str] = field(default_factory=Counter)
+    """Rows that gave way to later ones, by table."""
+    held: Counter[str] = field(default_factory=Counter)
+    """Messages that wait for the owner's word, by team."""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Where the rows go."""
+
+    place: ProjectPlace
+    machine: str
+    transcripts: Mapping[str, str]
+    """The transcript files by session."""
+    commands: Collection[tuple[str, ...]]
+    """What the gates of the project's own configuration run."""
+    origin: str
+    """The archive that they come from, as it is named to whoever gets a message out of it."""
+
+
+def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
+    """Put the rows into the store, for the project as it lies here."""
+    place = here.place
+    taken = Taken()
+    project_queries.know(tx, place.root)
+    forgotten_queries.lift(tx, place.root)  # whoever adopts a project wants to be told of it
+    _reasoning(tx, rows, here, taken)
+    _protocol(tx, rows, here, taken)
+    _teams(tx, rows, here, taken)
+    _agents(tx, rows, here, taken)
+    del taken.notes[MOST_NOTES:]
+    if taken.added or taken.changed:
+        tx.emit("archive.adopted", place.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
+    return taken
+
+
+# -- reasoning --------------------------------------------------------------------------------------------------------
+
+
+def _reasoning(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
+    place = machine.place
+    for found in rows.rows("sessions"):
+        after = 0
+        session = {**found, "tags": holding.tags_with_origin(found["tags"], machine.origin)}
+        here = adopt.session(tx, session["id"])
+        if here is None:
+            adopt.insert(tx, "sessions", {**session, "root_uri": place.root.uri, "project_key": place.root.key})
+            register.enter(tx, session["id"], session["head_hash"])
+            taken.added["sessions"] += 1
+        elif here["head_hash"] == session["head_hash"]:
+            continue
+        elif rows.count("thoughts", session_id=session["id"], prev_hash=here["head_hash"]):
+            after = here["thought_count"]
+            adopt.update(tx, "sessions", session, "id")
+            register.move(tx, here["head_hash"], session["head_hash"])
+            taken.changed["sessions"] += 1
+        else:
+            if not _holds(tx, session):
+                taken.notes.append(f"Reasoning session {session['id']} went on here as well; what is here stays.")
+            continue
+        for row in rows.rows("branches", session_id=session["id"]):
+            adopt.upsert(tx, "branches", row, ("session_id", "branch_id"))
+        for row in rows.rows("thoughts", session_id=session["id"]):
+            if row["number"] > after:
+                adopt.insert(tx, "thoughts", row)
+                taken.added["thoughts"] += 1
+    for row in rows.rows("session_links"):
+        adopt.insert(tx, "session_links", row, unless="session_id, linked_id")
+
+
+def _holds(tx: Tx, session: Row) -> bool:
+    """Whether the session here has gone on from where the archive's ends."""
+    return session["thought_count"] == 0 or adopt.has_thought(tx, session["id"], session["head_hash"])
+
+
+# -- protocol ---------------------------------------------------------------------------------------------------------
+
+
+def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
+    project, root = machine.place.worktree.project, machine.place.worktree.root
+    tx.lock(f"protocol:{project}")
+    for run in rows.rows("protocol_runs"):
+        here = adopt.same_run(tx, project, run)
+        if here is not None and here["touched_at"] >= run["touched_at"]:
+            continue
+        if run["status"] == "active" and _other_active(tx, root, here):
+            taken.notes.append(
+                f"Run {run['id']} was active there, and another one is active here: it was left out."
+                " End the one here and adopt again."
+            )
+            continue
+        values = {name: value for name, value in run.items() if name not in ("row_id", "id", "day", "number")}
+        if run["status"] == "active" and not commands_of(protocol_of(run)) <= set(machine.commands):
+            values |= {"status": RunStatus.ORPHANED.value, "ended_at": run["touched_at"]}
+            taken.notes.append(
+                f"Run {run['id']} was active there, and its gates run other commands than the project's"
+                " configuration here: it is kept in the history, and a new one can be begun."
+            )
+        if here is None:
+            number = adopt.free_number(tx, project, run["day"], run["number"])
+            named = {"id": run_id(run["day"], number), "day": run["day"], "number": number}
+            adopt.insert(tx, "protocol_runs", {**values, **named, "root": root, "project": project})
+            taken.added["protocol_runs"] += 1
+        else:
+            adopt.update(tx, "protocol_runs", {**values, "row_id": here["row_id"]}, "row_id")
+            taken.changed["protocol_runs"] += 1
+        written = adopt.same_run(tx, project, run)
+        if written is None:
+            raise RuntimeError("a run that was just written is not there")
+        row_id = int(written["row_id"])
+        for name in ("protocol_gates", "protocol_evidence", "protocol_violations"):
+            adopt.empty_part_of_run(tx, name, row_id)
+            for row in rows.rows(name, run=run["row_id"]):
+                adopt.insert(tx, name, {**row, "run": row_id})
+
+
+def _other_active(tx: Tx, root: str, here: Row | None) -> bool:
+    active = adopt.active_run(tx, root)
+    return active is not None and (here is None or active != here["row_id"])
+
+
+# -- teams and bridge -------------------------------------------------------------------------------------------------
+
+
+def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
+    place = here.place
+    for team in sorted(teams_of(rows)):
+        if team in place.elsewhere:
+            taken.notes.append(f"Team {team} works in another project here; its messages were left out.")
+            continue
+        if team not in place.teams:
+            command = f"holdfast teams add {team} --project {quote(str(place.path))}"
+            taken.notes.append(f"Team {team} is not in teams.json here: `{command}`.")
+        tx.lock(f"bridge:{team}")
+        _messages(tx, rows, team, here.origin, taken)
+        for row in rows.rows("notices", to_team=team):
+            if row["shown_at"] is not None and adopt.insert(tx, "notices", row, unless="id"):
+                taken.added["notices"] += 1
+        _updates(tx, rows, team, here.origin, taken)
+        _conversations(tx, rows, team, taken)
+        if taken.held[team]:
+            holding.tell_chat(tx, team, taken.held[team], here.origin)
+
+
+def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
+    """Messages, and what else would reach an agent: in the queue, but held."""
+    seq = adopt.last_seq(tx, "bridge_messages", team)
+    task = adopt.task(tx, team)
+    own = {holding.task_id(task)} if task else set()
+    own |= {holding.notice_id(row) for row in adopt.notices(tx, team)}
+    for row in _addressed(rows, team, task, origin):
+        if row["id"] in own or is_known(tx, row["id"], team):  # what went from here comes back
+            continue
+        seq += 1
+        adopt.insert(tx, "bridge_messages", {**row, "seq": seq})
+        taken.added["bridge_messages"] += 1
+        if row["status"] == Status.HELD:
+            taken.held[team] += 1
+
+
+def _addressed(rows: Staged, team: str, task: Row | None, origin: str) -> Iterator[Row]:
+    for row in rows.rows("bridge_messages", target=team):
+        yield holding.adopted_message(row, origin)
+    for row in rows.rows("notices", to_team=team):
+        if row["shown_at"] is None:
+            yield holding.from_notice(row, origin)
+    for row in rows.rows("bridge_tasks", target=team):
+        if task is None or task["updated_at"] < row["updated_at"]:
+            yield holding.from_task(row, origin)
+
+
+def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
+    """What agents there reported, as history; what only a chat there was shown stays there."""
+    known: Counter[int] = Counter()
+    seq = 0
+    # By their hash: all that was ever told may be more than fits into memory.
+    for row in adopt.updates(tx, team):
+        seq = row["seq"]
+        known[_told(row)] += 1
+    for row in rows.rows("bridge_updates", target=team):
+        if row["chat_only"]:
+            continue
+        if known[_told(row)]:
+            known[_told(row)] -= 1
+            continue
+        seq += 1
+        adopt.insert(tx, "bridge_updates", {**holding.adopted_update(row, origin), "seq": seq})
+        taken.added["bridge_updates"] += 1
+
+
+def _told(row: Row) -> int:
+    """What an update is known again by, here and there."""
+    return hash((holding.kind_there(row), row["message_id"], row["content"], row["created_at"]))
+
+
+def _conversations(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
+    for conversation in rows.rows("conversations", to_team=team):
+        values = {name: value for name, value in conversation.items() if name != "id"}
+        found = adopt.conversation(tx, values)
+        if found is None:
+            adopt.insert(tx, "conversations", values)
+            taken.added["conversations"] += 1
+            found = adopt.conversation(tx, values)
+        if found is None or found["session_id"] != conversation["session_id"]:
+            taken.notes.append(
+                f"The conversation {conversation['from_team'] or 'outside'} → {team}"
+                f" ({conversation['thread']}) is another one here; the archive's was left out."
+            )
+            continue
+        for ask in rows.rows("asks", conversation_id=conversation["id"]):
+            if adopt.insert(tx, "asks", {**ask, "conversation_id": found["id"]}, unless="id"):
+                taken.added["asks"] += 1
+
+
+# -- what agents did --------------------------------------------------------------------------------------------------
+
+
+def _agents(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
+    root = here.place.root
+    where = {"root": root.uri, "project_key": root.key, "machine": here.machine}
+    for row in rows.rows("ledgers"):
+        # Nothing of the file here was read yet: the next reading begins at its beginning.
+        read = {"transcript": here.transcripts.get(row["session_id"], ""), "file_mark": "", "read_to": 0}
+        _later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
+    for row in rows.rows("agent_sessions"):
+        file = {"transcript": here.transcripts.get(row["session_id"])}
+        nobody = {"pid": None, "pid_mark": None, "alive_until": None}
+        _later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
+
+
+def _later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:
+    """A row that is new, or later than the one here."""
+    here = adopt.time_of(tx, table, key, row[key], time)
+    if here is None:
+        adopt.insert(tx, table, row)
+        taken.added[table] += 1
+    elif here < row[time]:
+        adopt.update(tx, table, row, key)
+        taken.changed[table] += 1

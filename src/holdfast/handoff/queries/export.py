@@ -1,0 +1,97 @@
+"""The SQL of an export: what the store holds of a project, read on one snapshot, as the rows of an archive."""
+# ruff: noqa: S608 - the texts are put together from constants alone
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+from typing import Any
+
+from holdfast.handoff.local_project import ProjectPlace
+from holdfast.handoff.staging import Staged
+from holdfast.handoff.tables import TABLES
+from holdfast.reasoning.model import FORGETTING
+from holdfast.store import Row, Tx
+
+AT_ONCE = 20
+"""How many ids one query names."""
+THOUGHTS_AT_ONCE = 20
+OPEN_ASKS = ("waiting", "running")
+
+
+def gather(tx: Tx, place: ProjectPlace, into: Staged) -> None:
+    """Every row that travels, by table, in an order that comes out the same each time."""
+    into.clear()  # PostgreSQL may have it done again
+    _reasoning(tx, place, into)
+    _protocol(tx, place, into)
+    for name in ("ledgers", "agent_sessions"):
+        sql = f"SELECT {TABLES[name].selected} FROM {name} WHERE root = :root OR project_key = :key ORDER BY session_id"
+        into.add(name, tx.all(sql, root=place.root.uri, key=place.root.key))
+    for name, order in (("bridge_messages", "seq"), ("bridge_updates", "seq"), ("bridge_tasks", "target")):
+        into.add(name, _each(tx, name, "target", place.teams, f"target, {order}"))
+    into.add("notices", _each(tx, "notices", "to_team", place.teams, "row_id"))
+    into.add("conversations", _each(tx, "conversations", "to_team", place.teams, "id"))
+    ids = list(into.values("conversations", "id"))
+    into.add("asks", _each(tx, "asks", "conversation_id", ids, "row_id", where=f" AND status NOT IN {OPEN_ASKS}"))
+
+
+def open_asks(tx: Tx, teams: Collection[str]) -> int:
+    """How many asks to these teams are on their way; they stay here, because somebody here waits for the answer."""
+    return sum(1 for _ in _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}"))
+
+
+def _reasoning(tx: Tx, place: ProjectPlace, into: Staged) -> None:
+    sessions = tx.all(
+        f"SELECT {TABLES['sessions'].selected} FROM sessions WHERE (root_uri = :root OR project_key = :key)"
+        " AND status <> 'deleted' AND coalesce(damage, '') <> :forgetting ORDER BY id",
+        root=place.root.uri,
+        key=place.root.key,
+        forgetting=FORGETTING,
+    )
+    into.add("sessions", sessions)
+    ids = {row["id"] for row in sessions}
+    into.add("branches", _each(tx, "branches", "session_id", ids, "session_id, branch_id"))
+    into.add("thoughts", (row for one in sorted(ids) for row in _thoughts(tx, one)))
+    links = _each(tx, "session_links", "session_id", ids, "session_id, linked_id")
+    into.add("session_links", (row for row in links if row["linked_id"] in ids))
+
+
+def _thoughts(tx: Tx, session_id: str) -> Iterator[Row]:
+    """A session's thoughts, a few at a time: each may have a megabyte."""
+    sql = (
+        f"SELECT {TABLES['thoughts'].selected} FROM thoughts WHERE session_id = :id AND number > :after"
+        " ORDER BY number LIMIT :some"
+    )
+    after = -1
+    while some := tx.all(sql, id=session_id, after=after, some=THOUGHTS_AT_ONCE):
+        after = some[-1]["number"]
+        yield from some
+
+
+def _protocol(tx: Tx, place: ProjectPlace, into: Staged) -> None:
+    runs = tx.all(
+        f"SELECT {TABLES['protocol_runs'].selected} FROM protocol_runs WHERE root = :root OR project = :project"
+        " ORDER BY row_id",
+        root=place.worktree.root,
+        project=place.worktree.project,
+    )
+    into.add("protocol_runs", runs)
+    ids = [row["row_id"] for row in runs]
+    for name, order in (("gates", "gate"), ("evidence", "row_id"), ("violations", "row_id")):
+        into.add(f"protocol_{name}", _each(tx, f"protocol_{name}", "run", ids, f"run, {order}"))
+
+
+def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, where: str = "") -> Iterator[Row]:
+    """The rows whose column has one of these values."""
+    for some in _batches(sorted(values)):
+        marks = ", ".join(f":v{place}" for place in range(len(some)))
+        yield from tx.all(
+            f"SELECT {TABLES[table].selected} FROM {table} WHERE {column} IN ({marks}){where} ORDER BY {order}",
+            **{f"v{place}": value for place, value in enumerate(some)},
+        )
+
+
+def _batches(values: list[Any]) -> Iterator[list[Any]]:
+    rest = iter(values)
+    while some := list(islice(rest, AT_ONCE)):
+        yield some

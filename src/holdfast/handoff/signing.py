@@ -1,0 +1,116 @@
+"""Who wrote an archive: each machine signs with a key of its own, and knows the signers that its owner confirmed.
+
+A signature says that nothing was changed since, and by whose key it was made. Whose key that is, only the owner can
+say: by the fingerprint, which `handoff` prints there and `adopt` shows here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.files import write_private
+from holdfast.files.private import read_or_make
+from holdfast.handoff.errors import ArchiveRefused
+
+KEY = "archive-key"
+"""The private half, in the data directory; it leaves it with nothing."""
+KNOWN = "known-signers.json"
+CONTEXT = b"holdfast-handoff-manifest\0"
+"""Comes before what is signed, so that a signature of an archive is one of nothing else."""
+KEY_BYTES = 32
+SIGNATURE_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """The public half of the key that signed an archive."""
+
+    public: bytes
+
+    @property
+    def fingerprint(self) -> str:
+        """What two people compare: 80 bits in groups of four."""
+        text = hashlib.sha256(self.public).hexdigest()[:20]
+        return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
+
+
+def own_signer(home: Path) -> Signer:
+    """The signer that this machine is."""
+    return Signer(_private(home).public_key().public_bytes_raw())
+
+
+def signed(home: Path, manifest: bytes) -> bytes:
+    """The signature of a manifest by this machine, with the public half of its key."""
+    key = _private(home)
+    told = {
+        "algorithm": "ed25519",
+        "public_key": key.public_key().public_bytes_raw().hex(),
+        "signature": key.sign(CONTEXT + manifest).hex(),
+    }
+    return json.dumps(told).encode()
+
+
+def verified(manifest: bytes, signature: bytes) -> Signer | None:
+    """Who signed a manifest; None where the signature is not of this manifest."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        told = json.loads(signature)
+        public, sealed = bytes.fromhex(told["public_key"]), bytes.fromhex(told["signature"])
+        if told["algorithm"] != "ed25519" or (len(public), len(sealed)) != (KEY_BYTES, SIGNATURE_BYTES):
+            return None
+        Ed25519PublicKey.from_public_bytes(public).verify(sealed, CONTEXT + manifest)
+    except (ValueError, KeyError, TypeError, RecursionError, InvalidSignature):
+        return None
+    return Signer(public)
+
+
+def is_known(home: Path, signer: Signer) -> bool:
+    """Whether the owner confirmed this signer, or it is this machine itself."""
+    return signer.public.hex() in _known(home) or signer == own_signer(home)
+
+
+def remember(home: Path, signer: Signer, machine: str, at: str) -> None:
+    """Know a signer from now on."""
+    known = _known(home) | {signer.public.hex(): {"machine": machine, "since": at}}
+    write_private(home / KNOWN, json.dumps(known, indent=1))
+
+
+def _known(home: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((home / KNOWN).read_text())
+    except FileNotFoundError:
+        return {}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ArchiveRefused(
+            f"{home / KNOWN} cannot be read, so no signer is known.",
+            recovery="Correct it, or remove it and confirm each signer again.",
+        )
+    return found
+
+
+def _private(home: Path) -> Any:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    path = home / KEY
+    text = read_or_make(path)
+    try:
+        seed = base64.b64decode(f"{text}=", altchars=b"-_", validate=True)
+        if len(seed) != KEY_BYTES:
+            raise ValueError(len(seed))
+    except ValueError:
+        raise ArchiveRefused(
+            f"{path} holds no key of this machine.",
+            recovery="Remove it; the next `holdfast handoff` makes another, which has to be confirmed elsewhere anew.",
+        ) from None
+    if path.stat().st_mode & 0o077:
+        raise ArchiveRefused(f"{path} can be read by others.", recovery=f"`chmod 600 {path}`, or remove it.")
+    return Ed25519PrivateKey.from_private_bytes(seed)

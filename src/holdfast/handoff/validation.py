@@ -1,0 +1,186 @@
+"""Rows of an archive that fit together: every reference leads to a row, and every chain of thoughts holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+from holdfast.bridge.model import Priority, UpdateKind
+from holdfast.bridge.model import Status as MessageStatus
+from holdfast.handoff.errors import ArchiveRefused
+from holdfast.handoff.staging import Staged
+from holdfast.handoff.tables import too_many_values
+from holdfast.protocol import definition
+from holdfast.protocol.model import Protocol
+from holdfast.protocol.runs import RunStatus
+from holdfast.reasoning import hash_chain as chain
+from holdfast.reasoning.model import Status
+from holdfast.reasoning.queries import sessions as queries
+from holdfast.store import Row
+from holdfast.teams.model import AskStatus, ConversationStatus
+from holdfast.teams.team import name_problem
+from holdfast.text import bounded_json
+
+REFERENCES = (
+    ("branches", "session_id", "sessions", "id"),
+    ("thoughts", "session_id", "sessions", "id"),
+    ("session_links", "session_id", "sessions", "id"),
+    ("session_links", "linked_id", "sessions", "id"),
+    ("protocol_gates", "run", "protocol_runs", "row_id"),
+    ("protocol_evidence", "run", "protocol_runs", "row_id"),
+    ("protocol_violations", "run", "protocol_runs", "row_id"),
+    ("asks", "conversation_id", "conversations", "id"),
+)
+KEYS = (
+    ("sessions", ("id",)),
+    ("branches", ("session_id", "branch_id")),
+    ("thoughts", ("session_id", "number")),
+    ("session_links", ("session_id", "linked_id")),
+    ("protocol_runs", ("row_id",)),
+    ("protocol_gates", ("run", "gate")),
+    ("bridge_messages", ("id", "target")),
+    ("bridge_tasks", ("target",)),
+    ("conversations", ("id",)),
+    ("conversations", ("session_id",)),
+    ("conversations", ("from_team", "to_team", "thread")),
+    ("asks", ("id",)),
+    ("notices", ("id",)),
+    ("ledgers", ("session_id",)),
+    ("agent_sessions", ("session_id",)),
+)
+"""What no two rows of a table share."""
+CHOICES: dict[tuple[str, str], frozenset[object]] = {
+    ("sessions", "status"): frozenset({Status.ACTIVE.value, Status.ARCHIVED.value}),
+    ("protocol_runs", "status"): frozenset(RunStatus),
+    ("bridge_messages", "status"): frozenset(MessageStatus),
+    ("bridge_messages", "priority"): frozenset(Priority),
+    ("bridge_updates", "kind"): frozenset(UpdateKind),
+    ("conversations", "status"): frozenset(ConversationStatus),
+    ("asks", "status"): frozenset(one for one in AskStatus if one.done),
+}
+NAMES = (
+    ("sessions", "id"),
+    ("protocol_runs", "id"),
+    ("bridge_messages", "id"),
+    ("conversations", "session_id"),
+    ("conversations", "from_team"),
+    ("conversations", "thread"),
+)
+"""What people are shown: short, and without anything that a terminal would obey."""
+TEAMS = (
+    ("bridge_messages", "target"),
+    ("bridge_updates", "target"),
+    ("bridge_tasks", "target"),
+    ("notices", "to_team"),
+    ("conversations", "to_team"),
+)
+CHANGED = "changed thoughts "
+LONGEST_NAME = 128
+MAX_NUMBER = 999_999
+MAX_TEAMS = 100
+JSON_COLUMNS = {
+    ("sessions", "tags"): list,
+    ("protocol_runs", "decisions"): list,
+    ("bridge_updates", "data"): dict,
+    ("bridge_tasks", "pending_messages"): list,
+    ("asks", "chain"): list,
+    ("ledgers", "content"): dict,
+    ("agent_sessions", "told"): list,
+}
+
+
+def check(rows: Staged) -> None:
+    """Refuse rows that no store could have held."""
+    for table, columns in KEYS:
+        if rows.holds_twice(table, columns):
+            raise _refused(f"holds a row of {table} twice")
+    for table, column, parent, key in REFERENCES:
+        if rows.leads_nowhere(table, column, parent, key):
+            raise _refused(f"holds {table} whose {parent} are missing")
+    for (table, column), allowed in CHOICES.items():
+        if any(value not in allowed for value in rows.values(table, column)):
+            raise _refused(f"holds a {column} in {table} that there is not")
+    for (table, column), kind in JSON_COLUMNS.items():
+        if not all(value is None or _is_json(value, kind) for value in rows.values(table, column)):
+            raise _refused(f"holds a {column} in {table} that cannot be read")
+    for table, column in NAMES:
+        if not all(value.isprintable() and len(value) <= LONGEST_NAME for value in rows.values(table, column)):
+            raise _refused(f"holds a {column} in {table} that is no name")
+    for table, column in TEAMS:
+        if any(name_problem(value) for value in islice(rows.values(table, column), MAX_TEAMS + 1)):
+            raise _refused(f"holds a {column} in {table} that is no team")
+    if len(teams_of(rows)) > MAX_TEAMS:
+        raise _refused(f"names more than {MAX_TEAMS} teams")
+    for run in rows.rows("protocol_runs"):
+        protocol_of(run)
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", run["day"], re.ASCII) or not 0 < run["number"] <= MAX_NUMBER:
+            raise _refused(f"holds a run {run['id']} of no day")
+    for session in rows.rows("sessions"):
+        _check_chain(session, rows.rows("thoughts", session_id=session["id"]))
+
+
+def teams_of(rows: Staged) -> set[str]:
+    """The teams that the rows name; one more than there may be at most, of each table."""
+    return {team for table, column in TEAMS for team in islice(rows.values(table, column), MAX_TEAMS + 1)}
+
+
+def protocol_of(run: Row) -> Protocol:
+    """The protocol that a run began with."""
+    if too_many_values(run["definition"].encode()):
+        raise _refused(f"holds a run {run['id']} whose protocol is too long")
+    try:
+        return definition.loads(run["definition"])
+    except (ValueError, KeyError, TypeError):
+        raise _refused(f"holds a run {run['id']} whose protocol cannot be read") from None
+
+
+def commands_of(protocol: Protocol) -> set[tuple[str, ...]]:
+    """The commands that a protocol's gates run."""
+    checks = (check for step in protocol.transitions for check in step.gate.checks)
+    return {check.argv for check in checks if check.argv}
+
+
+def _is_json(text: str, kind: type) -> bool:
+    try:
+        return not too_many_values(text.encode()) and isinstance(bounded_json.loads(text), kind)
+    except ValueError:
+        return False
+
+
+def changed_thoughts(thoughts: Iterable[Row]) -> list[int]:
+    """The numbers of thoughts that do not match their hash."""
+    return [row["number"] for row in thoughts if not _is_sealed(row)]
+
+
+def with_changed(damage: str | None, numbers: list[int]) -> str:
+    """A session's damage that says which of its thoughts were changed before they travelled."""
+    told = f"{CHANGED}{', '.join(map(str, numbers))}"
+    return f"{damage}; {told}" if damage else told
+
+
+def _told_as_changed(damage: str | None) -> set[int]:
+    found = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
+    return {int(number) for number in re.findall(r"[0-9]{1,18}", found[1])} if found else set()
+
+
+def _is_sealed(row: Row) -> bool:
+    fields = {name: value for name, value in row.items() if name not in ("prev_hash", "hash")}
+    return bool(chain.seal(row["prev_hash"], queries.to_thought(fields)) == row["hash"])
+
+
+def _check_chain(session: Row, thoughts: Iterable[Row]) -> None:
+    """A session that is known to be damaged has gaps; what is left of it is whole, but for what it tells itself."""
+    previous, number = chain.genesis(session["id"]), 0
+    told = _told_as_changed(session["damage"])
+    for number, row in enumerate(thoughts, 1):
+        linked = row["prev_hash"] == previous and row["number"] == number
+        if not (_is_sealed(row) or row["number"] in told) or not (linked or session["damage"]):
+            raise _refused(f"holds a thought {row['number']} of session {session['id']} that was changed")
+        previous = row["hash"]
+    if not session["damage"] and (number != session["thought_count"] or previous != session["head_hash"]):
+        raise _refused(f"does not hold all thoughts of session {session['id']}")
+
+
+def _refused(why: str) -> ArchiveRefused:
+    return ArchiveRefused(f"The archive {why}. Nothing was written.", recovery="Hand the project off again.")

@@ -1,0 +1,1 @@
+"""Hooks: one event of an agent goes to every capability, and their answers become one."""

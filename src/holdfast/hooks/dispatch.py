@@ -1,0 +1,113 @@
+"""What the daemon does when an agent's hook calls: all thinking is here, the hook client only carries."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from holdfast.agents import Agent
+from holdfast.agents.hook_events import HookAnswer, combined
+from holdfast.agents.registry import AGENTS, DEFAULT
+from holdfast.capability import Hook, HookCall, Phase
+from holdfast.capability.briefing import Covered
+from holdfast.errors import HoldfastError
+from holdfast.text import bounded_json
+from holdfast.text.quoting import error_text
+
+LONGEST_PID = 10
+MAX_PAYLOAD = 16 * 1024 * 1024
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a hook client tells beside the payload."""
+
+    pid: str = ""
+    """The agent's process, as its relay's parent."""
+    managed: bool = False
+    briefing: str | None = None
+    """HOLDFAST_BRIEFING where the agent runs."""
+    agent: str = DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class HookReply:
+    """How the hook process ends, and what it prints."""
+
+    exit_code: int = 0
+    stdout: bytes = b""
+
+    def encode(self) -> bytes:
+        """As the hook client reads it."""
+        return b"exit %d\n" % self.exit_code + self.stdout
+
+
+class Hooks:
+    """Answers hook events. An event nobody handles, or a payload nobody can read, lets the agent go on."""
+
+    def __init__(self, hooks: Iterable[Hook], agents: Mapping[str, Agent] = AGENTS) -> None:
+        ordered = sorted(hooks, key=lambda hook: hook.order)
+        self._by_phase = {phase: [hook for hook in ordered if hook.phase is phase] for phase in Phase}
+        self._agents = agents
+
+    async def handle(self, event: str, told: Told, payload: bytes) -> HookReply:
+        """One event, with what the hook client tells and the raw payload."""
+        agent = self._agents.get(told.agent)
+        hooks = None if agent is None else agent.hooks
+        if hooks is None:
+            logger.warning("a %s hook was called by an agent whose hooks are not known: %.40r", event, told.agent)
+            return HookReply()
+        try:
+            data = bounded_json.loads(payload)
+        except ValueError:
+            logger.warning("a %s hook brought a payload that is not JSON", event)
+            return HookReply()
+        if not isinstance(data, dict):
+            return HookReply()
+        pid = int(told.pid) if told.pid.isdecimal() and len(told.pid) <= LONGEST_PID else None
+        call = HookCall(hooks.event(event, data, is_managed=told.managed), pid, told.briefing, Covered())
+        for hook in self._by_phase[Phase.PREPARE]:
+            await hook.handle(call)
+        others = asyncio.ensure_future(self._answers(call))
+        try:
+            summaries = await self._summaries(call, others)
+            answers = [*summaries, *(await others)[0]]
+        finally:
+            others.cancel()
+        return HookReply(stdout=hooks.output(event, combined(answers)))
+
+    async def _answers(self, call: HookCall) -> tuple[list[HookAnswer], set[str]]:
+        """The answers, and the kinds of items that a briefing needs not tell beside them."""
+        answers: list[HookAnswer] = []
+        covered: set[str] = set()
+        for hook in self._by_phase[Phase.ANSWER]:
+            answer = await _asked(hook, call)
+            if answer:
+                answers.append(answer)
+                covered |= hook.covers if answer.context else set()
+        return answers, covered
+
+    async def _summaries(
+        self, call: HookCall, others: Awaitable[tuple[list[HookAnswer], set[str]]]
+    ) -> list[HookAnswer]:
+        """What is told of all together; it is looked for concurrently with the answers."""
+        always = frozenset().union(*(hook.always_covers for hook in self._by_phase[Phase.ANSWER]))
+
+        async def pending() -> set[str]:
+            return (await others)[1]
+
+        beside = replace(call, covered=Covered(always, pending))
+        asked = [await _asked(hook, beside) for hook in self._by_phase[Phase.SUMMARY]]
+        return [answer for answer in asked if answer]
+
+
+async def _asked(hook: Hook, call: HookCall) -> HookAnswer | None:
+    """Ask one room; one that cannot answer says so to the user, and the agent goes on."""
+    try:
+        return await hook.handle(call)
+    except HoldfastError as error:
+        logger.warning("a hook (%s) could not be answered: %s", call.event.kind, error)
+        return HookAnswer(notice=error_text(f"Holdfast: {error}"))

@@ -1,0 +1,1 @@
+"""Identity: who is asking, for which teams, and which project a root stands for."""

@@ -1,0 +1,1 @@
+"""Moving: after a project's directory was moved, moves its stored data to the new root."""

@@ -1,0 +1,1 @@
+"""Processes: running them under guard and within limits, inspecting them, and one daemon per data directory."""

@@ -1,0 +1,106 @@
+"""What protocols offer: tools for the phases of a working session, and hooks that take evidence."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.capability import Capability, Command, Hook, Life, Loop
+from holdfast.protocol.briefing_source import run
+from holdfast.protocol.hooks.answers import ProtocolHooks
+from holdfast.protocol.service import Protocols
+from holdfast.store import Store
+
+if TYPE_CHECKING:
+    from holdfast.protocol.memories import ImportedState
+    from holdfast.protocol.model import Gate
+    from holdfast.protocol.runs import Scene, Verdict
+    from holdfast.protocol.serena.client import Serena
+    from holdfast.protocol.serena.mirror import Mirror
+    from holdfast.wire.http.rest import RestRoute
+    from holdfast.wire.mcp.tools import Offer
+
+MIRROR_SECONDS = 2.0
+
+
+class Surroundings:
+    """What protocols look at outside the store. Hooks do without, so it is imported when it is first asked for."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    @cached_property
+    def serena(self) -> Serena:
+        """The Serenas of the worktrees."""
+        from holdfast.protocol.serena.client import Serena
+
+        return Serena(self._home)
+
+    async def verify(self, gate: Gate, scene: Scene) -> Verdict:
+        """What checking a gate found."""
+        from holdfast.protocol.checks.gates import Checks
+
+        return await Checks(self.serena.probe).verify(gate, scene)
+
+    async def foreign_state(self, worktree: Path) -> ImportedState | None:
+        """A current-state memory that lies in a worktree."""
+        from holdfast.protocol.serena.mirror import foreign_state
+
+        return await foreign_state(worktree)
+
+    async def close(self) -> None:
+        """End what runs outside."""
+        if "serena" in vars(self):  # else it was never made
+            await self.serena.close()
+
+
+def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -> Capability:
+    """The protocols of one daemon."""
+    answers = ProtocolHooks(protocols)
+
+    @cache
+    def mirror() -> Mirror:
+        from holdfast.protocol.serena.mirror import Mirror
+
+        return Mirror(store, protocols, surroundings.serena)
+
+    def prepare() -> None:
+        import tomllib  # noqa: F401
+
+        import holdfast.protocol.checks.gates
+        import holdfast.protocol.hooks.git_actions
+        import holdfast.protocol.project.from_document  # noqa: F401
+
+        mirror()
+
+    def offers() -> list[Offer]:
+        from holdfast.protocol.tools import offer
+
+        return [offer(protocols)]
+
+    def routes() -> list[RestRoute]:
+        from holdfast.protocol.routes import routes
+
+        return routes(protocols)
+
+    def commands() -> list[Command]:
+        from holdfast.protocol.commands import commands
+
+        return commands(protocols)
+
+    async def health() -> dict[str, Any]:
+        """The worktrees whose memories are behind, or had to go to second best."""
+        return {"mirrors": [one for one in await mirror().health() if one["behind"] or one.get("failure")]}
+
+    return Capability(
+        name="protocol",
+        service=protocols,
+        offers=offers,
+        routes=routes,
+        commands=commands,
+        loops=lambda: [Loop("protocol: mirror", mirror().step, MIRROR_SECONDS, first=MIRROR_SECONDS)],
+        hooks=[Hook(lambda call: answers.handle(call.event), order=10, always_covers=frozenset({"protocol"}))],
+        briefing_source=run(protocols),
+        life=Life(prepare=prepare, sweep=protocols.sweep, close=surroundings.close, health=health),
+    )

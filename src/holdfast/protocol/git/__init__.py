@@ -1,1 +1,0 @@
-"""Git, asked so that nothing a repository brings is executed."""

@@ -1,0 +1,183 @@
+"""The two built-in protocols, one table each."""
+
+from __future__ import annotations
+
+from holdfast.protocol.model import (
+    COMPLETE,
+    INIT,
+    WORKING,
+    Check,
+    CheckKind,
+    ChecklistItem,
+    Gate,
+    Level,
+    Part,
+    Protocol,
+    Transition,
+)
+
+HANDOFF = ".agents/HANDOFF.md"
+CONSTRAINTS = ".agents/governance/PROJECT-CONSTRAINTS.md"
+SKILLS = ".claude/skills/github/scripts"
+SKILL_MEMORY = ".serena/memories/skill-usage-mandatory.md"
+SESSIONS = ".agents/sessions"
+REPORTS = ".agents/qa/**/*.md"
+READ_FIRST = ("CLAUDE.md", "AGENTS.md", "README.md", "README.rst", "README.txt", "README", "CONTRIBUTING.md")
+
+_RECORD_HASH = 'Where no hook sees it: record_evidence {evidence_type: "content_hash", evidence: "<path> <sha256>"}.'
+
+
+def _must(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
+    return Gate(name, Level.MUST, blocking=True, checks=checks, recovery=recovery)
+
+
+def _should(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
+    return Gate(name, Level.SHOULD, blocking=False, checks=checks, recovery=recovery)
+
+
+GIT_COMMIT = _must(
+    "GIT_COMMIT",
+    (Check(CheckKind.COMMITTED),),
+    "Commit every change, then validate_gate GIT_COMMIT: HEAD must have moved and the tree must be clean.",
+)
+GIT_STATE = _should(
+    "GIT_STATE",
+    (Check(CheckKind.GIT_STATE),),
+    "Run git status, so that you know the branch and what is uncommitted.",
+)
+
+AGENTS = Protocol(
+    "agents",
+    (
+        Transition(
+            INIT,
+            "SERENA_READY",
+            _must(
+                "SERENA_INIT",
+                (Check(CheckKind.SERENA, names=("mcp__serena__*", "mcp__*serena*")),),
+                "Call Serena's activate_project and initial_instructions.",
+                "Where Serena is configured but does not answer, start it or take it out of the configuration.",
+            ),
+        ),
+        Transition(
+            "SERENA_READY",
+            "SKILLS_VALIDATED",
+            _must(
+                "SKILL_VALIDATION",
+                (
+                    Check(CheckKind.FILE_EXISTS, paths=(SKILLS,)),
+                    Check(CheckKind.FILE_READ, paths=(SKILL_MEMORY,)),
+                ),
+                f"List {SKILLS}.",
+                "Read the memory skill-usage-mandatory.",
+                _RECORD_HASH,
+            ),
+        ),
+        Transition(
+            "SKILLS_VALIDATED",
+            "CONTEXT_LOADED",
+            _must(
+                "CONTEXT_RETRIEVAL",
+                (Check(CheckKind.FILE_READ, paths=(HANDOFF, CONSTRAINTS)),),
+                f"Read {HANDOFF} (and {CONSTRAINTS} where it exists).",
+                _RECORD_HASH,
+            ),
+        ),
+        Transition(
+            "CONTEXT_LOADED",
+            "READY",
+            _must(
+                "SESSION_LOG",
+                (Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)),),
+                f"Write the log {SESSIONS}/<session id>.md (a slug may follow the id).",
+            ),
+        ),
+        Transition("READY", WORKING, GIT_STATE),
+        Transition(
+            WORKING,
+            "DOCUMENTING",
+            _should(
+                "DOCS_UPDATE",
+                (Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, f"{SESSIONS}/*")),),
+                f"Update {HANDOFF} and complete the session log.",
+            ),
+        ),
+        Transition(
+            "DOCUMENTING",
+            "QUALITY_CHECKED",
+            _must(
+                "QUALITY_CHECKS",
+                (Check(CheckKind.COMMAND),),
+                "Make the project's check command exit with 0 (`holdfast protocol show` prints it).",
+            ),
+        ),
+        Transition(
+            "QUALITY_CHECKED",
+            "QA_COMPLETE",
+            _must(
+                "QA_VALIDATION",
+                (Check(CheckKind.REPORT, paths=(REPORTS,)),),
+                "Have the change reviewed and write a report under .agents/qa/ whose front matter has"
+                " `session: <session id>`, or name it with record_evidence.",
+            ),
+        ),
+        Transition("QA_COMPLETE", COMPLETE, GIT_COMMIT),
+    ),
+    (
+        ChecklistItem(Part.START, Level.MUST, "Initialize Serena: mcp__serena__activate_project", "SERENA_INIT"),
+        ChecklistItem(Part.START, Level.MUST, "Initialize Serena: mcp__serena__initial_instructions", "SERENA_INIT"),
+        ChecklistItem(Part.START, Level.MUST, "Read .agents/HANDOFF.md", "CONTEXT_RETRIEVAL"),
+        ChecklistItem(Part.START, Level.MUST, "Create session log", "SESSION_LOG"),
+        ChecklistItem(Part.START, Level.MUST, "List skill scripts", "SKILL_VALIDATION"),
+        ChecklistItem(Part.START, Level.MUST, "Read skill-usage-mandatory", "SKILL_VALIDATION"),
+        ChecklistItem(Part.START, Level.MUST, "Read PROJECT-CONSTRAINTS.md", "CONTEXT_RETRIEVAL"),
+        ChecklistItem(Part.START, Level.SHOULD, "Search relevant memories"),
+        ChecklistItem(Part.START, Level.SHOULD, "Verify git status", "GIT_STATE"),
+        ChecklistItem(Part.START, Level.SHOULD, "Note starting commit", "GIT_STATE"),
+        ChecklistItem(Part.END, Level.MUST, "Update .agents/HANDOFF.md", "DOCS_UPDATE"),
+        ChecklistItem(Part.END, Level.MUST, "Complete session log", "DOCS_UPDATE"),
+        ChecklistItem(Part.END, Level.MUST, "Run markdown lint", "QUALITY_CHECKS"),
+        ChecklistItem(Part.END, Level.MUST, "Route to qa agent", "QA_VALIDATION"),
+        ChecklistItem(Part.END, Level.MUST, "Commit all changes", "GIT_COMMIT"),
+        ChecklistItem(Part.END, Level.SHOULD, "Update PROJECT-PLAN.md"),
+        ChecklistItem(Part.END, Level.SHOULD, "Invoke retrospective"),
+        ChecklistItem(Part.END, Level.SHOULD, "Verify clean git status", "GIT_COMMIT"),
+    ),
+)
+"""The seed's protocol, with its file locations."""
+
+SIMPLE = Protocol(
+    "simple",
+    (
+        Transition(
+            INIT,
+            "CONTEXT_LOADED",
+            _must(
+                "CONTEXT_RETRIEVAL",
+                (Check(CheckKind.FILE_READ, paths=READ_FIRST),),
+                "Read what the project says of itself (CLAUDE.md, AGENTS.md, README …).",
+                _RECORD_HASH,
+            ),
+        ),
+        Transition("CONTEXT_LOADED", WORKING, GIT_STATE),
+        Transition(
+            WORKING,
+            "QUALITY_CHECKED",
+            _must(
+                "QUALITY_CHECKS",
+                (Check(CheckKind.COMMAND),),
+                "Make the project's check command exit with 0 (`holdfast protocol show` prints it).",
+            ),
+        ),
+        Transition("QUALITY_CHECKED", COMPLETE, GIT_COMMIT),
+    ),
+    (
+        ChecklistItem(Part.START, Level.MUST, "Read what the project says of itself", "CONTEXT_RETRIEVAL"),
+        ChecklistItem(Part.START, Level.SHOULD, "Verify git status", "GIT_STATE"),
+        ChecklistItem(Part.END, Level.MUST, "Make the checks pass", "QUALITY_CHECKS"),
+        ChecklistItem(Part.END, Level.MUST, "Commit all changes", "GIT_COMMIT"),
+    ),
+)
+"""For any git repository: read the context, work, pass the checks, commit."""
+
+PROTOCOLS = {protocol.name: protocol for protocol in (AGENTS, SIMPLE)}

@@ -1,0 +1,151 @@
+"""Finds Serena: in the user's own configuration, or in that of a trusted project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.files import read_bounded
+from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.process.child_environment import command_environment, without_own
+from holdfast.text import bounded_json
+
+NAME = "serena"
+PROJECT_VARIABLE = "SERENA_PROJECT"
+PROJECT_FILE = ".serena/project.yml"
+SERVERS_FILE = ".mcp.json"
+MAX_CONFIG_BYTES = 32 * 1024 * 1024
+"""Limit of a configuration file; Claude Code keeps its history in the same one."""
+
+STARTS_SERVER = "start-mcp-server"
+SERVER_PROGRAMS = ("serena-mcp-server",)
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*+)(?::-(.*))?\Z", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a Serena is reached: a command to start, or the address of a running one."""
+
+    argv: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Not shown, because it may contain tokens."""
+    takes_options: bool = False
+    """Whether Serena's own options can be appended; after a wrapper they cannot."""
+    url: str | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Result of looking for Serena."""
+
+    launch: Launch | None
+    detail: str
+
+
+def find_serena(worktree: Path, trusted: bool, env: Mapping[str, str]) -> Found:
+    """Find the Serena for a worktree. One that the project itself names counts only if the project is trusted."""
+    own, trouble = _from_user(worktree, without_own(env))
+    if own is not None:
+        return Found(own, "configured by the user")
+    program = shutil.which(NAME, path=env.get("PATH", os.defpath))
+    if _within(worktree, env.get(PROJECT_VARIABLE)):
+        return Found(_direct(program or NAME), f"configured by {PROJECT_VARIABLE}")
+    brought, trouble_inside = _from_project(worktree, program, command_environment(env))
+    if brought is not None and not trusted:
+        return Found(None, "The project names a Serena; it is used once the owner runs `holdfast trust`.")
+    return Found(brought, trouble or trouble_inside or "No Serena is configured.")
+
+
+def is_serena_project(worktree: Path) -> bool:
+    """Return whether Serena already knows the project; if not, opening it would create files there."""
+    try:
+        return read_inside(worktree, PROJECT_FILE, MAX_CONFIG_BYTES) is not None
+    except UnreadableInside:
+        return False
+
+
+def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, str]:
+    """The Serena of the user's Claude Code configuration; the entry for this project before the general one."""
+    home = Path(env.get("HOME") or Path.home())
+    path = Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json"
+    try:
+        config = _mapping(bounded_json.loads(read_bounded(path, MAX_CONFIG_BYTES)))
+    except FileNotFoundError:
+        return None, ""
+    except (OSError, ValueError) as error:
+        return None, f"{path} cannot be read: {error}."
+    local = _mapping(_mapping(config.get("projects")).get(str(worktree)))
+    return _entry(local, env) or _entry(config, env), ""
+
+
+def _from_project(worktree: Path, program: str | None, env: Mapping[str, str]) -> tuple[Launch | None, str]:
+    """The Serena that the project's own files name."""
+    try:
+        servers = read_inside(worktree, SERVERS_FILE, MAX_CONFIG_BYTES)
+        launch = _entry(_mapping(bounded_json.loads(servers)), env) if servers else None
+        if launch is None and program is not None and read_inside(worktree, PROJECT_FILE, MAX_CONFIG_BYTES) is not None:
+            launch = _direct(program)
+    except (UnreadableInside, ValueError) as error:
+        return None, f"The project's Serena configuration cannot be read: {error}"
+    return launch, ""
+
+
+def _direct(program: str) -> Launch:
+    return Launch((program, STARTS_SERVER), takes_options=True)
+
+
+def _entry(config: Mapping[str, Any], env: Mapping[str, str]) -> Launch | None:
+    """The entry of the server called serena, otherwise the first whose name contains it."""
+    servers = _mapping(config.get("mcpServers"))
+    names = sorted((name for name in servers if NAME in name.lower()), key=lambda name: name.lower() != NAME)
+    for name in names:
+        entry = _mapping(servers[name])
+        command, url = entry.get("command"), entry.get("url")
+        if isinstance(command, str) and command:
+            given = entry.get("args")
+            args = [str(arg) for arg in given] if isinstance(given, list) else []
+            argv = tuple(_expand_variables(text, env) for text in (command, *args))
+            return _started(argv, _pairs(entry.get("env"), env))
+        if isinstance(url, str) and url and entry.get("type") != "sse":
+            return Launch(url=_expand_variables(url, env), headers=_pairs(entry.get("headers"), env))
+    return None
+
+
+def _started(argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Launch:
+    """Replace the options by our own, which set the interface and the project."""
+    for place, word in enumerate(argv):
+        if word == STARTS_SERVER or Path(word).name in SERVER_PROGRAMS:
+            return Launch(argv[: place + 1], env, takes_options=True)
+    return Launch(argv, env)
+
+
+def _pairs(given: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), _expand_variables(str(value), env)) for name, value in _mapping(given).items())
+
+
+def _expand_variables(text: str, env: Mapping[str, str]) -> str:
+    """Expand ${NAME} and ${NAME:-default} as Claude Code does."""
+    # Each } closes at most one of them; searching from every ${ anew would be quadratic on hostile text.
+    *closed, rest = text.split("}")
+    return "".join(_closed(part, env) for part in closed) + rest
+
+
+def _closed(part: str, env: Mapping[str, str]) -> str:
+    found = _VARIABLE.search(part)
+    return f"{part}}}" if found is None else part[: found.start()] + (env.get(found[1]) or found[2] or "")
+
+
+def _within(worktree: Path, project: str | None) -> bool:
+    if not project:
+        return False
+    return Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser()))
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, dict) else {}

@@ -1,0 +1,57 @@
+"""The reasoning that an agent would go on with."""
+
+from __future__ import annotations
+
+from holdfast.capability.briefing import Item, Place, Rank, Source
+from holdfast.reasoning.model import ADOPTED
+from holdfast.reasoning.service import OfferedSession, Reasoning
+from holdfast.text import counted
+from holdfast.text.quoting import quoted
+from holdfast.times import iso
+
+TITLE = 100
+THOUGHT = 220
+MORE = 'init {operation: "load_context"}'
+OWN = "own thoughts"
+"""The kind of what the agent itself thought: it is in its context unless that was compacted."""
+
+
+def thoughts(reasoning: Reasoning) -> Source:
+    """The session that the next thought goes on with, and the pinned one where that is another."""
+
+    async def tell(place: Place) -> list[Item]:
+        offered = await reasoning.offered(place.root, place.identity)
+        return [
+            Item(
+                OWN if found.own else "thoughts",
+                Rank.THOUGHTS,
+                _whole(found),
+                f'session {{operation: "get", sessionId: "{found.session.id}"}}' if found.own and offered[1:] else MORE,
+                shorter=_short(found),
+            )
+            for found in offered
+            if found.session.thought_count
+        ]
+
+    return Source(frozenset({"thoughts", OWN}), tell, order=30)
+
+
+def _short(found: OfferedSession) -> str:
+    session = found.session
+    came = next((f", {quoted(tag, TITLE)}" for tag in session.tags if tag.startswith(ADOPTED)), "")
+    kind = "Pinned reasoning session" if session.pinned else "Reasoning session"
+    return (
+        f"{kind} {quoted(session.title, TITLE)}{came}: {counted(session.thought_count, 'thought')},"
+        f" last {iso(session.updated_at)}."
+    )
+
+
+def _whole(found: OfferedSession) -> str:
+    parts = [_short(found)]
+    if found.first is not None and found.first.number not in {one.number for one in found.last}:
+        parts.append(f"It began: {quoted(found.first.content, THOUGHT)}.")
+    parts += [f"Thought {one.number}: {quoted(one.content, THOUGHT)}." for one in found.last]
+    if found.branches:
+        names = ", ".join(quoted(branch.id, 40) for branch in found.branches)
+        parts.append(f"Branches: {names}.")
+    return " ".join(parts)

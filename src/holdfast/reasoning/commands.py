@@ -1,0 +1,126 @@
+"""What `holdfast sessions` and `holdfast pause` ask for: sessions as a person reads them, without secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.capability import Command, Progress
+from holdfast.errors import BadInput, NotFound
+from holdfast.files.in_time import in_time
+from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.identity.project import Root, RootSource, locate
+from holdfast.identity.root_argument import root_argument
+from holdfast.reasoning import limits
+from holdfast.reasoning.entries import outline_view, piece_view, session_view
+from holdfast.reasoning.export import Format
+from holdfast.reasoning.library import LIST_LIMIT, Library, cursor_after
+from holdfast.reasoning.model import Session
+from holdfast.reasoning.reading import OUTLINE_LIMIT
+from holdfast.reasoning.service import Reasoning
+from holdfast.reasoning.views import export_view, search_view, surroundings_view
+from holdfast.text.masking import mask_for_async
+
+PERSON = Caller(Transport.RELAY, Era.LEGACY, None)
+"""Whoever asks at a terminal: no agent, and on no session."""
+ALL = "`holdfast sessions list --all --status all` lists all there are."
+EVERYTHING = 1 << 40
+"""Room for a whole session on one page."""
+
+
+def commands(reasoning: Reasoning) -> list[Command]:
+    """What the command line asks for."""
+
+    async def pause(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root = await root_argument(args.get("project"))
+        await reasoning.pause(root)
+        return {"project": root.uri, "paused": True}
+
+    async def unpause(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root = await root_argument(args.get("project"))
+        await reasoning.unpause(root)
+        return {"project": root.uri, "paused": False}
+
+    return [Command("pause", pause), Command("unpause", unpause), *SessionCommands(reasoning.library).commands()]
+
+
+class SessionCommands:
+    """The commands of `holdfast sessions`."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def commands(self) -> list[Command]:
+        """What the command line asks for."""
+        return [
+            Command("sessions-list", self._list),
+            Command("sessions-show", self._show),
+            Command("sessions-search", self._search),
+            Command("sessions-export", self._export),
+        ]
+
+    async def _list(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root = await _root(args)
+        wanted = limits.page_size(args.get("limit"), LIST_LIMIT, 10_000)
+        found: list[Session] = []
+        more = True
+        while more and len(found) < wanted:
+            cursor = cursor_after(found[-1]) if found else None
+            page = await self._library.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
+            found += page.sessions
+            more = page.more
+        return await _told({"sessions": [session_view(session) for session in found], "more": more})
+
+    async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        root, query = await _root(args), str(args.get("query", ""))
+        found = await self._library.search(root, query, everywhere=root is None, limit=args.get("limit"))
+        return await _told(search_view(found))
+
+    async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        """The session with the beginning of every thought, or with `text` with all of them whole."""
+        chosen = await self._chosen(args)
+        if args.get("text"):
+            whole = await self._library.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
+            entries = [piece_view(piece) for piece in whole.pieces]
+            return await _told({"session": session_view(whole.session), "thoughts": entries, "links": []})
+        entries, after = [], 0
+        while True:
+            page = await self._library.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
+            for thought in page.thoughts:
+                entry = outline_view(thought)
+                entries.append(entry | {"thought": entry.pop("begins")})
+                after = thought.number
+            progress(0.0, f"{len(entries)} thoughts")
+            if not page.thoughts or after >= page.last_number:
+                links = surroundings_view(page.surroundings).get("links", [])
+                return await _told({"session": session_view(page.session), "thoughts": entries, "links": links})
+
+    async def _export(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        form = Format(args.get("format") or "markdown")
+        page = await self._library.export(PERSON, await self._chosen(args), measure=lambda page: 0, room=EVERYTHING)
+        return export_view(page, form)
+
+    async def _chosen(self, args: dict[str, Any]) -> str:
+        """The session whose id begins as given; without one the project's most recent."""
+        given = args.get("session")
+        if given is None:
+            root = await _root(args)
+            newest = await self._library.list(root, limit=1)
+            if not newest.sessions:
+                raise NotFound("There are no sessions of this project.", recovery=ALL)
+            return newest.sessions[0].id
+        ids = await self._library.ids_beginning(limits.session_id(given))
+        if not ids:
+            raise NotFound(f"Session {given} not found.", recovery=ALL)
+        if len(ids) > 1 and given not in ids:
+            raise BadInput("ID", f"{given} is the beginning of several", recovery="Give more of it.")
+        return given if given in ids else ids[0]
+
+
+async def _told(reply: dict[str, Any]) -> dict[str, Any]:
+    masked: dict[str, Any] = await mask_for_async(reply, None)
+    return masked
+
+
+async def _root(args: dict[str, Any]) -> Root | None:
+    project = args.get("project")
+    return None if project is None else await in_time(locate, str(project), RootSource.ARGUMENT)

@@ -1,0 +1,146 @@
+"""Words as they are indexed and looked for, the same on both engines: without case and accents.
+
+In scripts that are written without spaces each character is a word by itself, so that a part of a run is found.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from holdfast.errors import BadInput
+
+MAX_WORDS = 32
+INDEXED = 200_000
+"""How many characters of a text are indexed; more may not fit into an entry of PostgreSQL's."""
+REMEMBERED = 10_000
+
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff"
+)
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese, within a class of a regular expression."""
+LETTER = rf"[^\W_{UNSPACED}]"
+"""A letter or digit of a word that stands between spaces."""
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_PIECE = re.compile(rf"[{UNSPACED}]+|{LETTER}+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+class _Folding(dict[int, str]):
+    """What each character is indexed as; worked out when it is first met."""
+
+    def __init__(self, *, apart: bool) -> None:
+        super().__init__()
+        self._apart = apart
+
+    def __missing__(self, code: int) -> str:
+        folded = _folded(chr(code))
+        if self._apart:
+            folded = _UNSPACED.sub(r" \g<0> ", folded)
+        if len(self) < REMEMBERED:
+            self[code] = folded
+        return folded
+
+
+def _folded(char: str) -> str:
+    if unicodedata.category(char).startswith("M"):
+        return ""
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", char).casefold()))
+    return "".join(one if one.isalnum() else " " for one in plain)
+
+
+_INLINE = _Folding(apart=False)
+_APART = _Folding(apart=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that follow each other."""
+
+    words: tuple[str, ...]
+    beginning: bool = False
+    """Whether the last one may be the beginning of a word."""
+
+    @property
+    def text(self) -> str:
+        """As it stands in a folded text on one line."""
+        return self._joined(" ", "", str)
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression that finds it in a folded text."""
+        before = "" if _UNSPACED.match(self.words[0]) else f"(?<!{LETTER})"
+        after = "" if _UNSPACED.match(self.words[-1]) else f"{LETTER}*" if self.beginning else f"(?!{LETTER})"
+        return before + self._joined(" +", " *", re.escape) + after
+
+    def _joined(self, space: str, none: str, spelled: Callable[[str], str]) -> str:
+        text = spelled(self.words[0])
+        for one, other in pairwise(self.words):
+            text += (none if _UNSPACED.match(one) and _UNSPACED.match(other) else space) + spelled(other)
+        return text
+
+
+def fold(text: str) -> str:
+    """Return a text as it is compared: no case, no accents, a space for whatever is no letter or digit."""
+    return unicodedata.normalize("NFC", text).translate(_INLINE)
+
+
+def folded_with_places(text: str) -> tuple[str, list[int]]:
+    """Return a composed text folded, and for each of its characters the place of the one it came from."""
+    parts = [_INLINE[ord(char)] for char in text]
+    return "".join(parts), [place for place, part in enumerate(parts) for _ in part]
+
+
+def indexed(text: str) -> str:
+    """Return a text as both engines index it."""
+    return unicodedata.normalize("NFC", text[:INDEXED]).translate(_APART)[:INDEXED]
+
+
+def terms_of(query: str) -> list[Term]:
+    """The terms of a query: words, runs of characters, and phrases in quotes; the last word may be a beginning."""
+    *parts, last = query.split('"')
+    terms: list[Term] = []
+    for place, part in enumerate(parts):
+        found = _terms(part)
+        if place % 2 and found:
+            terms.append(Term(tuple(word for term in found for word in term.words)))
+        else:
+            terms += found
+    if found := _terms(last):
+        terms += [*found[:-1], Term(found[-1].words, beginning=True)]
+    if not terms:
+        raise BadInput("query", "holds no word to search for", recovery="Pass at least one word.")
+    if (count := sum(len(term.words) for term in terms)) > MAX_WORDS:
+        raise BadInput("query", f"holds {count} words; the limit is {MAX_WORDS}", recovery="Pass fewer.")
+    return terms
+
+
+def _terms(text: str) -> list[Term]:
+    return [Term(tuple(piece) if _UNSPACED.match(piece) else (piece,)) for piece in _PIECE.findall(fold(text))]
+
+
+def match_expression(engine: str, terms: Sequence[Term]) -> str:
+    """Every term, quoted so that none is an operator."""
+    if engine == "sqlite":
+        return " ".join(f'"{" ".join(term.words)}"{"*" if term.beginning else ""}' for term in terms)
+    phrases = [" <-> ".join(f"'{word}'" for word in term.words) for term in terms]
+    return " & ".join(
+        f"({phrase}{':*' if term.beginning else ''})" for phrase, term in zip(phrases, terms, strict=True)
+    )
+
+
+def holds(tokens: Sequence[str], term: Term) -> bool:
+    """Whether words of an indexed text hold a term."""
+    size = len(term.words)
+    *first, last = term.words
+    for start in range(len(tokens) - size + 1):
+        end = tokens[start + size - 1]
+        if list(tokens[start : start + size - 1]) == first and (
+            end.startswith(last) if term.beginning else end == last
+        ):
+            return True
+    return False

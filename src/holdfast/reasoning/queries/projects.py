@@ -1,0 +1,72 @@
+"""The SQL of projects: which roots are known, and where recording is paused."""
+
+from __future__ import annotations
+
+from holdfast.identity.project import Root
+from holdfast.reasoning.model import Session
+from holdfast.store import Tx
+
+
+def know(tx: Tx, root: Root) -> None:
+    """Remember a root and the project it stands for."""
+    tx.run(
+        "INSERT INTO projects (root_uri, project_key) VALUES (:root, :key)"
+        " ON CONFLICT (root_uri) DO UPDATE SET project_key = excluded.project_key",
+        root=root.uri,
+        key=root.key,
+    )
+
+
+def set_paused(tx: Tx, root: Root, paused_at: int | None) -> None:
+    """Pause or resume recording for a project, under every root it is known by."""
+    know(tx, root)
+    tx.run(
+        "UPDATE projects SET paused_at = :at WHERE root_uri = :root OR project_key = :key",
+        at=paused_at,
+        root=root.uri,
+        key=root.key,
+    )
+
+
+def is_paused(tx: Tx, root: Root | None, target: Session | None) -> bool:
+    """Whether recording is paused for the caller's project or for that of the session it would write to.
+
+    A directory of a checkout is paused with the checkout.
+    """
+    top = root.top if root else None
+    row = tx.one(
+        "SELECT 1 AS paused FROM projects WHERE paused_at IS NOT NULL"
+        " AND (root_uri IN (:root, :top, :other_root) OR project_key IN (:key, :top_key, :other_key)) LIMIT 1",
+        root=root.uri if root else None,
+        key=root.key if root else None,
+        top=top.uri if top else None,
+        top_key=top.key if top else None,
+        other_root=target.root_uri if target else None,
+        other_key=target.project_key if target else None,
+    )
+    return row is not None
+
+
+def set_first_commit(tx: Tx, root: Root, commit: str) -> None:
+    """Keep the first commit of a project."""
+    know(tx, root)
+    tx.run("UPDATE projects SET first_commit = :commit WHERE root_uri = :root", commit=commit, root=root.uri)
+
+
+def first_commit(tx: Tx, root: Root) -> str | None:
+    """The first commit that is known of a root; None where nobody asked git yet."""
+    row = tx.one("SELECT first_commit FROM projects WHERE root_uri = :root", root=root.uri)
+    return None if row is None else row["first_commit"]
+
+
+def roots_with_first_commit(tx: Tx, root: Root, commit: str) -> list[str]:
+    """The other roots with this first commit of which something is known."""
+    rows = tx.all(
+        "SELECT root_uri FROM projects WHERE first_commit = :commit AND root_uri <> :root"
+        " AND (EXISTS (SELECT 1 FROM agent_sessions WHERE agent_sessions.root = projects.root_uri)"
+        " OR EXISTS (SELECT 1 FROM ledgers WHERE ledgers.root = projects.root_uri)"
+        " OR EXISTS (SELECT 1 FROM sessions WHERE sessions.root_uri = projects.root_uri)) LIMIT 20",
+        commit=commit,
+        root=root.uri,
+    )
+    return [str(row["root_uri"]) for row in rows]

@@ -1,0 +1,487 @@
+"""The SQL of reasoning, functions of a transaction; written once for both engines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.identity.project import Root
+from holdfast.reasoning.model import Branch, Session, Status, Thought
+from holdfast.store import Row, Tx
+
+if TYPE_CHECKING:
+    from holdfast.reasoning.results import Step
+
+SESSION = (
+    "id, title, tags, domain, status, pinned, root_uri, project_key, thought_count, branch_count, head_hash, damage,"
+    " created_at, updated_at"
+)
+_THOUGHT = (
+    "session_id, number, {content} AS content, next_needed, total, revises, is_revision, branch_id, branch_from,"
+    " needs_more, requested_number, connection_id, created_at"
+)
+WHOLE = _THOUGHT.format(content="content")
+_CUT = _THOUGHT.format(content="substr(content, 1, :cut)")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a page of sessions goes on: after this one, in the order of last use."""
+
+    updated_at: int
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which sessions are meant: those of a project (None: of all), in one of these states, with all of these tags."""
+
+    root: Root | None
+    statuses: tuple[Status, ...]
+    tags: tuple[str, ...] = ()
+
+
+# -- sessions ---------------------------------------------------------------------------------------------------
+
+
+def session(tx: Tx, session_id: str) -> Session | None:
+    """The session with this id, whatever its state."""
+    row = tx.one(f"SELECT {SESSION} FROM sessions WHERE id = :id", id=session_id)  # noqa: S608
+    return _to_session(row) if row else None
+
+
+def add_session(tx: Tx, new: Session) -> None:
+    """Store a new session."""
+    tx.run(
+        "INSERT INTO sessions (id, title, tags, domain, status, pinned, root_uri, project_key, thought_count,"
+        " branch_count, head_hash, created_at, updated_at) VALUES (:id, :title, :tags, :domain, :status, 0, :root_uri,"
+        " :project_key, 0, 0, :head_hash, :created_at, :updated_at)",
+        id=new.id,
+        title=new.title,
+        tags=_tags_text(new.tags),
+        domain=new.domain,
+        status=new.status.value,
+        root_uri=new.root_uri,
+        project_key=new.project_key,
+        head_hash=new.head_hash,
+        created_at=new.created_at,
+        updated_at=new.updated_at,
+    )
+
+
+def newest_use(tx: Tx, root_uri: str) -> int:
+    """When a session of this root was last used; 0 for never."""
+    row = tx.one(
+        "SELECT updated_at FROM sessions WHERE root_uri = :root AND status = 'active' ORDER BY updated_at DESC LIMIT 1",
+        root=root_uri,
+    )
+    return int(row["updated_at"]) if row else 0
+
+
+def pinned_in_root(tx: Tx, root_uri: str) -> list[Session]:
+    """The session that is pinned in this root, if there is one; only an active one ever is."""
+    # Naming the status or an order would make SQLite walk all sessions of the root instead of the pinned one's index.
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND pinned = 1",  # noqa: S608
+        root=root_uri,
+    )
+    return [_to_session(row) for row in rows]
+
+
+def pinned_elsewhere(tx: Tx, root_uri: str) -> list[Session]:
+    """The sessions that are linked to this root and pinned in their own, the most recent first."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE pinned = 1"  # noqa: S608
+        " AND id IN (SELECT session_id FROM session_roots WHERE root_uri = :root) ORDER BY updated_at DESC, id DESC",
+        root=root_uri,
+    )
+    return [_to_session(row) for row in rows]
+
+
+def pinned_in_project(tx: Tx, project_key: str) -> list[Session]:
+    """The sessions that are pinned in a root of this project, the most recent first."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE project_key = :key AND status = 'active' AND pinned = 1"  # noqa: S608
+        " ORDER BY updated_at DESC, id DESC",
+        key=project_key,
+    )
+    return [_to_session(row) for row in rows]
+
+
+def active_in_root(tx: Tx, root_uri: str, since: int, limit: int) -> list[Session]:
+    """The root's active sessions used since then, those that were linked to it as well, the most recent first."""
+    order = "status = 'active' AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit"
+    own = f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND {order}"  # noqa: S608
+    # By itself, and not as an OR: the own ones are read in the order of their index.
+    linked = (
+        f"SELECT {SESSION} FROM sessions"  # noqa: S608
+        f" WHERE id IN (SELECT session_id FROM session_roots WHERE root_uri = :root) AND {order}"
+    )
+    rows = [row for sql in (own, linked) for row in tx.all(sql, root=root_uri, since=since, limit=limit)]
+    rows.sort(key=lambda row: (row["updated_at"], row["id"]), reverse=True)
+    return [_to_session(row) for row in rows[:limit]]
+
+
+def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[Session]:
+    """The active sessions of a project on any path or machine, the most recent first."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE project_key = :key AND status = 'active'"  # noqa: S608
+        " AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit",
+        key=project_key,
+        since=since,
+        limit=limit,
+    )
+    return [_to_session(row) for row in rows]
+
+
+def project_has_sessions(tx: Tx, project_key: str) -> bool:
+    """Whether any session of the project is active or archived, under whichever root."""
+    sql = "SELECT 1 AS found FROM sessions WHERE project_key = :key AND status IN ('active', 'archived') LIMIT 1"
+    return tx.one(sql, key=project_key) is not None
+
+
+def root_has_sessions(tx: Tx, root_uri: str) -> bool:
+    """Whether anything was kept under exactly this root."""
+    sql = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
+    linked = (
+        "SELECT 1 AS found FROM session_roots r JOIN sessions s ON s.id = r.session_id"
+        " WHERE r.root_uri = :root AND s.status IN ('active', 'archived') LIMIT 1"
+    )
+    return tx.one(sql, root=root_uri) is not None or tx.one(linked, root=root_uri) is not None
+
+
+def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> list[Session]:
+    """A page of sessions, the most recently used first."""
+    where, params = conditions(scope)
+    if after is not None:
+        where += " AND (updated_at < :at OR (updated_at = :at AND id < :after))"
+        params |= {"at": after.updated_at, "after": after.id}
+    rows = tx.all(
+        f"SELECT {SESSION} FROM sessions WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",  # noqa: S608
+        **params,
+        limit=limit,
+    )
+    return [_to_session(row) for row in rows]
+
+
+def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int | None]]:
+    """The WHERE clause of a scope, with its parameters; column names get `prefix`."""
+    params: dict[str, str | int | None] = {}
+    terms = []
+    if scope.root is not None:
+        linked = "SELECT session_id FROM session_roots WHERE root_uri IN (:root, :top)"
+        known = f"{prefix}root_uri IN (:root, :top) OR {prefix}project_key IN (:key, :top_key)"
+        terms.append(f"({known} OR {prefix}id IN ({linked}))")
+        top = scope.root.top
+        params |= {"root": scope.root.uri, "key": scope.root.key}
+        params |= {"top": top.uri if top else None, "top_key": top.key if top else None}
+    states = {f"status{place}": status.value for place, status in enumerate(scope.statuses)}
+    terms.append(f"{prefix}status IN ({', '.join(':' + name for name in states)})")
+    params |= states
+    for place, tag in enumerate(scope.tags):
+        # LIKE ignores case on one engine only; removing the tag's JSON text shows whether it is there, on both.
+        terms.append(f"replace({prefix}tags, :tag{place}, '') <> {prefix}tags")
+        params[f"tag{place}"] = json.dumps(tag, ensure_ascii=False)
+    return " AND ".join(terms), params
+
+
+def session_ids(tx: Tx, offset: int, limit: int) -> list[str]:
+    """A page of all session ids, in the order of the ids.
+
+    Not those after an id: one that is damaged is read with U+FFFD in it, and what comes after that may be itself again.
+    """
+    rows = tx.all("SELECT id FROM sessions ORDER BY id LIMIT :limit OFFSET :offset", offset=offset, limit=limit)
+    return [row["id"] for row in rows]
+
+
+def ids_beginning(tx: Tx, beginning: str) -> list[str]:
+    """The first two ids that begin so."""
+    rows = tx.all(
+        "SELECT id FROM sessions WHERE substr(id, 1, :length) = :beginning ORDER BY length(id), id LIMIT 2",
+        length=len(beginning),
+        beginning=beginning,
+    )
+    return [row["id"] for row in rows]
+
+
+def damaged_fields(tx: Tx, session_id: str) -> list[str]:
+    """Which fields of a session's row cannot be read and are shown as if they were new."""
+    row = tx.one("SELECT tags, status FROM sessions WHERE id = :id", id=session_id)
+    if row is None:
+        return []
+    read = {"tags": _read_tags(row["tags"]), "status": _read_status(row["status"])}
+    return [name for name, value in read.items() if value is None]
+
+
+def set_title(tx: Tx, session_id: str, title: str) -> None:
+    """Rename a session."""
+    tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=title, id=session_id)
+
+
+def set_tags(tx: Tx, session_id: str, tags: Sequence[str]) -> None:
+    """Replace a session's tags."""
+    tx.run("UPDATE sessions SET tags = :tags WHERE id = :id", tags=_tags_text(tags), id=session_id)
+
+
+def set_pinned(tx: Tx, session_id: str, pinned: bool) -> None:
+    """Pin or unpin a session."""
+    tx.run("UPDATE sessions SET pinned = :pinned WHERE id = :id", pinned=int(pinned), id=session_id)
+
+
+def set_status(tx: Tx, session_id: str, status: Status) -> None:
+    """Archive, delete or bring back a session; only an active one stays pinned, and bringing back counts as use."""
+    now = tx.now()
+    if status is Status.ACTIVE:
+        sql = (
+            "UPDATE sessions SET status = 'active', archived_at = NULL, deleted_at = NULL, updated_at = :now"
+            " WHERE id = :id"
+        )
+    elif status is Status.ARCHIVED:
+        sql = "UPDATE sessions SET status = 'archived', pinned = 0, archived_at = :now WHERE id = :id"
+    else:
+        sql = "UPDATE sessions SET status = 'deleted', pinned = 0, deleted_at = :now WHERE id = :id"
+    tx.run(sql, now=now, id=session_id)
+
+
+def link(tx: Tx, session_id: str, linked_id: str) -> bool:
+    """Link two sessions, both ways; says whether that was new."""
+    new = 0
+    for one, other in ((session_id, linked_id), (linked_id, session_id)):
+        new += tx.run(
+            "INSERT INTO session_links (session_id, linked_id, at) VALUES (:one, :other, :at)"
+            " ON CONFLICT (session_id, linked_id) DO NOTHING",
+            one=one,
+            other=other,
+            at=tx.now(),
+        )
+    return new > 0
+
+
+def link_root(tx: Tx, session_id: str, root: Root) -> bool:
+    """Have a session belong to another root as well; says whether that was new."""
+    return bool(
+        tx.run(
+            "INSERT INTO session_roots (session_id, root_uri, project_key, at) VALUES (:id, :root, :key, :at)"
+            " ON CONFLICT (session_id, root_uri) DO NOTHING",
+            id=session_id,
+            root=root.uri,
+            key=root.key,
+            at=tx.now(),
+        )
+    )
+
+
+def linked_roots(tx: Tx, session_id: str, limit: int) -> list[str]:
+    """The roots that a session was linked to, the oldest link first."""
+    rows = tx.all(
+        "SELECT root_uri FROM session_roots WHERE session_id = :id ORDER BY at, root_uri LIMIT :limit",
+        id=session_id,
+        limit=limit,
+    )
+    return [row["root_uri"] for row in rows]
+
+
+def is_linked(tx: Tx, session_id: str, root_uri: str) -> bool:
+    """Whether a session was linked to this root."""
+    sql = "SELECT 1 AS found FROM session_roots WHERE session_id = :id AND root_uri = :root"
+    return tx.one(sql, id=session_id, root=root_uri) is not None
+
+
+def links(tx: Tx, session_id: str, limit: int) -> list[Session]:
+    """The sessions linked with this one that are not deleted, the oldest link first."""
+    rows = tx.all(
+        f"SELECT {SESSION} FROM session_links l JOIN sessions s ON s.id = l.linked_id"  # noqa: S608
+        " WHERE l.session_id = :id AND s.status <> 'deleted' ORDER BY l.at, s.id LIMIT :limit",
+        id=session_id,
+        limit=limit,
+    )
+    return [_to_session(row) for row in rows]
+
+
+# -- thoughts ---------------------------------------------------------------------------------------------------
+
+
+def is_repetition(
+    tx: Tx, session_id: str, number: int, content: str, requested: int | None, branch: str | None
+) -> bool:
+    """Whether the thought with this number says the same, was sent with the same number and is on the same branch."""
+    row = tx.one(
+        "SELECT requested_number, branch_id FROM thoughts WHERE session_id = :id AND number = :number"
+        " AND content = :content",
+        id=session_id,
+        number=number,
+        content=content,
+    )
+    return row is not None and (row["requested_number"], row["branch_id"]) == (requested, branch)
+
+
+def highest_number(tx: Tx, session_id: str) -> int:
+    """The number of the newest thought; 0 for none."""
+    row = tx.one("SELECT number FROM thoughts WHERE session_id = :id ORDER BY number DESC LIMIT 1", id=session_id)
+    return int(row["number"]) if row else 0
+
+
+def add_thought(tx: Tx, thought: Thought, prev_hash: str, own_hash: str) -> None:
+    """Store a thought."""
+    tx.run(
+        "INSERT INTO thoughts (session_id, number, content, next_needed, total, revises, is_revision, branch_id,"
+        " branch_from, needs_more, requested_number, connection_id, created_at, prev_hash, hash) VALUES (:session_id,"
+        " :number, :content, :next_needed, :total, :revises, :is_revision, :branch_id, :branch_from, :needs_more,"
+        " :requested_number, :connection_id, :created_at, :prev_hash, :own_hash)",
+        session_id=thought.session_id,
+        number=thought.number,
+        content=thought.content,
+        next_needed=int(thought.next_needed),
+        total=thought.total,
+        revises=thought.revises,
+        is_revision=int(thought.is_revision),
+        branch_id=thought.branch_id,
+        branch_from=thought.branch_from,
+        needs_more=int(thought.needs_more),
+        requested_number=thought.requested_number,
+        connection_id=thought.connection_id,
+        created_at=thought.created_at,
+        prev_hash=prev_hash,
+        own_hash=own_hash,
+    )
+
+
+def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
+    """The session has one thought more."""
+    tx.run(
+        "UPDATE sessions SET thought_count = thought_count + 1, branch_count = branch_count + :branches,"
+        " head_hash = :head, updated_at = :now WHERE id = :id",
+        branches=new_branches,
+        head=head_hash,
+        now=tx.now(),
+        id=session_id,
+    )
+
+
+def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: int | None = None) -> list[Thought]:
+    """The first `limit` thoughts numbered `first` to `last`; `cut` shortens each content to that many characters."""
+    rows = tx.all(
+        f"SELECT {WHOLE if cut is None else _CUT} FROM thoughts"  # noqa: S608
+        " WHERE session_id = :id AND number >= :first AND number <= :last ORDER BY number LIMIT :limit",
+        id=session_id,
+        first=first,
+        last=last,
+        limit=limit,
+        **({} if cut is None else {"cut": cut}),
+    )
+    return [to_thought(row) for row in rows]
+
+
+def thoughts_before(tx: Tx, session_id: str, before: int, limit: int, cut: int) -> list[Thought]:
+    """The last `limit` thoughts numbered below `before`, the newest first, each cut to `cut` characters."""
+    rows = tx.all(
+        f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before"  # noqa: S608
+        " ORDER BY number DESC LIMIT :limit",
+        id=session_id,
+        before=before,
+        limit=limit,
+        cut=cut,
+    )
+    return [to_thought(row) for row in rows]
+
+
+def thought_steps(tx: Tx, session_id: str) -> list[Step]:
+    """Every thought of a session without its text: number, branch, what it revises, its length and its time."""
+    from holdfast.reasoning.results import Step
+
+    rows = tx.all(
+        "SELECT number, branch_id, branch_from, revises, length(content) AS length, created_at"
+        " FROM thoughts WHERE session_id = :id ORDER BY number",
+        id=session_id,
+    )
+    return [Step(**row) for row in rows]
+
+
+def line_ends(tx: Tx, session_id: str, before: int) -> list[tuple[str | None, int]]:
+    """The last thought below `before` of the main line (None) and of each branch."""
+    rows = tx.all(
+        "SELECT branch_id, max(number) AS number FROM thoughts WHERE session_id = :id AND number < :before"
+        " GROUP BY branch_id",
+        id=session_id,
+        before=before,
+    )
+    return [(row["branch_id"], row["number"]) for row in rows]
+
+
+# -- branches ---------------------------------------------------------------------------------------------------
+
+
+def branch(tx: Tx, session_id: str, branch_id: str) -> Branch | None:
+    """One branch of a session."""
+    row = tx.one(
+        "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id AND branch_id = :branch",
+        id=session_id,
+        branch=branch_id,
+    )
+    return _branch(row) if row else None
+
+
+def extend_branch(tx: Tx, session_id: str, branch_id: str, from_number: int) -> None:
+    """The branch has one thought more; its first one makes it."""
+    tx.run(
+        "INSERT INTO branches (session_id, branch_id, from_number, thought_count, created_at)"
+        " VALUES (:id, :branch, :from_number, 1, :now)"
+        " ON CONFLICT (session_id, branch_id) DO UPDATE SET thought_count = branches.thought_count + 1",
+        id=session_id,
+        branch=branch_id,
+        from_number=from_number,
+        now=tx.now(),
+    )
+
+
+def branches(tx: Tx, session_id: str, limit: int) -> list[Branch]:
+    """The branches of a session, the oldest first."""
+    rows = tx.all(
+        "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id"
+        " ORDER BY created_at, branch_id LIMIT :limit",
+        id=session_id,
+        limit=limit,
+    )
+    return [_branch(row) for row in rows]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------
+
+
+def _to_session(row: Row) -> Session:
+    """A session from its row."""
+    tags, status = _read_tags(row["tags"]), _read_status(row["status"])
+    # A damaged one must not keep the session's thoughts from being read; `holdfast verify` names it.
+    usual = {"tags": tags or (), "status": status or Status.ACTIVE, "pinned": bool(row["pinned"])}
+    return Session(**row | usual)
+
+
+def _read_tags(stored: str) -> tuple[str, ...] | None:
+    try:
+        tags = json.loads(stored)
+    except ValueError:
+        return None
+    return tuple(tags) if isinstance(tags, list) else None
+
+
+def _read_status(stored: str) -> Status | None:
+    try:
+        return Status(stored)
+    except ValueError:
+        return None
+
+
+def to_thought(row: Row) -> Thought:
+    """A thought from its row."""
+    flags = {name: bool(row[name]) for name in ("next_needed", "is_revision", "needs_more")}
+    return Thought(**row | flags)
+
+
+def _branch(row: Row) -> Branch:
+    return Branch(row["branch_id"], row["from_number"], row["thought_count"])
+
+
+def _tags_text(tags: Sequence[str]) -> str:
+    return json.dumps(list(tags), ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,192 @@
+"""What the services of reasoning return to tools and commands. Imported late: no hook waits for these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.connections.model import Connection
+from holdfast.identity.caller import Caller
+from holdfast.reasoning.fulltext import Term
+from holdfast.reasoning.model import Branch, Draft, Outcome, Piece, Session, Status, Thought
+from holdfast.reasoning.recording import Recorded
+
+Held = tuple[Session, Connection]
+"""A session, and the other live caller that is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedThought:
+    """A thought that was recorded, and the session it went to."""
+
+    session: Session
+    """As it was before the thought."""
+    recorded: Recorded
+    draft: Draft
+    outcome: Outcome
+    cross_root: bool
+    from_root: str | None
+    """The root of a recovered session, where it is not the caller's."""
+    others: tuple[Held, ...]
+    """Where the session is new: those of the project that other live callers are in."""
+    previous: Session | None
+    """Where the session is new: the one that the caller could have gone on with."""
+    needs_id: bool
+    """Whether nothing but the session's id leads the caller back to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSession:
+    """A new session, and who else is at work in the project."""
+
+    session: Session
+    others: tuple[Held, ...]
+    needs_id: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What belongs to a session beside its thoughts."""
+
+    branches: tuple[Branch, ...]
+    links: tuple[Session, ...]
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedContext:
+    """A session that was brought back."""
+
+    session: Session
+    named: bool
+    """Whether the caller named it."""
+    loaded_at: int
+    newest_first: tuple[Thought, ...]
+    surroundings: Surroundings
+    next_number: int
+    cross_root: bool
+    from_root: str | None
+    just_begun: Session | None
+    """A newer one that holds nothing but the caller's own first thought."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotLoaded:
+    """Why no session was brought back."""
+
+    message: str
+    recovery: str | None = None
+    held: tuple[Held, ...] = ()
+    attached: Session | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallerState:
+    """Who a caller is to Holdfast, and which session it is on."""
+
+    caller: Caller
+    connection: Connection | None
+    session: Session | None
+    recording: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRoot:
+    """The root that a caller was bound to, and the session it stays on."""
+
+    uri: str
+    session: Session | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsPage:
+    """A page of sessions, and whether there are more."""
+
+    sessions: tuple[Session, ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThought:
+    """Where a search found a thought."""
+
+    session_id: str
+    number: int
+    title: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """A page of what a search found."""
+
+    terms: tuple[Term, ...]
+    everywhere: bool
+    sessions: tuple[Session, ...]
+    """Those whose title or tags match; on the first page alone."""
+    thoughts: tuple[tuple[FoundThought, Thought], ...]
+    offset: int
+    more: bool
+    advice: str | None
+    """Where nothing was found: which looser search finds something."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutlinePage:
+    """Thoughts of a session, each with no more than how it begins."""
+
+    session: Session
+    thoughts: tuple[Thought, ...]
+    surroundings: Surroundings
+    last_number: int
+    """Of the whole session."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtsPage:
+    """Whole thoughts of a session, as many as there is room for."""
+
+    session: Session
+    branches: tuple[Branch, ...]
+    """Those that the thoughts are on."""
+    pieces: tuple[Piece, ...]
+    """As the caller is told them: without secrets that it did not write."""
+    line_ends: tuple[tuple[str | None, int], ...] = ()
+    """The last thought before this page of the main line (None) and of each branch."""
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thought without its text."""
+
+    number: int
+    branch_id: str | None
+    branch_from: int | None
+    revises: int | None
+    length: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSteps:
+    """A session with every step of it."""
+
+    session: Session
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How much was removed for good."""
+
+    sessions: int
+    thoughts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How much the regular sweep archived and removed."""
+
+    archived: int
+    purged: int
+    calls: int

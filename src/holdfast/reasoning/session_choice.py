@@ -1,0 +1,213 @@
+"""Which session a caller's thought belongs to, and which one it gets back.
+
+The ladder of a thought: the session it names, the one its caller is on, the root's pinned one, its most recent open
+one, the same of this project under another root, of the checkout that this root is a directory of, a new one; never
+one that another live caller holds. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from holdfast.connections.model import Connection
+from holdfast.connections.service import Connections
+from holdfast.errors import Conflict, NotFound
+from holdfast.identity.project import Root
+from holdfast.reasoning.model import FORGETTING, Outcome, Pick, Session, Status, first_free
+from holdfast.reasoning.queries import sessions as queries
+from holdfast.store import Tx
+
+LOOK_AT = 100
+"""How many of a project's most recent sessions are looked at for one that is free."""
+
+TELL_OF = 20
+"""How many of a project's most recent sessions are looked at for other agents to tell of."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenSession:
+    """The session that a thought goes to; None means a new one."""
+
+    session: Session | None
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The session that a caller gets back, and what was passed over on the way to it."""
+
+    session: Session | None
+    held: tuple[Session, ...] = ()
+    """Better ones that another live caller is in."""
+    just_begun: Session | None = None
+    """A newer one that holds nothing but the caller's own first thought."""
+
+
+class SessionChoice:
+    """One caller looking for its session, inside one transaction."""
+
+    def __init__(self, tx: Tx, connections: Connections, connection: Connection | None, root: Root | None) -> None:
+        self._tx = tx
+        self._connections = connections
+        self._connection = connection
+        self._root = root
+
+    def for_thought(self, session_id: str | None, auto_resume_ms: int) -> ChosenSession:
+        """The session the next thought goes to, locked for this transaction."""
+        if session_id is not None:
+            return ChosenSession(require(self._tx, session_id), Outcome.CONTINUED)
+        attached = self.attached()
+        if attached is not None:
+            return ChosenSession(attached, Outcome.CONTINUED)
+        if self._root is None:
+            return ChosenSession(None, Outcome.CREATED)
+        self._lock_project(self._root)
+        found = self._free(self._in_order(self._root, self._tx.now() - auto_resume_ms), claim=True).session
+        session = _locked(self._tx, found.id) if found else None
+        if session is None or session.status is not Status.ACTIVE:
+            return ChosenSession(None, Outcome.CREATED)
+        return ChosenSession(session, Outcome.RECOVERED)
+
+    def for_recovery(self, root: Root) -> Recovery:
+        """The session that an explicit request for the project's context gets back, however old it is."""
+        self._lock_project(root)
+        return self._recovery(root, LOOK_AT, claim=True)
+
+    def to_offer(self, root: Root) -> list[Session]:
+        """The session its caller is on, and the one it would get back if it asked now; nothing is locked.
+
+        The second is told beside the first where it is pinned, or where the first was only just begun.
+        """
+        mine = self._connection.reasoning_session if self._connection else None
+        attached = queries.session(self._tx, mine) if mine else None
+        found = self._recovery(root, TELL_OF).session
+        if attached is None or attached.status is not Status.ACTIVE:
+            return [found] if found else []
+        if found is None or found.id == attached.id or not (found.pinned or self._just_begun(attached)):
+            return [attached]
+        return [attached, found]
+
+    def previous(self, root: Root | None) -> Session | None:
+        """The session that a caller leaves behind by beginning a new one."""
+        if root is None:
+            return None
+        return self._free(found for found in self._in_order(root, limit=TELL_OF) if found.thought_count).session
+
+    def attached(self) -> Session | None:
+        """The session this caller is on, locked, unless it was deleted or is another live caller's by now."""
+        if self._connection is None or self._connection.reasoning_session is None:
+            return None
+        session = _locked(self._tx, self._connection.reasoning_session)
+        if session is None or session.status is Status.DELETED:
+            return None
+        return None if self._connections.was_taken_over(self._tx, self._connection) else session
+
+    def others(self, root: Root | None) -> list[tuple[Session, Connection]]:
+        """The project's sessions in which other live callers are."""
+        if root is None:
+            return []
+        return self.holders(self._recent(self._with_sessions(root), since=0, limit=TELL_OF))
+
+    def holders(self, sessions: Iterable[Session]) -> list[tuple[Session, Connection]]:
+        """Of these sessions, those that another live caller is in, with that caller."""
+        by_id = {session.id: session for session in sessions}
+        held = self._connections.live_holders(self._tx, list(by_id), self._connection)
+        return [(by_id[holder.reasoning_session], holder) for holder in held if holder.reasoning_session]
+
+    def _lock_project(self, root: Root) -> None:
+        """Whoever else comes to this project at the same moment sees which session was made or taken here."""
+        for one in (root, root.top):
+            if one is not None:
+                self._tx.lock(f"project:{one.key or one.uri}")
+
+    def _free(self, candidates: Iterable[Session], *, claim: bool = False) -> Pick:
+        """The first that nobody else is in; a claim also waits for whoever takes it from another root meanwhile."""
+
+        def is_held(session: Session) -> bool:
+            if claim:
+                self._tx.lock(f"session:{session.id}")
+            return bool(self._connections.live_holders(self._tx, [session.id], self._connection))
+
+        return first_free(candidates, is_held)
+
+    def _recovery(self, root: Root, limit: int, *, claim: bool = False) -> Recovery:
+        """The first free one; one that its caller has only just begun stands back behind one with more in it."""
+        best = self._free(self._in_order(root, limit=limit), claim=claim)
+        if best.session is None or best.session.pinned or not self._just_begun(best.session):
+            return Recovery(best.session, best.held)
+        fuller = self._free(
+            (found for found in self._in_order(root, limit=limit) if found.thought_count > 1), claim=claim
+        )
+        if fuller.session is None:
+            return Recovery(best.session, best.held)
+        return Recovery(fuller.session, fuller.held, best.session)
+
+    def _just_begun(self, session: Session) -> bool:
+        """Whether a bare thought of this caller's made the session, and nothing followed.
+
+        One that was begun by start_new is older than its first thought. A thought without a connection may be anybody's
+        whom nothing tells from others, and this caller was such a one until this call.
+        """
+        if session.thought_count != 1:
+            return False
+        first = queries.thoughts(self._tx, session.id, 1, 1, 1, cut=1)
+        own = (None, self._connection.id if self._connection else None)
+        return bool(first) and first[0].connection_id in own and first[0].created_at == session.created_at
+
+    def _in_order(self, root: Root, since: int = 0, limit: int = LOOK_AT) -> Iterator[Session]:
+        """The pinned one first, however old it is, then the others used since then, the most recent first."""
+        root = self._with_sessions(root)
+        pinned = self._pinned(root)
+        seen = {session.id for session in pinned}
+        return chain(pinned, (session for session in self._recent(root, since, limit) if session.id not in seen))
+
+    def _pinned(self, root: Root) -> list[Session]:
+        if self._goes_by_project(root):
+            return queries.pinned_in_project(self._tx, root.key or "")
+        return queries.pinned_in_root(self._tx, root.uri) + queries.pinned_elsewhere(self._tx, root.uri)
+
+    def _recent(self, root: Root, since: int, limit: int = LOOK_AT) -> list[Session]:
+        if self._goes_by_project(root):
+            return queries.active_in_project(self._tx, root.key or "", since, limit)
+        return queries.active_in_root(self._tx, root.uri, since, limit)
+
+    def _with_sessions(self, root: Root) -> Root:
+        """Where the project's sessions are: a directory of a checkout that has none goes by the checkout's top."""
+        if root.top is None or queries.root_has_sessions(self._tx, root.uri):
+            return root
+        return root if queries.project_has_sessions(self._tx, root.key or "") else root.top
+
+    def _goes_by_project(self, root: Root) -> bool:
+        """Whether the sessions of the same project elsewhere count: only where this root has none at all."""
+        return root.key is not None and not queries.root_has_sessions(self._tx, root.uri)
+
+
+def require(tx: Tx, session_id: str) -> Session:
+    """The session with this id, locked for this transaction."""
+    return usable(_locked(tx, session_id), session_id)
+
+
+def usable(session: Session | None, session_id: str) -> Session:
+    """The session that was found, unless there is none; a deleted one is refused with the way back."""
+    if session is None or session.damage == FORGETTING:
+        raise missing(session_id)
+    if session.status is Status.DELETED:
+        raise Conflict(
+            f"Session {session_id} was deleted.",
+            recovery=f'Bring it back with session {{operation: "restore", sessionId: "{session_id}"}}.',
+        )
+    return session
+
+
+def missing(session_id: str) -> NotFound:
+    """The error for a session nobody knows."""
+    return NotFound(
+        f"Session {session_id} not found", recovery='(init {operation: "list_sessions"} lists the ones there are.)'
+    )
+
+
+def _locked(tx: Tx, session_id: str) -> Session | None:
+    tx.lock(f"session:{session_id}")
+    return queries.session(tx, session_id)

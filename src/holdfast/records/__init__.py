@@ -1,0 +1,1 @@
+"""Records: verification and backups of the stored data, and notices of losses."""

@@ -1,0 +1,54 @@
+"""What records offer: verification, backups, the high-water mark, and the line that tells a user of a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from holdfast.capability import Capability, Command, Hook, Life, Loop
+from holdfast.config import Settings
+from holdfast.records.hooks import LossHooks
+from holdfast.store import Store, events
+from holdfast.store.from_settings import clock_of
+
+if TYPE_CHECKING:
+    from holdfast.records.service import Records
+
+
+def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) -> Capability:
+    """The records of one daemon; `owns_home` tells whether the data directory is still its own."""
+    losses = LossHooks(settings.home)
+
+    @cache
+    def records() -> Records:
+        from holdfast.records.service import Records
+
+        return Records(store, settings.home, clock_of(settings))
+
+    def commands() -> list[Command]:
+        from holdfast.records.commands import commands
+
+        return commands(records())
+
+    def loops() -> list[Loop]:
+        from holdfast.records.loops import loops
+
+        return loops(store, records(), daily_backup=settings.daily_backup)
+
+    async def sweep() -> None:
+        if keep_ms := settings.keep_ms:
+            while await store.write(lambda tx: events.trim(tx, keep_ms)):
+                continue
+
+    async def leave() -> None:
+        if owns_home():
+            await records().mark.note()
+
+    return Capability(
+        name="records",
+        commands=commands,
+        loops=loops,
+        hooks=[Hook(lambda call: losses.handle(call.event), order=30)],
+        life=Life(prepare=records, sweep=sweep, leave=leave),
+    )

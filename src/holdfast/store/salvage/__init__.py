@@ -1,0 +1,1 @@
+"""Salvage: finds damage and keeps every row that can still be read."""

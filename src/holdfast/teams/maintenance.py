@@ -1,0 +1,130 @@
+"""Upkeep of conversations: made shorter, put away, warmed up, found again on disk, deleted on request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from holdfast.agents import Compaction, FoundSession
+from holdfast.agents.errors import CompactionFailed
+from holdfast.identity import forgotten_queries
+from holdfast.identity.project import RootSource, locate
+from holdfast.ids import random_id
+from holdfast.store import Store, Tx
+from holdfast.store.calls import CallKey, first_time, require_unanswered
+from holdfast.teams.errors import AgentFailed
+from holdfast.teams.model import Conversation, ConversationStatus, read_frame
+from holdfast.teams.pool import Slot
+from holdfast.teams.queries import conversations
+from holdfast.teams.team import Team
+from holdfast.teams.workplace import Workplace
+
+DAY_MS = 24 * 3_600_000
+SUMMARISE = (
+    "Summarise this conversation for whoever continues it: what was asked, what was answered and decided, what is open."
+    " Answer with the summary alone."
+)
+
+
+class Upkeep:
+    """Looks after conversations while nobody waits for them."""
+
+    def __init__(self, store: Store, place: Workplace, room: Callable[[], int]) -> None:
+        self._store = store
+        self._place = place
+        self._room = room
+
+    async def maintain(self) -> None:
+        """Make long conversations shorter while nobody uses them, and put unused ones away."""
+        settings = self._place.roster.settings
+        for conversation in await self._store.read(lambda tx: conversations.grown(tx, settings.compact_after_messages)):
+            team = self._place.roster.teams.get(conversation.to_team)
+            if team is not None and self._place.can_run(team) and self._room():
+                await self.compact(conversation)
+        await self._store.write(
+            lambda tx: conversations.archive_unused(tx, tx.now() - settings.archive_after_days * DAY_MS)
+        )
+
+    async def compact(self, conversation: Conversation, key: CallKey | None = None) -> Compaction:
+        """Have the agent compact its conversation; the tokens before and after, as it told them."""
+        team = self._place.roster.teams[conversation.to_team]
+
+        def begin(tx: Tx) -> None:
+            require_unanswered(tx, key)
+            conversations.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING)
+
+        await self._store.write(begin)
+        slot, _, _ = await self._place.slot(team, conversation)
+        try:
+            done = await slot.session.compact()
+        except CompactionFailed:
+            done = await self._sum_up(conversation, slot)
+        except BaseException:
+            await self._place.pool.discard(slot)
+            raise
+        else:
+            self._place.pool.give_back(slot)
+
+        def write(tx: Tx) -> Compaction:
+            conversations.compacted(tx, conversation.id)
+            tx.emit("teams.compacted", str(conversation.id), {"before": done.pre_tokens, "after": done.post_tokens})
+            return done
+
+        return await self._store.write(first_time(key, write))
+
+    async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
+        """Where compaction fails the agent itself says what mattered, and the conversation goes on in a new session."""
+        try:
+            turn = await self._place.turn(slot.session, SUMMARISE)
+            if turn.is_error or not turn.text.strip():
+                raise AgentFailed("The conversation could be neither compacted nor summed up.")
+            session_id = random_id()
+            await self._store.write(
+                lambda tx: conversations.begin_afresh(tx, conversation.id, session_id, turn.text[:20_000])
+            )
+            return Compaction(turn.context_tokens, None)
+        finally:
+            await self._place.pool.discard(slot)
+
+    async def warm_up(self) -> None:
+        """Open the processes of the most used conversations; no model is asked."""
+        for conversation in await self._store.read(
+            lambda tx: conversations.busiest(tx, self._place.roster.settings.warm_up)
+        ):
+            team = self._place.roster.teams.get(conversation.to_team)
+            if team is not None and self._place.can_run(team) and self._room():
+                slot, _, _ = await self._place.slot(team, conversation)
+                self._place.pool.give_back(slot)
+
+    async def found(self, team: Team) -> list[FoundSession]:
+        """The project's sessions on this machine that no conversation is in."""
+        if not self._place.can_run(team):
+            return []
+        known = await self._store.read(lambda tx: conversations.known_sessions(tx, team.name))
+        return [session for session in await self._place.sessions(team) if session.session_id not in known]
+
+    async def delete(self, conversation: Conversation) -> None:
+        """Delete what the agent keeps of a conversation, on disk and in the store; the next ask begins afresh."""
+        await self._place.delete(self._place.roster.teams[conversation.to_team], conversation)
+        await self._place.move(conversation, random_id(), None)
+
+    async def relink(self) -> int:
+        """Conversations that the store has lost are linked again from what the transcripts say; not those it forgot."""
+        linked = 0
+        for team in list(self._place.roster.teams.values()):
+            root = await asyncio.to_thread(locate, str(team.project), RootSource.DIRECTORY)
+            since = await self._store.read(partial(forgotten_queries.until, root=root))
+            for session in await self.found(team):
+                frame = read_frame(session.first_prompt or "")
+                if frame is not None and session.modified_at > since:
+                    linked += await self._store.write(partial(_relink, team.name, *frame, session.session_id))
+        return linked
+
+
+def _relink(to_team: str, sender: str, thread: str, session_id: str, tx: Tx) -> int:
+    """Link a session to its pair, unless the pair has a conversation of its own already."""
+    if conversations.between(tx, sender, to_team, thread) is not None:
+        return 0
+    conversations.adopt(tx, sender, to_team, thread, session_id)
+    return 1

@@ -1,0 +1,475 @@
+"""The SQL of conversations and asks, functions of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from holdfast.store import Row, Tx, leases
+from holdfast.teams.model import LEASE_MS, Ask, AskState, AskStatus, Conversation, ConversationStatus, Exchange
+from holdfast.text.quoting import read_signed
+
+CONVERSATION = ", ".join(field.name for field in fields(Conversation))
+ASK = ", ".join(field.name for field in fields(Ask))
+ASKS = leases.Lease(
+    "asks",
+    "id",
+    "lease_until",
+    "lease_by",
+    "lease_token",
+    free="status = 'waiting'",
+    held="status = 'running'",
+    taken="status = 'running', attempts = attempts + 1, started_at = :now",
+    released="status = 'waiting', note = :note",
+)
+CONVERSATIONS = leases.Lease(
+    "conversations", "id", free="1 = 1", taken="last_started_at = :now", released="agent_pid = NULL"
+)
+"""Taken along with an ask that `next_waiting` chose, which passes over conversations of others."""
+OF_A = ", ".join(f"a.{field.name}" for field in fields(Ask))
+
+# ruff: noqa: S608 - the only texts put into SQL here are column names
+
+
+def conversation(tx: Tx, conversation_id: int) -> Conversation | None:
+    """The conversation with this id."""
+    return _conversation(tx.one(f"SELECT {CONVERSATION} FROM conversations WHERE id = :id", id=conversation_id))
+
+
+def between(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation | None:
+    """The one conversation of this pair and thread."""
+    return _conversation(
+        tx.one(
+            f"SELECT {CONVERSATION} FROM conversations"
+            " WHERE from_team = :from_team AND to_team = :to_team AND thread = :thread",
+            from_team=from_team,
+            to_team=to_team,
+            thread=thread,
+        )
+    )
+
+
+def begin(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation:
+    """The one conversation of this pair and thread, made if there is none."""
+    tx.lock(f"conversation:{from_team}:{to_team}:{thread}")
+    known = between(tx, from_team, to_team, thread)
+    if known is not None:
+        return known
+    row = tx.one(
+        "INSERT INTO conversations (from_team, to_team, thread, session_id, begun, status, message_count,"
+        " compacted_count, created_at, last_used_at, last_started_at)"
+        " VALUES (:from_team, :to_team, :thread, :session, 0, 'active', 0, 0, :now, :now, 0)"
+        f" RETURNING {CONVERSATION}",
+        from_team=from_team,
+        to_team=to_team,
+        thread=thread,
+        session=tx.new_id(),
+        now=tx.now(),
+    )
+    made = _conversation(row)
+    if made is None:
+        raise RuntimeError("INSERT … RETURNING gave no row")
+    tx.emit("teams.conversation_begun", str(made.id), {"from": from_team, "to": to_team, "thread": thread})
+    return made
+
+
+def conversations(
+    tx: Tx, team: str | None, status: str | None, limit: int, only: Sequence[str] | None = None
+) -> list[Conversation]:
+    """Conversations, the last used first; `only` those that one of these teams has a part in."""
+    where, params = ["1 = 1"], {"limit": limit}
+    bound: dict[str, Any] = dict(params)
+    if team is not None:
+        where.append("(to_team = :team OR from_team = :team)")
+        bound["team"] = team
+    if status is not None:
+        where.append("status = :status")
+        bound["status"] = status
+    if only is not None:
+        names = {f"own{number}": name for number, name in enumerate(only)}
+        marks = ", ".join(f":{name}" for name in names)
+        where.append(f"(to_team IN ({marks}) OR from_team IN ({marks}))" if names else "1 = 0")
+        bound |= names
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations WHERE {' AND '.join(where)}"
+        " ORDER BY last_used_at DESC, id DESC LIMIT :limit",
+        **bound,
+    )
+    return [found for row in rows if (found := _conversation(row))]
+
+
+def set_status(tx: Tx, conversation_id: int, status: ConversationStatus) -> None:
+    """Change a conversation's state."""
+    tx.run("UPDATE conversations SET status = :status WHERE id = :id", status=status.value, id=conversation_id)
+
+
+def set_session(tx: Tx, conversation_id: int, session_id: str, *, begun: bool, note: str | None) -> None:
+    """The conversation goes on in another session of its agent."""
+    tx.run(
+        "UPDATE conversations SET session_id = :session, begun = :begun, note = :note WHERE id = :id",
+        session=session_id,
+        begun=int(begun),
+        note=note,
+        id=conversation_id,
+    )
+
+
+def adopt(tx: Tx, from_team: str, to_team: str, thread: str, session_id: str) -> Conversation:
+    """Make a session that lies on disk the conversation of this pair and thread."""
+    made = begin(tx, from_team, to_team, thread)
+    tx.run(
+        "UPDATE conversations SET session_id = :session, begun = 1, fork_of = NULL, summary = NULL WHERE id = :id",
+        session=session_id,
+        id=made.id,
+    )
+    tx.emit("teams.adopted", str(made.id), {"session": session_id})
+    return conversation(tx, made.id) or made
+
+
+def known_sessions(tx: Tx, to_team: str) -> set[str]:
+    """The sessions that a team's conversations are in."""
+    return {row["session_id"] for row in tx.all("SELECT session_id FROM conversations WHERE to_team = :t", t=to_team)}
+
+
+def copy_of(tx: Tx, original: Conversation, thread: str) -> Conversation:
+    """A new thread that begins as a copy of another conversation."""
+    made = begin(tx, original.from_team, original.to_team, thread)
+    tx.run("UPDATE conversations SET fork_of = :origin WHERE id = :id", origin=original.session_id, id=made.id)
+    return conversation(tx, made.id) or made
+
+
+def begin_afresh(tx: Tx, conversation_id: int, session_id: str, summary: str) -> None:
+    """The conversation goes on in a new session that is told what the old one was about."""
+    tx.run(
+        "UPDATE conversations SET session_id = :session, begun = 0, summary = :summary, status = 'active',"
+        " compacted_count = message_count, fork_of = NULL WHERE id = :id",
+        session=session_id,
+        summary=summary,
+        id=conversation_id,
+    )
+
+
+def busiest(tx: Tx, limit: int) -> list[Conversation]:
+    """The conversations with the most messages."""
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations WHERE begun = 1 AND status = 'active'"
+        " ORDER BY message_count DESC, id LIMIT :limit",
+        limit=limit,
+    )
+    return [found for row in rows if (found := _conversation(row))]
+
+
+def mark_begun(tx: Tx, conversation_id: int, pid: int | None) -> None:
+    """The agent has this conversation's session, in this process."""
+    tx.run("UPDATE conversations SET begun = 1, agent_pid = :pid WHERE id = :id", pid=pid, id=conversation_id)
+
+
+def used(tx: Tx, conversation_id: int, messages: int) -> None:
+    """Messages were exchanged."""
+    tx.run(
+        "UPDATE conversations SET message_count = message_count + :messages, last_used_at = :now, note = NULL"
+        " WHERE id = :id",
+        messages=messages,
+        now=tx.now(),
+        id=conversation_id,
+    )
+
+
+def compacted(tx: Tx, conversation_id: int) -> None:
+    """The conversation was made shorter at this count of messages."""
+    tx.run(
+        "UPDATE conversations SET compacted_count = message_count, status = 'active' WHERE id = :id",
+        id=conversation_id,
+    )
+
+
+def add_ask(tx: Tx, conversation_id: int, to_team: str, text: str, chain: str, parent: str | None) -> Ask:
+    """Store an ask before it is run."""
+    row = tx.one(
+        "INSERT INTO asks (id, conversation_id, to_team, text, chain, parent, status, attempts, created_at)"
+        f" VALUES (:id, :conversation, :to_team, :text, :chain, :parent, 'waiting', 0, :now) RETURNING {ASK}",
+        id=tx.new_id(),
+        conversation=conversation_id,
+        to_team=to_team,
+        text=text,
+        chain=chain,
+        parent=parent,
+        now=tx.now(),
+    )
+    made = _ask(row)
+    if made is None:
+        raise RuntimeError("INSERT … RETURNING gave no row")
+    tx.emit("teams.asked", made.id, {"to": to_team})
+    return made
+
+
+def ask(tx: Tx, ask_id: str) -> Ask | None:
+    """The ask with this id."""
+    return _ask(tx.one(f"SELECT {ASK} FROM asks WHERE id = :id", id=ask_id))
+
+
+def ask_state(tx: Tx, ask_id: str) -> AskState | None:
+    """The ask with this id, its conversation, and its place while it waits."""
+    found = ask(tx, ask_id)
+    if found is None:
+        return None
+    waiting = found.status == AskStatus.WAITING.value
+    return AskState(found, conversation(tx, found.conversation_id), place(tx, found.row_id) if waiting else None)
+
+
+def asks_of(tx: Tx, conversation_id: int, before: int | None, limit: int) -> list[Ask]:
+    """A conversation's asks, the newest first."""
+    rows = tx.all(
+        f"SELECT {ASK} FROM asks WHERE conversation_id = :id AND row_id < :before ORDER BY row_id DESC LIMIT :limit",
+        id=conversation_id,
+        before=before or 1 << 62,
+        limit=limit,
+    )
+    return [found for row in rows if (found := _ask(row))]
+
+
+def exchanges(tx: Tx, team: str, since: int, limit: int) -> list[Exchange]:
+    """What a team was asked and asked itself, the latest first."""
+    rows: list[Row] = []
+    for side in ("a.to_team", "c.from_team"):
+        rows += tx.all(
+            "SELECT a.row_id, c.from_team, a.to_team, substr(a.text, 1, 500) AS text, a.status,"
+            " substr(a.answer, 1, 500) AS answer, a.created_at FROM asks a"
+            f" JOIN conversations c ON c.id = a.conversation_id WHERE {side} = :team AND a.created_at >= :since"
+            " ORDER BY a.row_id DESC LIMIT :limit",
+            team=team,
+            since=since,
+            limit=limit,
+        )
+    return [
+        Exchange(
+            incoming=row["to_team"] == team,
+            other=row["from_team"] if row["to_team"] == team else row["to_team"],
+            text=read_signed(row["text"]) or row["text"],
+            status=row["status"],
+            answer=row["answer"],
+            at=row["created_at"],
+        )
+        for row in sorted(rows, key=lambda row: int(row["row_id"]), reverse=True)[:limit]
+    ]
+
+
+def running_in(tx: Tx, conversation_id: int) -> Ask | None:
+    """The ask a conversation's agent works on."""
+    return _ask(
+        tx.one(f"SELECT {ASK} FROM asks WHERE conversation_id = :id AND status = 'running'", id=conversation_id)
+    )
+
+
+def place(tx: Tx, row_id: int) -> int:
+    """How many asks wait in front of this one, plus one."""
+    row = tx.one("SELECT count(*) AS n FROM asks WHERE status = 'waiting' AND row_id < :row", row=row_id)
+    return int(row["n"]) + 1 if row else 1
+
+
+def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask | None:
+    """The ask to run next: first in its conversation, of the conversation that was served longest ago."""
+    if not teams:
+        return None
+    names = {f"team{index}": name for index, name in enumerate(teams)}
+    busy = {f"busy{index}": number for index, number in enumerate(but)}
+    skipped = f" AND a.conversation_id NOT IN ({', '.join(':' + name for name in busy)})" if busy else ""
+    return _ask(
+        tx.one(
+            f"SELECT {OF_A} FROM asks a JOIN conversations c ON c.id = a.conversation_id"
+            " WHERE a.status = 'waiting' AND c.status <> 'archived'"
+            f" AND a.to_team IN ({', '.join(':' + name for name in names)}){skipped}"
+            f" AND {CONVERSATIONS.takeable('c')}"
+            " AND NOT EXISTS (SELECT 1 FROM asks b WHERE b.conversation_id = a.conversation_id"
+            " AND b.status IN ('waiting', 'running') AND b.row_id < a.row_id)"
+            " ORDER BY c.last_started_at, a.row_id LIMIT 1",
+            now=tx.now(),
+            holder=runner,
+            **names,
+            **busy,
+        )
+    )
+
+
+def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
+    """Give a runner the ask and, alone, the conversation's agent session; False if it does not wait any more."""
+    if not leases.take(tx, ASKS, found.id, runner, LEASE_MS, token=token):
+        return False  # it was cancelled between the look and this: on PostgreSQL others write meanwhile
+    leases.take(tx, CONVERSATIONS, found.conversation_id, runner, LEASE_MS)
+    return True
+
+
+def renew(tx: Tx, runner: str, running: Sequence[str]) -> None:
+    """Keep a runner's sessions and the asks that it really works on; one that it lost sight of is taken up again."""
+    for ask_id in running:
+        leases.renew(tx, ASKS, LEASE_MS, key=ask_id, holder=runner)
+    leases.renew(tx, CONVERSATIONS, LEASE_MS, holder=runner)
+
+
+def let_go(tx: Tx, conversation_id: int, runner: str) -> None:
+    """The runner has no process for this conversation any more."""
+    leases.release(tx, CONVERSATIONS, conversation_id, runner)
+
+
+def abandoned(tx: Tx, runner: str | None) -> list[Ask]:
+    """Running asks whose runner is dead; those of `runner` itself when it starts anew."""
+    rows = tx.all(
+        f"SELECT {ASK} FROM asks WHERE status = 'running' AND (lease_until < :now OR lease_by = :runner)",
+        now=tx.now(),
+        runner=runner or "",
+    )
+    return [found for row in rows if (found := _ask(row))]
+
+
+def finish(
+    tx: Tx,
+    found: Ask,
+    token: str | None,
+    status: AskStatus,
+    *,
+    answer: str | None = None,
+    error_code: str | None = None,
+    error: str | None = None,
+    note: str | None = None,
+    duration_ms: int | None = None,
+    cost_microusd: int | None = None,
+    input_tokens: int | None = None,
+    output_tokens: int | None = None,
+) -> bool:
+    """Store how an ask ended; only whoever has its lease may, and only once."""
+    changed = tx.run(
+        "UPDATE asks SET status = :status, finished_at = :now, lease_until = NULL, answer = :answer,"
+        " error_code = :error_code, error = :error, note = :note, duration_ms = :duration_ms,"
+        " cost_microusd = :cost_microusd, input_tokens = :input_tokens, output_tokens = :output_tokens"
+        " WHERE id = :id AND status IN ('waiting', 'running')"
+        + (" AND lease_token = :token" if token is not None else ""),
+        status=status.value,
+        now=tx.now(),
+        id=found.id,
+        token=token,
+        answer=answer,
+        error_code=error_code,
+        error=error,
+        note=note,
+        duration_ms=duration_ms,
+        cost_microusd=cost_microusd,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+    )
+    if changed:
+        tx.emit(f"teams.{status.value}", found.id, {"to": found.to_team})
+    return bool(changed)
+
+
+def requeue(tx: Tx, found: Ask, note: str) -> None:
+    """The ask waits again, at its old place."""
+    leases.release(tx, ASKS, found.id, note=note)
+    tx.emit("teams.requeued", found.id, {"to": found.to_team})
+
+
+def grown(tx: Tx, threshold: int, limit: int = 10) -> list[Conversation]:
+    """Conversations that are to be made shorter and that nobody works on."""
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations WHERE begun = 1 AND status <> 'archived'"
+        " AND (status = 'compact_pending' OR message_count - compacted_count >= :threshold)"
+        " AND NOT EXISTS (SELECT 1 FROM asks a WHERE a.conversation_id = conversations.id"
+        " AND a.status IN ('waiting', 'running')) ORDER BY id LIMIT :limit",
+        threshold=threshold,
+        limit=limit,
+    )
+    return [found for row in rows if (found := _conversation(row))]
+
+
+def archive_unused(tx: Tx, before: int) -> int:
+    """Put away conversations nobody used for long."""
+    return tx.run(
+        "UPDATE conversations SET status = 'archived' WHERE status = 'active' AND last_used_at < :before", before=before
+    )
+
+
+def spent_since(tx: Tx, team: str, since: int) -> int:
+    """What a team's agent reported to have cost, in millionths of a dollar."""
+    row = tx.one(
+        "SELECT coalesce(sum(cost_microusd), 0) AS total FROM asks WHERE to_team = :team AND finished_at >= :since",
+        team=team,
+        since=since,
+    )
+    return int(row["total"]) if row else 0
+
+
+def counts(tx: Tx) -> list[tuple[str, AskStatus, int]]:
+    """How many asks of each team wait and run."""
+    rows = tx.all(
+        "SELECT to_team, status, count(*) AS n FROM asks WHERE status IN ('waiting', 'running')"
+        " GROUP BY to_team, status"
+    )
+    return [(row["to_team"], AskStatus(row["status"]), int(row["n"])) for row in rows]
+
+
+def add_notice(tx: Tx, from_team: str, to_team: str, text: str, ttl_ms: int) -> str:
+    """Keep a notice for a team's next turn."""
+    notice_id = tx.new_id()
+    tx.run(
+        "INSERT INTO notices (id, from_team, to_team, text, created_at, expires_at)"
+        " VALUES (:id, :from_team, :to_team, :text, :now, :expires)",
+        id=notice_id,
+        from_team=from_team,
+        to_team=to_team,
+        text=text,
+        now=tx.now(),
+        expires=tx.now() + ttl_ms,
+    )
+    tx.emit("teams.notified", notice_id, {"to": to_team})
+    return notice_id
+
+
+def take_notices(tx: Tx, team: str, limit: int = 20) -> list[tuple[str, str]]:
+    """The sender and the text of each notice that a team was not shown yet; from now on they count as shown."""
+    rows = tx.all(
+        "SELECT id, from_team, text FROM notices WHERE to_team = :team AND shown_at IS NULL AND expires_at > :now"
+        " ORDER BY row_id LIMIT :limit",
+        team=team,
+        now=tx.now(),
+        limit=limit,
+    )
+    for row in rows:
+        tx.run("UPDATE notices SET shown_at = :now WHERE id = :id", now=tx.now(), id=row["id"])
+    return [(row["from_team"], row["text"]) for row in rows]
+
+
+def working(tx: Tx, team: str) -> Ask | None:
+    """An ask to or from a team that an agent works on now."""
+    return _ask(
+        tx.one(
+            f"SELECT {OF_A} FROM asks a JOIN conversations c ON c.id = a.conversation_id"
+            " WHERE (c.to_team = :team OR c.from_team = :team) AND a.status = 'running'"
+            f" AND {ASKS.in_force('a')}",
+            team=team,
+            now=tx.now(),
+        )
+    )
+
+
+def forget(tx: Tx, team: str) -> int:
+    """Remove every conversation with a team and of it, with all that was said there; how many asks there were."""
+    removed = 0
+    for row in tx.all("SELECT id, session_id FROM conversations WHERE to_team = :team OR from_team = :team", team=team):
+        tx.run("DELETE FROM transcript_lines WHERE session_id = :id", id=row["session_id"])
+        tx.run(
+            "DELETE FROM permissions WHERE ask_id IN (SELECT id FROM asks WHERE conversation_id = :id)", id=row["id"]
+        )
+        removed += tx.run("DELETE FROM asks WHERE conversation_id = :id", id=row["id"])
+        tx.run("DELETE FROM conversations WHERE id = :id", id=row["id"])
+    tx.run("DELETE FROM notices WHERE to_team = :team OR from_team = :team", team=team)
+    tx.run("DELETE FROM permissions WHERE team = :team", team=team)
+    tx.emit("teams.forgotten", "team", {"asks": removed})
+    return removed
+
+
+def _conversation(row: Row | None) -> Conversation | None:
+    return Conversation(**row) if row else None
+
+
+def _ask(row: Row | None) -> Ask | None:
+    return Ask(**row) if row else None

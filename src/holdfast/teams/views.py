@@ -1,0 +1,185 @@
+"""Asks, conversations and teams as JSON, for tools, routes and commands alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.agents.registry import resume_command_of
+from holdfast.teams.model import AskState, AskStatus, Conversation
+from holdfast.text.quoting import in_quotes, read_signed
+from holdfast.times import iso
+
+if TYPE_CHECKING:
+    from holdfast.agents import Compaction, FoundSession
+    from holdfast.teams.model import Ask
+    from holdfast.teams.queries.permissions import PermissionRequest
+    from holdfast.teams.results import ConversationHistory, Figures, TeamsStatus, TeamStatus
+
+JSON = dict[str, Any]
+
+MAX_FAULT = 500
+MAX_HISTORY_TEXT = 500
+"""Characters of a question and of its answer in a history."""
+
+
+def ask_view(state: AskState) -> JSON:
+    """An ask with its answer, or what it waits for."""
+    ask = state.ask
+    return _present(
+        {
+            "status": AskStatus(ask.status).value if state.done else "pending",
+            "askId": ask.id,
+            "response": ask.answer,
+            "error": ask.error_code,
+            "message": ask.error or (None if state.done else state.progress),
+            "note": ask.note,
+            "place": state.place,
+            "duration": ask.duration_ms,
+            "tokens": _present({"input": ask.input_tokens, "output": ask.output_tokens}) or None,
+            "costUsd": None if ask.cost_microusd is None else ask.cost_microusd / 1_000_000,
+            "conversation": _conversation(state.conversation) if state.conversation else None,
+        }
+    )
+
+
+def notice_view(notice_id: str, to_team: str) -> JSON:
+    """A notice that is stored for a team."""
+    return {"status": "kept", "noticeId": notice_id, "message": f"{to_team} will see it on its next turn."}
+
+
+def conversation_view(conversation: Conversation) -> JSON:
+    """One conversation."""
+    return {"conversation": _conversation(conversation)}
+
+
+def conversations_view(found: list[Conversation]) -> JSON:
+    """Several conversations."""
+    return {"conversations": [_conversation(conversation) for conversation in found]}
+
+
+def fork_view(copy: Conversation) -> JSON:
+    """A copy of a conversation, and how a person makes one in a terminal."""
+    return {**conversation_view(copy), "terminal": resume_command_of()(str(copy.fork_of), fork=True)}
+
+
+def compaction_view(done: Compaction) -> JSON:
+    """What a compaction did to the size of a conversation."""
+    return _present({"status": "compacted", "tokensBefore": done.pre_tokens, "tokensAfter": done.post_tokens})
+
+
+def history_view(history: ConversationHistory) -> JSON:
+    """A conversation with its asks."""
+    return {**conversation_view(history.conversation), "asks": [_asked(ask) for ask in history.asks]}
+
+
+def found_view(found: list[tuple[str, FoundSession]]) -> JSON:
+    """Sessions that a team could adopt."""
+    sessions = [
+        _present(
+            {
+                "team": team,
+                "sessionId": session.session_id,
+                "title": session.title,
+                "modifiedAt": iso(session.modified_at),
+            }
+        )
+        for team, session in found
+    ]
+    return {"sessions": sessions}
+
+
+def status_view(status: TeamsStatus, *, colors: bool = False) -> JSON:
+    """Teams with their processes and queues; the dashboard shows their colors too."""
+    return _present(
+        {
+            "teams": [_team(one, color=one.team.color if colors else None) for one in status.teams],
+            "processes": f"{status.processes} of {status.max_processes}",
+            "faults": [in_quotes(str(fault), MAX_FAULT) for fault in status.faults] or None,
+        }
+    )
+
+
+def figures_view(figures: Figures) -> JSON:
+    """Messages, lifetimes, pairs, tokens and cost."""
+    count = figures.conversations
+    return {
+        "conversations": count,
+        "messages_per_conversation": round(figures.messages / count, 1) if count else 0,
+        "mean_lifetime_ms": figures.lifetime_ms // count if count else 0,
+        "teams": [
+            {
+                "team": one.team,
+                "asks": one.asks,
+                "answered": one.answered,
+                "failed": one.failed,
+                "input_tokens": one.input_tokens,
+                "output_tokens": one.output_tokens,
+                "duration_ms": one.duration_ms,
+                "cost_usd": one.cost_microusd / 1_000_000,
+            }
+            for one in figures.teams
+        ],
+        "pairs": [
+            {"from": pair.from_team or None, "to": pair.to_team, "messages": pair.messages} for pair in figures.pairs
+        ],
+    }
+
+
+def permission_view(request: PermissionRequest) -> JSON:
+    """A request that waits for the owner's decision, whole."""
+    return {
+        "id": request.id,
+        "team": request.team,
+        "tool": request.tool,
+        "input": request.input,
+        "created_at": request.created_at,
+        "digest": request.digest,
+    }
+
+
+def _conversation(conversation: Conversation) -> JSON:
+    return _present(
+        {
+            "id": conversation.id,
+            "fromTeam": conversation.from_team or None,
+            "toTeam": conversation.to_team,
+            "threadId": conversation.thread,
+            "sessionId": conversation.session_id,
+            "messageCount": conversation.message_count,
+            "status": conversation.status,
+            "createdAt": iso(conversation.created_at),
+            "lastUsedAt": iso(conversation.last_used_at),
+        }
+    )
+
+
+def _asked(ask: Ask) -> JSON:
+    return _present(
+        {
+            "askId": ask.id,
+            "status": ask.status,
+            "question": (read_signed(ask.text) or ask.text)[:MAX_HISTORY_TEXT],
+            "response": ask.answer[:MAX_HISTORY_TEXT] if ask.answer else None,
+            "error": ask.error_code,
+        }
+    )
+
+
+def _team(status: TeamStatus, color: str | None) -> JSON:
+    return _present(
+        {
+            "team": status.team.name,
+            "project": str(status.team.project),
+            "description": status.team.description,
+            "processes": status.processes,
+            "busy": status.busy,
+            "waiting": status.waiting,
+            "running": status.running,
+            "settings": status.settings_off,
+            "color": color,
+        }
+    )
+
+
+def _present(fields: JSON) -> JSON:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,1 @@
+"""HTTP: the port, the gate before every route, REST and its OpenAPI document."""

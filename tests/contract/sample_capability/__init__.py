@@ -1,0 +1,1 @@
+"""A room that Holdfast does not have: who was greeted."""
