@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -163,9 +163,7 @@ class Installation:
             wait_until(lambda: not self._is_starting(), "no daemon is being started")
             wait_until(lambda: not self.processes(), "every process has ended")
         left = self.processes()
-        for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_all(left)
         self._reap()
         assert not left, f"still running after `holdfast stop` ({stopped.getvalue()}): {left}"
 
@@ -220,6 +218,13 @@ class Clocked(Installation):
         written = self._clock.with_suffix(".new")
         written.write_text(f"{self._ahead} {self._leapt}")
         written.replace(self._clock)  # at once: the daemon may be reading
+
+
+def kill_all(processes: Iterable[psutil.Process]) -> None:
+    """Kill processes as a crash does; one may end with the one that was killed before it."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def wait_until(condition: Callable[[], bool], what: str, limit: float = PATIENCE) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import claude_agent_sdk
 import psutil
 from tests.agents.scripted_model import Request, Script, ScriptedModel
-from tests.installation import wait_until
+from tests.installation import kill_all, wait_until
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
@@ -143,8 +143,7 @@ def kill_claude(project: Path) -> None:
     """End Claude Code in a project as a crash does: no hook is called any more."""
     agents = claude_in(project)
     assert agents
-    for process in agents:
-        process.send_signal(signal.SIGKILL)
+    kill_all(agents)
 
 
 def claude_in(project: Path) -> list[psutil.Process]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 from tests.agents.scripted_model import Script, ScriptedModel, seen_so_far
-from tests.installation import Installation, wait_until
+from tests.installation import Installation, kill_all, wait_until
 from tests.process.agent import Agent
 
 from holdfast.teams.config import read_roster
@@ -100,8 +100,7 @@ class World:
 
     def lose_agents(self, caller: Agent) -> None:
         """Kill every agent, and wait until the daemon has seen that they are gone: the next ask starts one."""
-        for process in self.agents():
-            process.kill()
+        kill_all(self.agents())
         wait_until(lambda: _processes(caller, self) == 0, "the daemon has seen that its agents are gone")
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from tests.agents.claude_code import CLAUDE, written_down
 from tests.agents.scripted_model import Reply, Request, Script, ScriptedModel, steps, text, tool_use
+from tests.installation import kill_all
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 600.0
@@ -81,14 +82,19 @@ class Newcomer:
 
     def kill_claude(self, _request: Request) -> Reply:
         written_down(self.home / ".claude", f'"file_path":"{self.project / "plan.md"}"')
-        for process in self.processes():
-            if process.name() == CLAUDE.name:
-                process.send_signal(signal.SIGKILL)
+        kill_all(process for process in self.processes() if _name_of(process) == CLAUDE.name)
         return text("Nobody hears this.")
 
     def processes(self) -> list[psutil.Process]:
         """What runs for this user."""
         return [process for process in psutil.process_iter() if _home_of(process) == str(self.home)]
+
+
+def _name_of(process: psutil.Process) -> str | None:
+    try:
+        return process.name()
+    except psutil.Error:  # it ended meanwhile
+        return None
 
 
 def _home_of(process: psutil.Process) -> str | None:
@@ -118,6 +124,5 @@ def test_a_newcomer_gets_a_session_back_in_five_commands(tmp_path: Path) -> None
         assert "Mend the fence, north side first." in told and "plan.md" in told and "claude --resume" in told, told
         newcomer.run("holdfast stop", newcomer.home)
     finally:
-        for process in newcomer.processes():
-            process.kill()
+        kill_all(newcomer.processes())
         shutil.rmtree(newcomer.home, ignore_errors=True)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.agents.serena_environment import serena_program
+from tests.installation import kill_all
 
 from holdfast.protocol import definition, memories, queries
 from holdfast.protocol.checks.gates import Checks
@@ -320,6 +319,4 @@ def kill(world: World) -> None:
     """kill -9 of everything that runs for the project."""
     killed = world.processes()
     assert killed
-    for process in killed:
-        with contextlib.suppress(psutil.NoSuchProcess):  # it ended with the one that was killed before it
-            process.send_signal(signal.SIGKILL)
+    kill_all(killed)

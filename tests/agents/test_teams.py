@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.agents.scripted_model import Reply, Request, ScriptedModel, later, text, tool_use
 from tests.agents.teams_world import World, ask, own_world, turns
-from tests.installation import wait_until
+from tests.installation import kill_all, wait_until
 from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
 
@@ -48,8 +48,7 @@ def test_a_conversation_goes_on_after_agent_daemon_and_transcript_were_lost(own_
     world = own_world
     with world.caller() as caller:
         assert turns(ask(caller, "backend", "one", fromTeam="frontend")) == 1
-        for process in world.agents():
-            process.kill()
+        kill_all(world.agents())
         assert turns(ask(caller, "backend", "two", fromTeam="frontend")) == 2
         world.holdfast.kill_daemon()
         wait_until(lambda: not world.agents(), "the killed daemon's agents are gone", limit=10)

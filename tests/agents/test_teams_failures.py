@@ -13,7 +13,7 @@ import claude_agent_sdk
 import pytest
 from tests.agents.scripted_model import ScriptedModel, later, seen_so_far, text
 from tests.agents.teams_world import World, ask, turns
-from tests.installation import PATIENCE, wait_until
+from tests.installation import PATIENCE, kill_all, wait_until
 from tests.process.agent import Agent
 
 from holdfast.agents.claude.transcripts.folder_name import project_key
@@ -126,8 +126,7 @@ def test_an_agent_killed_at_both_attempts_is_a_typed_failure_and_its_conversatio
         sent = caller.call("teams_send_message", toTeam=world.backend, message="go", waitForResponse=False)
         for attempt in (1, 2):
             wait_until(partial(_was_asked, model, attempt), f"attempt {attempt} is under way")
-            for process in world.agents("claude"):
-                process.kill()
+            kill_all(world.agents("claude"))
         failed = caller.call("teams_session", operation="wait", askId=sent["askId"], timeout=60_000)
         assert (failed["status"], failed["error"]) == ("failed", "E_AGENT_DIED")
         assert "asked twice" in failed["message"] and "response" not in failed

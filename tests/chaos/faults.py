@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
 from tests.chaos.damage import Told, check_tracebacks
 from tests.chaos.effects import Circumstances
 from tests.chaos.lost_answers import LosingProxy
 from tests.chaos.proxy import Proxy
-from tests.installation import wait_until
+from tests.installation import kill_all, wait_until
 from tests.process.agent import Agent
 
 if TYPE_CHECKING:
@@ -252,9 +251,7 @@ def _everything_dead(episode: Episode) -> Iterator[None]:
     try:
         episode.world.signal_daemon(signal.SIGKILL)  # first, in the middle of whatever it does
         while left := episode.world.processes():
-            for process in left:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
+            kill_all(left)
         yield
     finally:
         episode.shared.power.set()

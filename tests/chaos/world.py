@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 from tests.chaos.plan import ROLES, TARGETS, TEAMS
-from tests.installation import PATIENCE, Clocked, wait_until
+from tests.installation import PATIENCE, Clocked, kill_all, wait_until
 from tests.repository import Repository
 
 from holdfast.errors import HoldfastError
@@ -141,9 +141,7 @@ class World(Clocked):
 
     def close(self) -> None:
         """End everything, without judging it."""
-        for process in self.processes():
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
+        kill_all(self.processes())
         with contextlib.suppress(TimeoutError):
             wait_until(lambda: not self.processes(), "every process has ended", 10)
         self._reap_commands()

@@ -411,8 +411,11 @@ async def test_a_conversation_whose_last_line_a_full_disk_cut_off_goes_on(sqlite
 def _echo_processes(place: Place) -> int:
     """How many agents of this test run."""
     folder = str(place.home / "transcripts")
-    commands = [child.cmdline() for child in psutil.Process().children(recursive=True)]
-    return sum(command[3:5] == [PROGRAM, folder] for command in commands)
+    return sum(
+        child.info["cmdline"][3:5] == [PROGRAM, folder]
+        for child in psutil.process_iter(["cmdline"])
+        if child.info["cmdline"]
+    )
 
 
 async def test_an_ask_that_its_runner_lost_sight_of_is_taken_up_again(place: Place) -> None:

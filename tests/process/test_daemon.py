@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.installation import HOLDFAST, Installation, wait_until
+from tests.installation import HOLDFAST, Installation, kill_all, wait_until
 from tests.process.agent import Agent
 
 
@@ -126,8 +126,7 @@ def test_a_daemon_that_is_killed_before_it_serves_is_started_again(embedded: Ins
         starting: list[psutil.Process] = []
         while not starting:
             starting = _serving(embedded)
-        for process in starting:
-            process.kill()
+        kill_all(starting)
         assert "result" in agent.answer(asked)
         assert embedded.daemon() not in [process.pid for process in starting]
 

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import psutil
 import pytest
-from tests.installation import HOLDFAST, PATIENCE, Installation, wait_until
+from tests.installation import HOLDFAST, PATIENCE, Installation, kill_all, wait_until
 from tests.shared_daemon import Guest
 
 from holdfast.cli.control import ask_daemon
@@ -74,8 +74,7 @@ def theatre(tmp_path: Path) -> Iterator[Theatre]:
         theatre = Theatre(tmp_path, Path(short))
         yield theatre
     left = theatre.processes()
-    for process in left:
-        process.kill()
+    kill_all(left)
     assert not left
 
 

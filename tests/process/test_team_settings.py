@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx2
 import psutil
-from tests.installation import PATIENCE, Installation, wait_until
+from tests.installation import PATIENCE, Installation, kill_all, wait_until
 from tests.process.agent import Agent
 
 
@@ -38,8 +38,7 @@ def test_a_team_with_the_echo_agent_answers_what_it_is_told_and_is_looked_after(
         answer = asker.call("teams_ask", team="mirror", question="Is anybody there?", timeout=int(PATIENCE * 1000))
         assert answer["status"] == "answered" and "Is anybody there?" in answer["response"], answer
         assert asker.call("teams_status")["processes"].startswith("1 of ")
-        for process in _echoes(embedded):
-            process.kill()
+        kill_all(_echoes(embedded))
         wait_until(
             lambda: asker.call("teams_status")["processes"].startswith("0 of "),
             "a process that died is forgotten as soon as healthCheckInterval says",
