@@ -1,4 +1,4 @@
-"""Services and queries speak in dataclasses: JSON is made by views, and rows stay inside queries."""
+"""Services and queries speak in types: no JSON in their signatures, and no view made inside of them."""
 
 from __future__ import annotations
 
@@ -8,82 +8,123 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
+import holdfast
 
-PACKAGES = ("reasoning", "connections", "history")
-"""Packages whose services are typed."""
-
-SERVICES = {
-    "reasoning": ("service.py", "library.py", "retention.py", "reading.py", "search.py", "session_choice.py"),
-    "connections": ("service.py", "reconnects.py", "keys.py", "signing_keys.py", "usage.py", "tokens.py"),
-    "history": ("service.py", "search.py", "scanning.py"),
+SOURCE = Path(holdfast.__file__).parent
+DONE = (
+    "reasoning",
+    "connections",
+    "history",
+    "bridge",
+    "teams",
+)
+"""The packages whose services and queries are typed; the list grows."""
+WORKERS = {
+    "reasoning": ("library", "retention", "reading", "search", "session_choice"),
+    "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
+    "history": ("search", "scanning"),
 }
-"""Modules of a package that do its work, beside its queries."""
-
-UNTYPED = {"dict", "Dict", "Any", "Mapping", "MutableMapping", "Row"}
-
+"""Modules that do a part of a service's work, beside `service.py` and the queries."""
+VIEWS = ("views", "rest_models", ".entries")
+UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
+"""Names that say nothing of what is in them; `Row` is the store's alias of a dict."""
 ALLOWED = {
-    "reasoning/queries/sessions.py:conditions": "an SQL condition and the parameters in it",
-    "reasoning/queries/sessions.py:to_thought": "a row of a table or of an archive as a thought",
+    "bridge/chat/service.py: Chats.loops": "background loops by name, which never leave the process",
+    "teams/service.py: Teams.targets": "teams by name, which never leave the process",
+    "reasoning/queries/sessions.py: conditions": "an SQL condition and the parameters in it",
+    "reasoning/queries/sessions.py: to_thought": "a row of a table or of an archive as a thought",
 }
 
-
-def modules(package: str) -> Iterator[Path]:
-    """The services and queries of a package."""
-    folder = SOURCE / package
-    for name in SERVICES[package]:
-        yield folder / name
-    yield from sorted(folder.glob("*queries*.py"))
-    yield from sorted((folder / "queries").glob("*.py"))
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def public_functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Functions of a module and methods of its classes that others may call."""
+def _modules() -> list[Path]:
+    found: list[Path] = []
+    for package in DONE:
+        for path in sorted((SOURCE / package).rglob("*.py")):
+            works = path.stem in ("service", *WORKERS.get(package, ())) or path.stem.endswith("queries")
+            if works or path.parent.name == "queries":
+                found.append(path)
+    return found
+
+
+def _untyped_names(tree: ast.Module) -> frozenset[str]:
+    """The names that stand for no type, with the aliases of them that a module makes for itself."""
+    found = set(UNTYPED)
     for node in tree.body:
-        members = node.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_") else [node]
-        for member in members:
-            if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef) and not member.name.startswith("_"):
-                yield member
+        made = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(made, ast.Subscript | ast.BinOp | ast.Name) and _names(made) & found:
+            found |= _names(node) - _names(made)
+    return frozenset(found)
 
 
-def untyped_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """What of a signature says nothing about what is passed."""
-    given = function.args
-    arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-    annotations = [one.annotation for one in arguments if one is not None] + [function.returns]
-    names = {
-        node.id if isinstance(node, ast.Name) else node.attr
-        for annotation in annotations
-        if annotation is not None
-        for node in ast.walk(annotation)
-        if isinstance(node, ast.Name | ast.Attribute)
+def _names(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} | {
+        one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)
     }
-    return names & UNTYPED
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_service_and_no_query_speaks_in_dictionaries(package: str) -> None:
-    found = {}
-    for path in modules(package):
-        for function in public_functions(ast.parse(path.read_text())):
-            name = f"{path.relative_to(SOURCE)}:{function.name}"
-            if (untyped := untyped_names(function)) and name not in ALLOWED:
-                found[name] = sorted(untyped)
-    assert found == {}
+def _signatures(tree: ast.Module) -> Iterator[tuple[str, list[ast.expr]]]:
+    """Every public function, method and field of a module, with its annotations."""
+    for node in tree.body:
+        if isinstance(node, Function) and not node.name.startswith("_"):
+            yield node.name, _annotations(node)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            for part in node.body:
+                if isinstance(part, Function) and not part.name.startswith("_"):
+                    yield f"{node.name}.{part.name}", _annotations(part)
+                if isinstance(part, ast.AnnAssign):
+                    yield f"{node.name}.{ast.unparse(part.target)}", [part.annotation]
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_service_and_no_query_makes_a_view(package: str) -> None:
-    for path in modules(package):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom):
-                names = {node.module or "", *(f"{node.module}.{one.name}" for one in node.names)}
-                assert not any(name.endswith(("views", "rest_models", ".entries", "_view")) for name in names), path
+def _annotations(function: Function) -> list[ast.expr]:
+    given = function.args
+    arguments = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    found = [one.annotation for one in arguments if one is not None]
+    return [one for one in (*found, function.returns) if one is not None]
+
+
+def untyped(path: Path) -> list[str]:
+    """The public names of a module whose signature says `dict`, `Mapping` or `Any`."""
+    tree = ast.parse(path.read_text())
+    names = _untyped_names(tree)
+    return [
+        f"{path.relative_to(SOURCE)}: {name}"
+        for name, annotations in _signatures(tree)
+        if any(_names(annotation) & names for annotation in annotations)
+    ]
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_service_and_a_query_name_the_types_that_they_take_and_return(path: Path) -> None:
+    assert [found for found in untyped(path) if found not in ALLOWED] == []
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_no_view_is_made_inside_a_service_or_a_query(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    imports = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert [line for line in imports if any(view in line for view in VIEWS)] == []
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    named = [func.id if isinstance(func, ast.Name) else getattr(func, "attr", "") for func in calls]
+    assert [name for name in named if name.endswith("_view") or name == "view"] == []
 
 
 def test_what_is_allowed_is_there() -> None:
     """An exception that is no longer needed is taken out."""
-    for name in ALLOWED:
-        path, _, function = name.partition(":")
-        functions = {one.name: one for one in public_functions(ast.parse((SOURCE / path).read_text()))}
-        assert untyped_names(functions[function]), name
+    assert set(ALLOWED) <= {name for path in _modules() for name in untyped(path)}
+
+
+def test_the_walk_finds_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.SOURCE", tmp_path)
+    module = tmp_path / "service.py"
+    module.write_text(
+        "JSON = dict[str, int]\n"
+        "def shown() -> JSON: ...\n"
+        "def fine(number: int) -> list[int]: ...\n"
+        "def _own() -> dict[str, int]: ...\n"
+        "class Door:\n"
+        "    rows: list[Row]\n"
+        "    async def ask(self, **values: Any) -> None: ...\n"
+    )
+    assert untyped(module) == ["service.py: shown", "service.py: Door.rows", "service.py: Door.ask"]
