@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from holdfast.errors import BadInput
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.child_environment import passed_names
 
 DEFAULT_HOST = "127.0.0.1"

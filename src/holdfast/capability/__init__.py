@@ -8,9 +8,11 @@ is behind callables, which import when they are first called.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from holdfast.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent

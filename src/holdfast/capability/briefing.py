@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 
 
 class Rank(IntEnum):

@@ -12,9 +12,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text.terminal import visible
 
 LOG_LIMIT = 5 * 1024 * 1024

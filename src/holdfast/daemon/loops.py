@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
 
 from holdfast.capability import Loop
 from holdfast.errors import StoreError
+from holdfast.lazy_dataclass import dataclass
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
 from holdfast.files import NotRegular, make_private, open_regular
+from holdfast.lazy_dataclass import dataclass
 
 SECRET_CHARS = 43
 """Characters that `read_or_make` writes; a shorter file was truncated or written by somebody else."""

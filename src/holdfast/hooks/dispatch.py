@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.agents import Agent
 from holdfast.agents.hook_events import HookAnswer, combined
@@ -13,6 +13,7 @@ from holdfast.agents.registry import AGENTS, DEFAULT
 from holdfast.capability import Hook, HookCall, Phase
 from holdfast.capability.briefing import Covered
 from holdfast.errors import HoldfastError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 from holdfast.text.quoting import error_text
 

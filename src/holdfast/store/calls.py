@@ -13,9 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 KEEP_MS = 24 * 60 * 60 * 1000

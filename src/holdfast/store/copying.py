@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from holdfast.errors import StoreError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.damaged_text import REPLACEMENT, DamagedText, byte_faithful, values
 from holdfast.store.migrations import Migration
 from holdfast.store.sqlite import migrate

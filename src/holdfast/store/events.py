@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Store, Tx
 from holdfast.store.register import MODULUS
 from holdfast.store.wakeups import Wakeups

@@ -12,11 +12,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.files import write_private
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Store, Tx
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ and must be given to write the result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import StoreError
 from holdfast.files import write_private
+from holdfast.lazy_dataclass import dataclass
 from holdfast.times import iso
 
 FILE = "losses.json"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
 import psycopg
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row
 
 SILENCE_SECONDS = 3.0

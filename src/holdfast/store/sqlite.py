@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +20,7 @@ import apsw
 from holdfast.errors import StoreCorrupt, StoreError, StoreRemoved
 from holdfast.files.errors import why_not_writable
 from holdfast.ids import random_id
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Clock, Ids, Row, Tx, events
 from holdfast.store.backlog import Backlog
 from holdfast.store.files import beside, publish, remove_companions, remove_database, replace_database, utc_stamp

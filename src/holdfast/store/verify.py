@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import apsw
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Store, Tx
 from holdfast.store.copying import Progress, no_progress
 from holdfast.store.integrity import problem_lines

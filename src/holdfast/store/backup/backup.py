@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import apsw
 
 from holdfast.errors import Conflict, StoreCorrupt, StoreError
 from holdfast.ids import random_id
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Clock, Store
 from holdfast.store.backup import own_backups
 from holdfast.store.copying import (

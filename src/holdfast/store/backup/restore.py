@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import apsw
 
 from holdfast.errors import BadInput, Conflict, NotFound, StoreCorrupt, StoreError
 from holdfast.ids import random_id
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Clock, Tx
 from holdfast.store.backup.backup import copy_pages
 from holdfast.store.copying import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import StoreTooNew
+from holdfast.lazy_dataclass import dataclass
 from holdfast.version import __version__
 
 TYPES = {

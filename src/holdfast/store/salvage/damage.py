@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
 from holdfast.errors import StoreCorrupt
 from holdfast.files import write_private
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.store.files import beside
 from holdfast.store.integrity import integrity_problems, problem_lines

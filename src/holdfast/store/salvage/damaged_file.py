@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.copying import LEDGER_TABLE
 from holdfast.store.files import beside, remove_database
 from holdfast.store.migrations import Migration, pending

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from holdfast.lazy_dataclass import dataclass
 
 WAL_MAGIC = (0x377F0682, 0x377F0683)
 """The second one means that checksums are computed over big-endian words."""

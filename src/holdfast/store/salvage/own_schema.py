@@ -7,12 +7,12 @@ root that a new store has.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import apsw
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.copying import sqlite_tables
 from holdfast.store.files import remove_database
 from holdfast.store.migrations import Migration, load

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.salvage.raw_pages import (
     INDEX_INTERIOR,
     INDEX_KINDS,

@@ -8,10 +8,11 @@ memory is needed for lost rows, not for kept ones.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import apsw
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.copying import quote
 from holdfast.store.damaged_text import byte_faithful, values
 from holdfast.store.salvage.own_schema import Tree

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import apsw
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.copying import quote, sqlite_tables
 from holdfast.store.register import LOST, total
 from holdfast.store.salvage.session_clues import SessionClues

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
 from holdfast.errors import StoreCorrupt
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Clock
 from holdfast.store.copying import LEDGER_TABLE, Progress, sqlite_counts
 from holdfast.store.damaged_text import DamagedText, byte_faithful, marks, values

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.salvage.damaged_file import DamagedFile
 
 SESSION_IDS = "sqlite_autoindex_sessions_1"

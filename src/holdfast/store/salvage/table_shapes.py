@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import apsw
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.copying import Table
 from holdfast.store.damaged_text import DamagedText
 from holdfast.store.salvage.raw_pages import Values
