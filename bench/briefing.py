@@ -20,7 +20,7 @@ from holdfast import app as application
 from holdfast.bridge.model import MAX_PENDING, TTL_MS, Priority
 from holdfast.bridge.queries import queue as bridge_queries
 from holdfast.config import Settings
-from holdfast.hooks.dispatch import Told
+from holdfast.hooks.dispatch import HookContext
 from holdfast.protocol import definition
 from holdfast.protocol import queries as protocol_queries
 from holdfast.protocol.protocols import PROTOCOLS
@@ -107,7 +107,7 @@ async def _told(app: application.App, transcript: Path) -> float:
         "source": "startup",
     }
     began = time.perf_counter()
-    reply = await app.hooks.handle("SessionStart", Told(), json.dumps(payload).encode())
+    reply = await app.hooks.handle("SessionStart", HookContext(), json.dumps(payload).encode())
     seconds = time.perf_counter() - began
     if b"Messages waiting" not in reply.stdout:
         raise Unexpected(reply.stdout.decode(errors="replace"))

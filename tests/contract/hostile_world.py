@@ -20,7 +20,7 @@ from tests.transcripts import Transcript
 
 from holdfast.bridge import hooks
 from holdfast.bridge.service import Bridge
-from holdfast.hooks.dispatch import Told
+from holdfast.hooks.dispatch import HookContext
 from holdfast.identity.caller import Transport
 from holdfast.identity.senders import identify_sender
 from holdfast.store.loss_notices import LossNotices
@@ -47,7 +47,7 @@ class Hostile:
     async def hook(self, event: str, session: str, *, cwd: Path | None = None, **more: object) -> Json:
         """What a hook prints."""
         payload = {"session_id": session, "cwd": str(cwd or self.world.project.path), "hook_event_name": event, **more}
-        told = Told("1", managed=False, briefing="full")
+        told = HookContext("1", managed=False, briefing="full")
         reply = await self.life.app.hooks.handle(event, told, json.dumps(payload).encode())
         return dict(json.loads(reply.stdout)) if reply.stdout else {}
 

@@ -14,7 +14,7 @@ from tests.contract.wire_world import Json, Life, Relayed, new_world
 
 from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.bridge.service import Bridge
-from holdfast.hooks.dispatch import Told
+from holdfast.hooks.dispatch import HookContext
 from holdfast.redaction import MASK
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ SAID = f"Log in with the password {PLANTED} and go on."
 
 async def hook(life: Life, event: str, cwd: Path, session: str, **more: object) -> str:
     payload = {"session_id": session, "cwd": str(cwd), "hook_event_name": event, **more}
-    reply = await life.app.hooks.handle(event, Told("1", False, "full"), json.dumps(payload).encode())
+    reply = await life.app.hooks.handle(event, HookContext("1", False, "full"), json.dumps(payload).encode())
     return reply.stdout.decode() if isinstance(reply.stdout, bytes) else str(reply.stdout)
 
 

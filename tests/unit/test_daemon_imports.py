@@ -66,12 +66,12 @@ home, project = sys.argv[1:]
 async def answer():
     store, _ = await open_app_store(read_settings(home=home))
     from holdfast.app import build
-    from holdfast.hooks.dispatch import Told
+    from holdfast.hooks.dispatch import HookContext
 
     app = build(store, read_settings(home=home), "a machine")
     await app.start()
     payload = {"session_id": "one", "cwd": project, "source": "startup", "hook_event_name": "SessionStart"}
-    reply = await app.hooks.handle("SessionStart", Told(), json.dumps(payload).encode())
+    reply = await app.hooks.handle("SessionStart", HookContext(), json.dumps(payload).encode())
     assert reply.exit_code == 0
     first = sorted(sys.modules)
     app.prepare()

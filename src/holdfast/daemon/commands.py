@@ -1,22 +1,46 @@
-"""Commands over the daemon's socket: one is found by its name, run, and its progress and result told line by line."""
+"""Commands over the daemon's socket: found by name and run; progress and result are written line by line."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.capability import Command
+from holdfast.capability import Command, Progress
+from holdfast.daemon.readiness import Readiness
 from holdfast.daemon.socket import peer_pid, say
+from holdfast.daemon.status import daemon_status, health
 from holdfast.errors import HoldfastError
 from holdfast.files.errors import explain
 from holdfast.identity.managed import runs_under_agent
 
+if TYPE_CHECKING:
+    from holdfast.app import App
+    from holdfast.daemon.daemon import Daemon
+    from holdfast.daemon.relays import Relays
+
 logger = logging.getLogger(__name__)
+
+
+def own_commands(daemon: Daemon, app: App, relays: Relays, readiness: Readiness) -> dict[str, Command]:
+    """Return the commands about the daemon itself."""
+
+    async def stop(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        why = str(args.get("why") or "it was asked to")
+        asyncio.get_running_loop().call_soon(daemon.stop, why)  # after it was answered
+        return {"pid": os.getpid()}
+
+    async def status(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await asyncio.shield(daemon.commands)
+        return {**daemon_status(daemon, app, relays.notices()), **await health(app, readiness)}
+
+    own = (Command("stop", stop), Command("status", status, for_agents=True))
+    return {one.name: one for one in own}
 
 
 async def serve_command(
@@ -26,7 +50,7 @@ async def serve_command(
     own: Mapping[str, Command],
     others: asyncio.Future[dict[str, Command]],
 ) -> None:
-    """Run the command that a visitor names: the daemon's `own` at once, `others` when they are there."""
+    """Run the command that a client names: the daemon's `own` at once, `others` once they are there."""
     name, args = str(first.get("name")), first.get("args") or {}
     caller = peer_pid(writer.get_extra_info("socket"))
 

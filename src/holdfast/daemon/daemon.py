@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import time
+from asyncio import StreamReader, StreamWriter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from holdfast.daemon.clock_leaps import LeapWatch
 from holdfast.daemon.database_file import DatabaseFile, told_by_the_last
 from holdfast.daemon.loops import Supervisor
 from holdfast.daemon.relays import Relays
-from holdfast.daemon.socket import Door
+from holdfast.daemon.socket import DaemonSocket
 from holdfast.errors import HoldfastError, StoreCorrupt
 from holdfast.files.private import read_or_make
 from holdfast.process.home_lock import HomeLock
@@ -32,7 +33,7 @@ from holdfast.wire.mcp.transports import Links
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.capability import Command, Loop, Progress, Step
+    from holdfast.capability import Command, Loop, Step
     from holdfast.daemon.readiness import Readiness
     from holdfast.wire.http.server import Web
     from holdfast.wire.mcp.server import Wire
@@ -62,26 +63,31 @@ class Daemon:
         self._notices: list[str] = []
         """What was found at the start and is no loss."""
         self._lock = lock
-        self._losses = LossNotices(settings.home)
+        self.losses = LossNotices(settings.home)
         self._hook_waits = hook_waits
         self._hook_answered = asyncio.Event()
         self._links = Links()
-        self._supervisor = Supervisor()
+        self.supervisor = Supervisor()
         self._stop = asyncio.Event()
         self._restart = False
         self._why = "it was asked to"
         self._salvaging = os.environ.pop(SALVAGING, "") == "1"
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[Wire] = self._loop.create_future()
-        self._commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
-        self._started = self._busy_until = time.monotonic()
+        self.commands: asyncio.Future[dict[str, Command]] = self._loop.create_future()
+        self.started = self._busy_until = time.monotonic()
         self._leaps = LeapWatch(clock_of(settings), steady_clock_of(settings))
-        self._door: Door | None = None
+        self._socket: DaemonSocket | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether MCP is served."""
+        return self._ready.done()
 
     @property
     def notices(self) -> list[str]:
         """What users must be told: of this start, and of losses that nobody acknowledged yet."""
-        return [*self._notices, *self._losses.lines()]
+        return [*self._notices, *self.losses.lines()]
 
     async def run(self, started: Any = None) -> bool:
         """Serve until asked to stop. `started(daemon)` is called once everything is served."""
@@ -118,7 +124,7 @@ class Daemon:
         from holdfast.app import build
 
         store, notices = await open_app_store(self.settings, self._salvage_next, self._leaps.now)
-        if not self._losses.includes_report(notices):
+        if not self.losses.includes_report(notices):
             self._notices += notices
         self._notices += told_by_the_last(home)
         file = DatabaseFile(store, home)
@@ -131,40 +137,49 @@ class Daemon:
 
             return Readiness(store)
 
+        async def hooks(first: dict[str, Any], reader: StreamReader, writer: StreamWriter) -> None:
+            await app.hooks.serve(first, reader, writer)
+            self._hook_answered.set()
+
+        async def commands(first: dict[str, Any], reader: StreamReader, writer: StreamWriter) -> None:
+            from holdfast.daemon.commands import own_commands, serve_command
+
+            await serve_command(first, writer, home, own_commands(self, app, relays, readiness()), self.commands)
+
         relays = Relays(
-            self.settings, self._links, app.connections, self._supervisor, self._ready, self.stop, self._stop.is_set
+            self.settings, self._links, app.connections, self.supervisor, self._ready, self.stop, self._stop.is_set
         )
-        self._door = door = Door(
+        self._socket = socket = DaemonSocket(
             Path(place.socket_place(str(home))),
             {
-                "relay": relays.visit,
+                "relay": relays.serve,
                 "successor": relays.succeed,
-                "hook": lambda first, reader, writer: self._hook(app, first, reader, writer),
-                "command": lambda first, reader, writer: self._command(app, readiness(), relays, first, writer),
+                "hook": hooks,
+                "command": commands,
             },
         )
         try:
             await app.start()
-            await door.open()
+            await socket.open()
             self._handle_signals()
             if self._hook_waits:  # the imports that follow would keep it waiting for twice as long
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._hook_answered.wait(), FIRST_HOOK_SECONDS)
-            for loop in await self._serve_mcp(app, readiness(), relays, lambda: self._watch(app, door, file)):
-                self._supervisor.start(loop)
+            for loop in await self._serve_mcp(app, readiness(), relays, lambda: self._watch(app, socket, file)):
+                self.supervisor.start(loop)
             _remove(place.last_error(str(home)))
             if started is not None:
                 started(self)
             await self._stop.wait()
-            door.stop_listening()  # else the relays that are sent away would be back at once
+            socket.stop_listening()  # else the relays that are sent away would be back at once
             # Nothing comes to its end without the store; the relays repeat it with the next daemon.
             await self._finish_work(STOP_SECONDS if await readiness().outage() is None else 0.0)
         finally:
-            await self._supervisor.close()
+            await self.supervisor.close()
             await app.close()
             if self.web is not None:
                 await self.web.stop()
-            await door.close()
+            await socket.close()
             if self._lock.still_ours() and (told := await file.leave_behind()):
                 self.stop(told, restart=True)
             if store.outage is None:
@@ -191,26 +206,26 @@ class Daemon:
         try:
             commands = await self._loop.run_in_executor(None, prepare)
             await app.start_late()
-            self._commands.set_result(commands)
+            self.commands.set_result(commands)
             wire, web, loops = await self._loop.run_in_executor(None, serving)
             self.web = web()
             await self.web.start(required=self.by_hand)
         except BaseException as error:
-            self._commands.cancel()
+            self.commands.cancel()
             self._ready.set_exception(error)
             self._ready.exception()  # seen: it is raised here as well
             raise
         self._ready.set_result(wire)
         return loops
 
-    async def _watch(self, app: App, door: Door, file: DatabaseFile) -> None:
+    async def _watch(self, app: App, socket: DaemonSocket, file: DatabaseFile) -> None:
         """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
         if not self._lock.still_ours():
             self.stop("its data directory was removed")
             return
-        if door.is_missing:
+        if socket.is_missing:
             place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
-            await door.put_back()
+            await socket.put_back()
             logger.warning("the socket was removed; it was put back")
         if told := await file.look_after():
             self.stop(told, restart=True)
@@ -246,56 +261,10 @@ class Daemon:
 
         def stop() -> None:
             self.stop(str(error), restart=True)
-            if self._door is not None:  # at once: who is sent away while the rest is still starting would be back
-                self._door.stop_listening()
+            if self._socket is not None:  # at once: who is sent away while the rest is still starting would be back
+                self._socket.stop_listening()
 
         self._loop.call_soon_threadsafe(stop)
-
-    # -- visitors -----------------------------------------------------------------------------------------------------
-
-    async def _hook(
-        self, app: App, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        from holdfast.hooks.dispatch import MAX_PAYLOAD, Told
-
-        payload = bytearray()
-        while data := await reader.read(64 * 1024):
-            payload += data
-            if len(payload) > MAX_PAYLOAD:
-                return
-        told = Told(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"))
-        reply = await app.hooks.handle(str(first.get("event", "")), told, bytes(payload))
-        writer.write(reply.encode())
-        await writer.drain()
-        self._hook_answered.set()
-
-    async def _command(
-        self, app: App, readiness: Readiness, relays: Relays, first: dict[str, Any], writer: asyncio.StreamWriter
-    ) -> None:
-        from holdfast.capability import Command
-        from holdfast.daemon.commands import serve_command
-        from holdfast.daemon.status import daemon_status, health
-
-        async def stop(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-            self._loop.call_soon(self.stop, str(args.get("why") or "it was asked to"))  # after it was answered
-            return {"pid": os.getpid()}
-
-        async def status(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-            await asyncio.shield(self._commands)
-            shown = daemon_status(
-                app,
-                self.web,
-                by_hand=self.by_hand,
-                started=self._started,
-                ready=self._ready.done(),
-                loops=self._supervisor.loops,
-                notices=[*self.notices, *relays.notices()],
-                losses=self._losses,
-            )
-            return {**shown, **await health(app, readiness)}
-
-        own = (Command("stop", stop), Command("status", status, for_agents=True))
-        await serve_command(first, writer, self.settings.home, {one.name: one for one in own}, self._commands)
 
 
 def _exists(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Relays that visit the daemon: welcomed, served, or told to start a newer one; and daemons that want its place."""
+"""Connections of relays, which are served or told to start a newer daemon, and of newer daemons that take over."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Relays:
         self._is_stopping = is_stopping
         self._newer: str | None = None
 
-    async def visit(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one relay until it hangs up."""
         try:
             hello = Hello.of(first)

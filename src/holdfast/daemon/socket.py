@@ -1,4 +1,4 @@
-"""The unix socket: one owner, one first line that says what the visitor wants."""
+"""The daemon's unix socket: for its own user alone; the first line of a connection says what it is for."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ FIRST_LINE_SECONDS = 10.0
 BACKLOG = 512
 MACOS_LOCAL_PEERCRED = 1
 
-Visit = Callable[[dict[str, Any], asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+SocketHandler = Callable[[dict[str, Any], asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
 
-class Door:
-    """Accepts relays, hooks and commands of this user, and nobody else."""
+class DaemonSocket:
+    """Accepts relays, hooks and commands of this user, each served by the handler that its first line names."""
 
-    def __init__(self, path: Path, visits: Mapping[str, Visit]) -> None:
+    def __init__(self, path: Path, handlers: Mapping[str, SocketHandler]) -> None:
         self.path = path
-        self._visits = visits
+        self._handlers = handlers
         self._server: asyncio.Server | None = None
         self._identity: tuple[int, int] | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -42,11 +42,11 @@ class Door:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the socket file of a door that is open was removed or replaced."""
+        """Whether the socket file was removed or replaced while this listens."""
         return self._server is not None and _identity(self.path) != self._identity
 
     async def put_back(self) -> None:
-        """Listen again under the same name; who is inside stays."""
+        """Listen again at the same path; open connections stay."""
         if self._server is not None:
             self._server.close()
         await self.open()
@@ -64,7 +64,7 @@ class Door:
         self._identity = _identity(self.path)
 
     def stop_listening(self) -> None:
-        """Let nobody in any more; who is inside stays."""
+        """Accept no more connections; open ones stay."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -74,7 +74,7 @@ class Door:
                 logger.warning("the socket could not be removed: %s", error)
 
     async def close(self) -> None:
-        """Stop listening and hang up on everybody."""
+        """Stop listening and close every connection."""
         self.stop_listening()
         for task in self._open:
             task.cancel()
@@ -85,33 +85,33 @@ class Door:
         assert task is not None  # noqa: S101 - asyncio runs connection callbacks in tasks
         self._open.add(task)
         try:
-            await self._visit(reader, writer)
+            await self._serve(reader, writer)
         except asyncio.CancelledError:
-            logger.debug("a visitor was sent away because the daemon stops")
+            logger.debug("a connection was closed because the daemon stops")
         except (ConnectionError, asyncio.IncompleteReadError):
-            logger.debug("a visitor hung up")
+            logger.debug("a client hung up")
         except Exception:
-            logger.exception("serving a visitor failed")
+            logger.exception("serving a client failed")
         finally:
             self._open.discard(task)
             writer.close()
 
-    async def _visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if peer_uid(writer.get_extra_info("socket")) != os.geteuid():
-            logger.warning("a process of another user was turned away")
+            logger.warning("refused a process of another user")
             return
         try:
             line = await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS)
             first = bounded_json.loads(line)
-            visit = self._visits[first["holdfast"]]
+            handler = self._handlers[first["holdfast"]]
         except (ValueError, KeyError, TypeError, TimeoutError):
-            logger.warning("a visitor did not say what it wants")
+            logger.warning("refused a connection whose first line names no handler")
             return
-        await visit(first, reader, writer)
+        await handler(first, reader, writer)
 
 
 async def say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
-    """Write one line to a visitor."""
+    """Write one line of JSON."""
     writer.write(json.dumps(line).encode() + b"\n")
     await writer.drain()
 

@@ -17,39 +17,28 @@ from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.app import App
-    from holdfast.daemon.loops import LoopState
-    from holdfast.store.loss_notices import LossNotices
-    from holdfast.wire.http.server import Web
+    from holdfast.daemon.daemon import Daemon
 
 
-def daemon_status(
-    app: App,
-    web: Web | None,
-    *,
-    by_hand: bool,
-    started: float,
-    ready: bool,
-    loops: Sequence[LoopState],
-    notices: Sequence[str],
-    losses: LossNotices,
-) -> dict[str, Any]:
+def daemon_status(daemon: Daemon, app: App, notices: Sequence[str]) -> dict[str, Any]:
     """Return what is known without asking the store."""
+    web = daemon.web
     return {
         "pid": os.getpid(),
         "version": __version__,
         "home": str(app.settings.home),
         "address": web.address if web else None,
         "http": "starting" if web is None else (web.off or "on"),
-        "ready": ready,
-        "uptime": round(time.monotonic() - started, 1),
+        "ready": daemon.is_ready,
+        "uptime": round(time.monotonic() - daemon.started, 1),
         "clients": app.links.clients,
         "relays": app.links.relays,
         "engine": app.store.engine,
-        "started_by": "hand" if by_hand else "relay",
+        "started_by": "hand" if daemon.by_hand else "relay",
         "python": sys.version.split()[0],
-        "loops": [asdict(loop) for loop in loops],
-        "notices": [*notices, *(line for one in app.capabilities for line in one.life.notices())],
-        "losses": [asdict(notice) for notice in losses.open()],
+        "loops": [asdict(loop) for loop in daemon.supervisor.loops],
+        "notices": [*daemon.notices, *notices, *(line for one in app.capabilities for line in one.life.notices())],
+        "losses": [asdict(notice) for notice in daemon.losses.open()],
     }
 
 

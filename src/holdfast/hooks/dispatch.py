@@ -1,4 +1,4 @@
-"""What the daemon does when an agent's hook calls: all thinking is here, the hook client only carries."""
+"""Answers agents' hooks: asks each room, and merges what they say into one reply. The hook client only carries it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from holdfast.agents import Agent
 from holdfast.agents.hook_events import HookAnswer, combined
@@ -17,14 +18,14 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 from holdfast.text.quoting import error_text
 
-LONGEST_PID = 10
+MAX_PID_DIGITS = 10
 MAX_PAYLOAD = 16 * 1024 * 1024
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a hook client tells beside the payload."""
+class HookContext:
+    """What a hook client sends beside the payload."""
 
     pid: str = ""
     """The agent's process, as its relay's parent."""
@@ -42,24 +43,36 @@ class HookReply:
     stdout: bytes = b""
 
     def encode(self) -> bytes:
-        """As the hook client reads it."""
+        """Return it as the hook client reads it."""
         return b"exit %d\n" % self.exit_code + self.stdout
 
 
 class Hooks:
-    """Answers hook events. An event nobody handles, or a payload nobody can read, lets the agent go on."""
+    """Answers hook events. An event that no room handles, or a payload that cannot be read, lets the agent go on."""
 
     def __init__(self, hooks: Iterable[Hook], agents: Mapping[str, Agent] = AGENTS) -> None:
         ordered = sorted(hooks, key=lambda hook: hook.order)
         self._by_phase = {phase: [hook for hook in ordered if hook.phase is phase] for phase in Phase}
         self._agents = agents
 
-    async def handle(self, event: str, told: Told, payload: bytes) -> HookReply:
-        """One event, with what the hook client tells and the raw payload."""
-        agent = self._agents.get(told.agent)
+    async def serve(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a hook client: its first line names the event, the rest is the payload (none too long is answered)."""
+        payload = bytearray()
+        while data := await reader.read(64 * 1024):
+            payload += data
+            if len(payload) > MAX_PAYLOAD:
+                return
+        context = HookContext(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"))
+        reply = await self.handle(str(first.get("event", "")), context, bytes(payload))
+        writer.write(reply.encode())
+        await writer.drain()
+
+    async def handle(self, event: str, context: HookContext, payload: bytes) -> HookReply:
+        """Answer one event, whose payload comes as the agent wrote it."""
+        agent = self._agents.get(context.agent)
         hooks = None if agent is None else agent.hooks
         if hooks is None:
-            logger.warning("a %s hook was called by an agent whose hooks are not known: %.40r", event, told.agent)
+            logger.warning("a %s hook was called by an agent whose hooks are not known: %.40r", event, context.agent)
             return HookReply()
         try:
             data = bounded_json.loads(payload)
@@ -68,8 +81,8 @@ class Hooks:
             return HookReply()
         if not isinstance(data, dict):
             return HookReply()
-        pid = int(told.pid) if told.pid.isdecimal() and len(told.pid) <= LONGEST_PID else None
-        call = HookCall(hooks.event(event, data, is_managed=told.managed), pid, told.briefing, Covered())
+        pid = int(context.pid) if context.pid.isdecimal() and len(context.pid) <= MAX_PID_DIGITS else None
+        call = HookCall(hooks.event(event, data, is_managed=context.managed), pid, context.briefing, Covered())
         for hook in self._by_phase[Phase.PREPARE]:
             await hook.handle(call)
         others = asyncio.ensure_future(self._answers(call))
@@ -81,7 +94,7 @@ class Hooks:
         return HookReply(stdout=hooks.output(event, combined(answers)))
 
     async def _answers(self, call: HookCall) -> tuple[list[HookAnswer], set[str]]:
-        """The answers, and the kinds of items that a briefing needs not tell beside them."""
+        """Return the answers, and the kinds of items that a briefing need not repeat."""
         answers: list[HookAnswer] = []
         covered: set[str] = set()
         for hook in self._by_phase[Phase.ANSWER]:
@@ -94,7 +107,7 @@ class Hooks:
     async def _summaries(
         self, call: HookCall, others: Awaitable[tuple[list[HookAnswer], set[str]]]
     ) -> list[HookAnswer]:
-        """What is told of all together; it is looked for concurrently with the answers."""
+        """Ask for summaries of all rooms, concurrently with the answers."""
         always = frozenset().union(*(hook.always_covers for hook in self._by_phase[Phase.ANSWER]))
 
         async def pending() -> set[str]:
@@ -106,7 +119,7 @@ class Hooks:
 
 
 async def _asked(hook: Hook, call: HookCall) -> HookAnswer | None:
-    """Ask one room; one that cannot answer says so to the user, and the agent goes on."""
+    """Ask one room. Where it fails, the user is told why and the agent goes on."""
     try:
         return await hook.handle(call)
     except HoldfastError as error:
