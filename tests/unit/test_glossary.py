@@ -37,7 +37,6 @@ ALLOWED: dict[str, set[str]] = {
     "Mirror": {"agents/claude/transcripts/mirror.py"},
     "MirrorFailed": {"agents/errors.py"},
     "Place": {"briefing/ledger/queries.py", "capability/briefing.py"},
-    "PlaceRequest": {"daemon/upgrade.py"},
     "ProjectPlace": {"handoff/local_project.py"},
     "QueuedTold": {"bridge/routes.py"},
     "RetriedTold": {"bridge/routes.py"},

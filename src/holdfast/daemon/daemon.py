@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.config import Settings
 from holdfast.daemon.clock_leaps import LeapWatch
-from holdfast.daemon.database_file import DatabaseFile, told_by_the_last
+from holdfast.daemon.database_file import DatabaseFile, reported_by_last_daemon
 from holdfast.daemon.loops import Supervisor
 from holdfast.daemon.relays import Relays
 from holdfast.daemon.socket import DaemonSocket
@@ -126,7 +126,7 @@ class Daemon:
         store, notices = await open_app_store(self.settings, self._salvage_next, self._leaps.now)
         if not self.losses.includes_report(notices):
             self._notices += notices
-        self._notices += told_by_the_last(home)
+        self._notices += reported_by_last_daemon(home)
         file = DatabaseFile(store, home)
         machine = read_or_make(home / "machine")
         app = build(store, self.settings, machine, self._links, self._lock.still_ours)

@@ -1,7 +1,7 @@
 """The database file while a daemon has it open: put back where somebody removed or replaced it.
 
-Nothing more is acknowledged once it is gone. The daemon still has the file open, so that nothing is lost; it puts it
-back, starts again, and the next one tells of it.
+Once it is gone, nothing more is acknowledged. The daemon still has the file open, so nothing is lost: it puts the file
+back and starts again, and the next daemon reports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.store.salvage.damage import mark
 from holdfast.store.sqlite import SqliteStore
 
 PUT_BACK = "put-back"
-"""Where a daemon that put its database back says so to the next."""
+"""File by which a daemon that put its database back tells the next one."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class DatabaseFile:
         self._removed = error
 
     async def look_after(self) -> str | None:
-        """Put it back where it is gone; returns what users are to be told, None where it is in its place."""
+        """Put the file back if it is gone, and return what to tell users; None where it is in place."""
         if self._store is None:
             return None
         await self._store.check_presence()
@@ -49,7 +49,7 @@ class DatabaseFile:
         return told
 
     async def leave_behind(self) -> str | None:
-        """Put it back at the last moment where nobody had the time before: closing it would lose it."""
+        """Put the file back before the store closes, if that was not done yet: closing would lose it."""
         if self._is_back:
             return None
         try:
@@ -59,8 +59,8 @@ class DatabaseFile:
             return None
 
 
-def told_by_the_last(home: Path) -> list[str]:
-    """What the daemon before this one wants users to know; told once."""
+def reported_by_last_daemon(home: Path) -> list[str]:
+    """Return what the daemon before this one wants users to know, once."""
     try:
         told = (home / PUT_BACK).read_text(encoding="utf-8").strip()
     except FileNotFoundError:

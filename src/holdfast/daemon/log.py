@@ -1,4 +1,4 @@
-"""The daemon's log: what repeats is told less and less often, and the file is put aside before it grows large."""
+"""The daemon's log: repeated warnings are shown less and less often, and the file is rotated by size."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Repeats:
         self._changing = threading.Lock()
 
     def shown(self, record: logging.LogRecord) -> logging.LogRecord | None:
-        """The record as it goes into the log; None where it is left out."""
+        """Return the record as it goes into the log; None where it is left out."""
         if record.levelno < logging.WARNING:
             return record
         message, now = record.getMessage(), self._clock()
@@ -60,7 +60,7 @@ class Repeats:
             kind.shown, kind.left_out, kind.pause = now, 0, min(kind.pause * 2, LONGEST_PAUSE_S)
         again = copy.copy(record)
         again.msg, again.args = text, None
-        # The traceback stands where it came first.
+        # The first one was logged with its traceback.
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             again.msg = f"{text}: {type(error).__name__}: {error}"
@@ -68,7 +68,7 @@ class Repeats:
         return again
 
     def _kind(self, record: logging.LogRecord, message: str, now: float) -> _Kind | None:
-        """What is known of records like this; None for the first in a long time. Numbers make no difference."""
+        """Return what is known of records that differ in numbers alone; None for the first in a long time."""
         error = record.exc_info[1] if record.exc_info else None
         text = re.sub(r"\d+", "0", f"{message}\n{type(error).__name__}\n{error}")
         key = (record.name, record.levelno, text)
@@ -84,7 +84,7 @@ class Repeats:
 
 
 class DaemonLog(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to standard error. Where that is `file`, the file is renamed and begun anew when it is over its limit.
+    """Writes to standard error. Where that is `file`, it is rotated at its limit.
 
     Everything else that writes to standard error (the interpreter, libraries) goes to the new file as well.
     """
@@ -97,7 +97,7 @@ class DaemonLog(logging.StreamHandler):  # type: ignore[type-arg]
         self._begin_anew()
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line; what it quotes cannot steer the terminal on which somebody reads the log."""
+        """Return the line, without control characters that could steer a reader's terminal."""
         return visible(super().format(record))
 
     def emit(self, record: logging.LogRecord) -> None:

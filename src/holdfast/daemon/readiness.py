@@ -12,7 +12,7 @@ from holdfast.store.outage import Outage
 KEPT_SECONDS = 1.0
 ANSWER_SECONDS = 2.0
 KNOWN_SECONDS = 0.2
-"""How long a store that is known to be away is waited for: it may be back."""
+"""How long to wait for a store that is known to be down: it may be back."""
 
 
 class Readiness:
@@ -25,7 +25,7 @@ class Readiness:
         self._silent_since: int | None = None
 
     async def outage(self) -> Outage | None:
-        """Since when the store does not answer, and why; None while it does."""
+        """Return since when the store does not answer, and why; None while it does."""
         asking = self._asking
         if asking is None or (asking.done() and time.monotonic() - self._asked > KEPT_SECONDS):
             self._asked = time.monotonic()
@@ -45,7 +45,7 @@ class Readiness:
         return None
 
     def _silence(self, reason: str, repair: str | None = None) -> Outage:
-        """What the store itself knows of its outage, else what we found and since when."""
+        """Return what the store knows of its outage, else what was found here and since when."""
         if self._store.outage is not None:
             return self._store.outage
         if self._silent_since is None:

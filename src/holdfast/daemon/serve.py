@@ -55,7 +55,7 @@ def run_detached(arguments: Sequence[str]) -> int | None:
 def serve(
     settings: Settings, lock: HomeLock, started: Callable[[Daemon], None], *, by_hand: bool, hook_waits: bool = False
 ) -> bool:
-    """Serve until the daemon is stopped; whether it wants to be started again."""
+    """Serve until the daemon is stopped; return whether it wants to be started again."""
     from holdfast.daemon.daemon import Daemon
 
     usual = sys.getswitchinterval()
@@ -78,7 +78,7 @@ def serve(
 
 
 def serve_detached(settings: Settings) -> int:
-    """Leave whoever started us at once: the daemon is nobody's child, and holds nobody's terminal."""
+    """Detach from the process that started us, and serve: the daemon is no child of it and keeps no terminal open."""
     from holdfast.process.home_lock import check_home_owner
 
     check_home_owner(settings.home)
@@ -96,7 +96,7 @@ def serve_detached(settings: Settings) -> int:
         if serve(settings, lock, lambda _: give_turn_back(), by_hand=False, hook_waits=hook_waits):
             start_again()
     except DaemonRunning:
-        return 0  # another relay was faster; its daemon serves us all
+        return 0  # another relay was faster; its daemon serves all of them
     except (HoldfastError, OSError) as error:
         with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
             settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -124,7 +124,7 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 
 def _turn() -> Callable[[], None]:
-    """How to give back the turn to start a daemon; nobody else starts one before."""
+    """Return how to give back the right to start a daemon; nobody else starts one before."""
     text = os.environ.pop(TURN, "")
     if not text.isdecimal():  # somebody else than a relay or a hook started us
         return lambda: None
@@ -134,15 +134,15 @@ def _turn() -> Callable[[], None]:
 
 
 def _wait_for_lock(settings: Settings) -> HomeLock:
-    """The data directory's lock; waits for a holder that is older than we are, or is about to end or to begin."""
-    from holdfast.daemon.upgrade import PlaceRequest
+    """Take the data directory's lock; waits for a holder that is of an older version, or that just starts or ends."""
+    from holdfast.daemon.upgrade import UpgradeRequest
     from holdfast.process.home_lock import HomeLock
     from holdfast.relay import place
 
     if kept := HomeLock.handed_down(settings.home, by_hand=False):
         return kept
     deadline = time.monotonic() + TAKE_OVER_SECONDS
-    request: PlaceRequest | None = None
+    request: UpgradeRequest | None = None
     try:
         while True:
             try:
@@ -151,7 +151,7 @@ def _wait_for_lock(settings: Settings) -> HomeLock:
                 if request is not None and not request.open:
                     request, deadline = None, time.monotonic() + TAKE_OVER_SECONDS
                 if request is None and Path(place.socket_path(str(settings.home))).exists():
-                    request = PlaceRequest.send(settings.home)
+                    request = UpgradeRequest.send(settings.home)
                     if request is None:
                         raise
                 if request is None and time.monotonic() > deadline:
@@ -163,5 +163,5 @@ def _wait_for_lock(settings: Settings) -> HomeLock:
 
 
 def start_again() -> None:
-    """Become a new daemon, by the same command."""
+    """Replace this process by a new daemon, with the same command."""
     os.execv(sys.executable, [sys.executable, "-P", "-m", "holdfast", *sys.argv[1:]])  # noqa: S606 - our own command

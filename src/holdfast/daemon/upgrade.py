@@ -1,8 +1,8 @@
-"""A newer version takes over: the older daemon serves until a daemon of the newer one waits for its place.
+"""Upgrade under running agents: the older daemon serves until a daemon of the newer version is ready to take over.
 
-A relay that says it is newer only learns that it should start its own daemon. That daemon holds the turn to start one,
-so no older relay can bring the older daemon back meanwhile, and asks for the place on a connection that it keeps open:
-if it dies, the older daemon stays, or is started again at once.
+A newer relay is only told to start a daemon of its own version. That daemon holds the right to start one, so that no
+older relay brings the older daemon back meanwhile, and asks to take over on a connection that it keeps open: if it
+dies, the older daemon stays, or is started again at once.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from holdfast.version import __version__
 ANSWER_SECONDS = 10.0
 
 
-class PlaceRequest:
-    """A newer daemon's request for the place of the one that serves; it counts while its connection is open."""
+class UpgradeRequest:
+    """A newer daemon's request to take over from the one that serves; it counts while its connection is open."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
 
     @staticmethod
-    def send(home: Path) -> PlaceRequest | None:
-        """Ask the daemon that serves `home` for its place; None when it keeps it, because it is not older."""
+    def send(home: Path) -> UpgradeRequest | None:
+        """Ask the daemon that serves `home` to end; None when it goes on, because it is not older."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(ANSWER_SECONDS)
         try:
@@ -40,7 +40,7 @@ class PlaceRequest:
             connection.close()
             return None
         connection.setblocking(False)
-        return PlaceRequest(connection)
+        return UpgradeRequest(connection)
 
     @property
     def open(self) -> bool:
