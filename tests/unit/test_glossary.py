@@ -15,14 +15,13 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 
 ALLOWED: dict[str, set[str]] = {
     "Archives": {"handoff/service.py"},
-    "Asked": {"agents/transcript_entries.py", "wire/http/rest.py"},
+    "Asked": {"agents/transcript_entries.py"},
     "BriefingAsked": {"briefing/routes.py"},
     "BriefingTold": {"briefing/routes.py"},
     "ConversationsTold": {"teams/routes.py"},
     "Dispatcher": {"bridge/managed_delivery.py"},
     "Door": {"daemon/socket.py"},
     "FiguresTold": {"teams/routes.py"},
-    "Given": {"wire/http/rest.py"},
     "LARGEST": {
         "bridge/chat/arrivals.py",
         "briefing/ledger/model.py",
@@ -46,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "RosterFile": {"teams/config_file.py"},
     "TargetsTold": {"bridge/routes.py"},
     "TeamsTold": {"teams/routes.py"},
-    "Told": {"hooks/dispatch.py", "wire/http/rest.py"},
+    "Told": {"hooks/dispatch.py"},
     "UpdatesTold": {"bridge/routes.py"},
     "Upkeep": {"teams/maintenance.py"},
     "Visit": {"bridge/hooks.py", "briefing/queries/agent_sessions.py", "daemon/socket.py"},

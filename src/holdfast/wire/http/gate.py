@@ -27,11 +27,11 @@ from holdfast.wire.http.openapi import with_document
 from holdfast.wire.http.rest import (
     BUSY_SECONDS,
     Answer,
-    Asked,
     Problem,
     Reply,
+    ResponseModel,
+    RestRequest,
     RestRoute,
-    Told,
     away,
     refusal,
     starlette_routes,
@@ -61,7 +61,7 @@ FindOutage = Callable[[], Awaitable[Outage | None]]
 """Asks the store; None if it answers."""
 
 
-class Health(Told):
+class Health(ResponseModel):
     """Answer of /healthz and /readyz."""
 
     status: str
@@ -114,10 +114,10 @@ def behind_the_gate(
 def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> list[RestRoute]:
     """The REST routes of the capabilities, plus /healthz and /readyz."""
 
-    async def tell(asked: Asked) -> Reply:
+    async def tell(request: RestRequest) -> Reply:
         return Reply(Health(status="ok", version=__version__))
 
-    async def look(asked: Asked) -> Reply:
+    async def look(request: RestRequest) -> Reply:
         found = await outage() if outage is not None else None
         if found is not None:
             # Anybody may ask, so the database's address and error are shown only by `holdfast status`.
