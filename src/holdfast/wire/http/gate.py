@@ -202,22 +202,22 @@ class _WatchStreams:
         session = Headers(scope=scope).get("mcp-session-id")
         if session is None or scope["method"] not in ("GET", "DELETE"):
             return await self._app(scope, receive, send)
-        links = self._wire.links
-        link = links.http(session)
+        transports = self._wire.transports
+        transport = transports.http(session)
 
         async def watch(message: Message) -> None:
             await send(message)
             if message["type"] == "http.response.start" and message["status"] == 200 and scope["method"] == "GET":
-                link.reachable.set()
+                transport.reachable.set()
 
         try:
             await self._app(scope, receive, watch)
         finally:
-            link.reachable.clear()
+            transport.reachable.clear()
             if scope["method"] == "DELETE":
-                links.forget_http(session)
-            if link.identity is not None:
-                await self._detached(link.identity)
+                transports.forget_http(session)
+            if transport.identity is not None:
+                await self._detached(transport.identity)
         return None
 
 
