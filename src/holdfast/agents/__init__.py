@@ -285,3 +285,11 @@ class Agent:
     hooks: HooksPart | None = None
     transcripts: TranscriptsPart | None = None
     resume_command: ResumeCommand | None = None
+    session_variable: str = ""
+    """The one of `relay_variables` that holds the id of its session."""
+    project_variable: str = ""
+    """The one of `relay_variables` that holds its project directory."""
+    pid_variable: str = ""
+    """Environment variable in which a hook finds the pid of the agent."""
+    outer_variables: tuple[str, ...] = ()
+    """Environment variables that a managed agent must not inherit from an agent that started Holdfast."""

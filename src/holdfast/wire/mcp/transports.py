@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.agents.environment import project_in, session_in
 from holdfast.files.in_time import in_time
 from holdfast.identity.caller import Era, Hello, Signals, Transport, choose_root, identify
 from holdfast.process.alive import exists
@@ -75,7 +76,7 @@ class OpenTransport:
         """The working directories of the caller's process, strongest first."""
         if self.hello is None:
             return ()
-        known = (self.hello.env.get("CLAUDE_PROJECT_DIR"), self.hello.cwd)
+        known = (project_in(self.hello.env), self.hello.cwd)
         return tuple(directory for directory in known if directory)
 
     def forget_caller(self) -> None:
@@ -85,7 +86,7 @@ class OpenTransport:
     async def root(self, argument: str | None, bound: str | None) -> Root | None:
         """The strongest root; cached for a while. Raises ProjectTooSlow."""
         hello = self.hello
-        environment = hello.env.get("CLAUDE_PROJECT_DIR") if hello else None
+        environment = project_in(hello.env) if hello else None
         inputs = (argument, bound, self.client_roots, environment, hello.cwd if hello else None)
         loop = asyncio.get_running_loop()
         if (known := self._known_root(inputs, loop.time())) is not None:
@@ -140,8 +141,7 @@ class OpenTransports:
 
     def open_relay(self, hello: Hello) -> OpenTransport:
         """Add a relay that connected."""
-        agent_session = hello.env.get("CLAUDE_CODE_SESSION_ID") or None
-        transport = OpenTransport(Transport.RELAY, hello=hello, agent_session=agent_session)
+        transport = OpenTransport(Transport.RELAY, hello=hello, agent_session=session_in(hello.env))
         transport.reachable.set()
         self._relays.add(transport)
         return transport
