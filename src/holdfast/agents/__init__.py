@@ -186,6 +186,14 @@ class HooksPart(Protocol):
         """Return what the hook prints: nothing where there is nothing to say."""
         ...
 
+    def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
+        """Return the event's name and the payload that the agent sends when a session starts, for a rehearsal."""
+        ...
+
+    def context_in(self, output: str) -> str:
+        """Return what a hook's output tells the agent."""
+        ...
+
 
 class SettingsPart(Protocol):
     """Knows where an agent's configuration is, and what of Holdfast stands in it."""
@@ -256,6 +264,10 @@ class TranscriptsPart(Protocol):
         """Return the ids whose headings stand in the transcript: what was handed over with them was seen.
 
         All of them where there is no transcript to look at."""
+        ...
+
+    def config_of(self, transcript: Path) -> Path | None:
+        """Return the configuration directory that a transcript lies in, where its path tells."""
         ...
 
 
