@@ -14,7 +14,7 @@ async def _meet(self: Recognition, ctx: Any, tool: Any, found: Any) -> Any:
     return found
 
 
-async def _by_link(self: Recognition, link: Any, identity: str | None) -> None:
+async def _by_transport(self: Recognition, transport: Any, identity: str | None) -> None:
     return None
 
 
@@ -24,6 +24,6 @@ def _count(self: Usage, connection_id: str | None, tool: str, seconds: float, ou
 
 if __name__ == "__main__":
     Recognition.meet = _meet  # type: ignore[method-assign]
-    Recognition._by_link = _by_link  # type: ignore[method-assign]
+    Recognition._by_transport = _by_transport  # type: ignore[method-assign]
     Usage.count = _count  # type: ignore[method-assign]
     sys.exit(main(sys.argv[1:]))

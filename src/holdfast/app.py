@@ -37,7 +37,7 @@ from holdfast.teams.config_file import RosterFile
 from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 from holdfast.text.quoting import use_secret
-from holdfast.wire.mcp.transports import Links
+from holdfast.wire.mcp.transports import OpenTransports
 
 if TYPE_CHECKING:
     from holdfast.connections.keys import Keys
@@ -59,7 +59,7 @@ class App:
         self,
         store: Store,
         settings: Settings,
-        links: Links,
+        links: OpenTransports,
         connections: Connections,
         keys: Callable[[], Keys],
         at_once: Sequence[Capability],
@@ -167,14 +167,14 @@ def build(
     store: Store,
     settings: Settings,
     machine: str,
-    links: Links | None = None,
+    links: OpenTransports | None = None,
     owns_home: Callable[[], bool] = lambda: True,
 ) -> App:
     """Build the services on an open store.
 
     `links` are a daemon's open transports; `owns_home` tells whether the data directory is still its own.
     """
-    links = Links() if links is None else links
+    links = OpenTransports() if links is None else links
     capabilities: list[Capability] = []
 
     home, shared = settings.home, store.engine == "postgres"

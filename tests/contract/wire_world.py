@@ -26,7 +26,7 @@ from holdfast.teams.service import Teams
 from holdfast.version import __version__
 from holdfast.wire.mcp.relayed import serve_relay
 from holdfast.wire.mcp.server import Wire
-from holdfast.wire.mcp.transports import Links
+from holdfast.wire.mcp.transports import OpenTransports
 
 Json = dict[str, Any]
 State = dict[str, list[str]]
@@ -92,7 +92,7 @@ class Life:
 
     app: App
     wire: Wire
-    links: Links
+    links: OpenTransports
     keys: Callable[[], int]
 
     @asynccontextmanager

@@ -20,7 +20,7 @@ from holdfast.connections.routes import routes
 from holdfast.wire.http.gate import behind_the_gate
 from holdfast.wire.mcp.catalog import Catalog
 from holdfast.wire.mcp.server import Wire
-from holdfast.wire.mcp.transports import Links
+from holdfast.wire.mcp.transports import OpenTransports
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -38,7 +38,7 @@ async def _ignore(identity: str) -> None:
 async def _route_table() -> list[str]:
     """Every path the application has, whether or not the document tells of it."""
     nothing = cast("Any", None)
-    app = behind_the_gate(Wire(Catalog([]), nothing, Links()), _ignore, routes(nothing))
+    app = behind_the_gate(Wire(Catalog([]), nothing, OpenTransports()), _ignore, routes(nothing))
     return [cast("Route", route).path for route in app.routes]
 
 

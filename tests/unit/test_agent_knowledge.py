@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from holdfast.agents.hook_events import HookAnswer, HookKind
 from holdfast.agents.registry import AGENTS
-from holdfast.relay import link, spawn
+from holdfast.process import guard_process
+from holdfast.relay import hook_client, link, spawn
 
 SOURCE = Path(__file__).parents[2] / "src" / "holdfast"
 HOME = "agents/claude/"
 REGISTRATION = "agents/registry.py"
-RELAY = {"relay/link.py": {"variable"}, "relay/spawn.py": {"variable"}}
-"""The relay imports nothing, so it has lists of its own; they are held equal to what the agents say."""
+OWN_LISTS = {
+    "process/guard_process.py": {"variable"},
+    "relay/hook_client.py": {"hook event", "hook field", "variable"},
+    "relay/link.py": {"variable"},
+    "relay/spawn.py": {"variable"},
+}
+"""The relay and the guard import nothing, so they have lists of their own, held equal to what the agents say."""
 
 KNOWLEDGE = {
     "hook field": r"\b(?:hook_event_name|transcript_path|tool_(?:name|input|response|use_id)|stop_hook_active"
@@ -33,31 +40,21 @@ ELSEWHERE: dict[str, set[str]] = {
     "app.py": {"import"},
     "briefing/sharing.py": {"import"},
     "cli/bridge_init.py": {"import"},
-    "cli/handoff.py": {"flag", "path", "variable"},
-    "cli/move.py": {"flag"},
     "cli/protocol_init.py": {"import"},
     "cli/setup.py": {"hook event", "import"},
-    "demo/stage.py": {"hook event", "hook field", "variable"},
     "doctor/agents.py": {"path"},
     "doctor/hook_entries.py": {"import", "path"},
     "doctor/hooks.py": {"flag", "import", "variable"},
     "doctor/registration.py": {"flag"},
     "doctor/surroundings.py": {"path", "variable"},
-    "handoff/container.py": {"path"},
     "handoff/service.py": {"import"},
     "handoff/spools.py": {"import", "transcript field"},
     "handoff/transcripts.py": {"import", "path", "transcript field"},
-    "history/views.py": {"path"},
-    "process/child_environment.py": {"variable"},
-    "process/guard_process.py": {"variable"},
     "protocol/project/agent_settings.py": {"path"},
     "protocol/project/gate_settings.py": {"tool"},
     "protocol/project/named_programs.py": {"variable"},
     "protocol/protocols.py": {"path", "tool"},
     "protocol/serena/discovery.py": {"path", "variable"},
-    "relay/hook_client.py": {"hook event", "hook field", "variable"},
-    "relay/main.py": {"flag", "variable"},
-    "wire/mcp/transports.py": {"variable"},
 }
 """What still stands outside, by file: take out what is gone, add nothing."""
 
@@ -69,7 +66,7 @@ def _found() -> dict[str, set[str]]:
         if not name.startswith(HOME) and name != REGISTRATION:
             text = path.read_text()
             kinds = {kind for kind, pattern in KNOWLEDGE.items() if re.search(pattern, text)}
-            kinds -= RELAY.get(name, set())
+            kinds -= OWN_LISTS.get(name, set())
             if kinds:
                 found[name] = kinds
     return found
@@ -87,10 +84,22 @@ def test_what_no_file_knows_any_more_is_not_listed() -> None:
     assert {name: kinds for name, kinds in gone.items() if kinds} == {}, "take it out of the list"
 
 
-def test_the_relays_own_lists_are_those_of_the_agents() -> None:
+def test_the_lists_of_the_relay_and_the_guard_are_those_of_the_agents() -> None:
+    agents = AGENTS.values()
     for listed, names in (
-        (link.HELLO_ENV, [agent.relay_variables for agent in AGENTS.values()]),
-        (spawn.SESSION_NAMES, [agent.session_variables for agent in AGENTS.values()]),
+        (link.HELLO_ENV, [agent.relay_variables for agent in agents]),
+        (link.SESSION_VARIABLES, [[agent.session_variable] for agent in agents]),
+        (link.PROJECT_VARIABLES, [[agent.project_variable] for agent in agents]),
+        (spawn.SESSION_NAMES, [agent.session_variables for agent in agents]),
+        (hook_client.PID_VARIABLES, [[agent.pid_variable] for agent in agents]),
+        (guard_process.OUTER_AGENT_VARIABLES, [agent.outer_variables for agent in agents]),
     ):
         told = [name for name in listed if not name.startswith("HOLDFAST_")]
-        assert sorted(told) == sorted({name for one in names for name in one})
+        assert sorted(told) == sorted({name for one in names for name in one if name})
+
+
+def test_the_hook_client_speaks_to_the_user_as_the_agents_read_it() -> None:
+    for hooks in (agent.hooks for agent in AGENTS.values() if agent.hooks is not None):
+        for event in hook_client.START_EVENTS:
+            assert hooks.event(event, {}).kind is HookKind.STARTED
+            assert hooks.output(event, HookAnswer(notice="gone")) == (hook_client.NOTICE % "gone").encode()

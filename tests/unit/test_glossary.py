@@ -15,13 +15,12 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 
 ALLOWED: dict[str, set[str]] = {
     "Archives": {"handoff/service.py"},
-    "Asked": {"agents/transcript_entries.py", "wire/http/rest.py"},
+    "Asked": {"agents/transcript_entries.py"},
     "BriefingAsked": {"briefing/routes.py"},
     "BriefingTold": {"briefing/routes.py"},
     "ConversationsTold": {"teams/routes.py"},
     "Dispatcher": {"bridge/managed_delivery.py"},
     "FiguresTold": {"teams/routes.py"},
-    "Given": {"wire/http/rest.py"},
     "LARGEST": {
         "bridge/chat/arrivals.py",
         "briefing/ledger/model.py",
@@ -31,8 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "Letter": {"bridge/queries/owner.py"},
     "Letters": {"bridge/dead_letters.py"},
     "Library": {"reasoning/library.py"},
-    "Link": {"relay/link.py", "wire/mcp/transports.py"},
-    "Links": {"wire/mcp/transports.py"},
+    "Link": {"relay/link.py"},
     "MessagesTold": {"bridge/routes.py"},
     "Mirror": {"agents/claude/transcripts/mirror.py"},
     "MirrorFailed": {"agents/errors.py"},
@@ -44,7 +42,6 @@ ALLOWED: dict[str, set[str]] = {
     "RosterFile": {"teams/config_file.py"},
     "TargetsTold": {"bridge/routes.py"},
     "TeamsTold": {"teams/routes.py"},
-    "Told": {"wire/http/rest.py"},
     "UpdatesTold": {"bridge/routes.py"},
     "Upkeep": {"teams/maintenance.py"},
     "Visit": {"bridge/hooks.py", "briefing/queries/agent_sessions.py"},

@@ -14,15 +14,15 @@ from tests.rest_in_process import with_key
 from holdfast.connections.keys import Key, Scope
 from holdfast.connections.routes import routes
 from holdfast.wire.http.gate import OPEN_ROUTES, behind_the_gate, rest_table
-from holdfast.wire.http.rest import Answer, Asked, Reply, RestRoute
+from holdfast.wire.http.rest import Answer, Reply, RestRequest, RestRoute
 from holdfast.wire.mcp.catalog import Catalog
 from holdfast.wire.mcp.server import Wire
-from holdfast.wire.mcp.transports import Links
+from holdfast.wire.mcp.transports import OpenTransports
 
 pytestmark = pytest.mark.anyio
 
 
-async def _break(asked: Asked) -> Reply:
+async def _break(asked: RestRequest) -> Reply:
     raise RuntimeError("a secret of the inside")
 
 
@@ -35,7 +35,7 @@ async def _ignore(identity: str) -> None:
 
 def _app() -> Starlette:
     nothing = cast("Any", None)
-    return behind_the_gate(Wire(Catalog([]), nothing, Links()), _ignore, [*routes(nothing), BROKEN])
+    return behind_the_gate(Wire(Catalog([]), nothing, OpenTransports()), _ignore, [*routes(nothing), BROKEN])
 
 
 def _client(app: Starlette) -> httpx2.AsyncClient:

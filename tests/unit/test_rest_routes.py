@@ -13,28 +13,28 @@ from holdfast.connections.keys import Scope as KeyScope
 from holdfast.errors import BadInput, Busy, Conflict, NotFound, StoreError
 from holdfast.wire.http.fields import Limit, RowCursor, SessionId, Time
 from holdfast.wire.http.openapi import document
-from holdfast.wire.http.rest import MAX_BODY, Answer, Asked, Given, Reply, RestRoute, Told
+from holdfast.wire.http.rest import MAX_BODY, Answer, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
 pytestmark = pytest.mark.anyio
 
 JSON = {"Content-Type": "application/json"}
 
 
-class Which(Given):
+class Which(RequestModel):
     session_id: SessionId
 
 
-class Page(Given):
+class Page(RequestModel):
     limit: Limit = 50
     cursor: RowCursor = None
     since: Time | None = None
 
 
-class Note(Given):
+class Note(RequestModel):
     text: Annotated[str, Field(min_length=1, max_length=5)]
 
 
-class Seen(Told):
+class Seen(ResponseModel):
     said: str
     never: str | None = None
 
@@ -48,11 +48,11 @@ FAILURES: dict[str, Exception] = {
 }
 
 
-async def _say(asked: Asked) -> Reply:
+async def _say(asked: RestRequest) -> Reply:
     return Reply(Seen(said=f"{asked.query} {asked.path} {asked.body}"))
 
 
-async def _fail(asked: Asked) -> Reply:
+async def _fail(asked: RestRequest) -> Reply:
     raise FAILURES[asked.path.session_id]
 
 

@@ -186,6 +186,14 @@ class HooksPart(Protocol):
         """Return what the hook prints: nothing where there is nothing to say."""
         ...
 
+    def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
+        """Return the event's name and the payload that the agent sends when a session starts, for a rehearsal."""
+        ...
+
+    def context_in(self, output: str) -> str:
+        """Return what a hook's output tells the agent."""
+        ...
+
 
 class SettingsPart(Protocol):
     """Knows where an agent's configuration is, and what of Holdfast stands in it."""
@@ -258,6 +266,10 @@ class TranscriptsPart(Protocol):
         All of them where there is no transcript to look at."""
         ...
 
+    def config_of(self, transcript: Path) -> Path | None:
+        """Return the configuration directory that a transcript lies in, where its path tells."""
+        ...
+
 
 class ResumeCommand(Protocol):
     """Writes the shell command that continues a conversation."""
@@ -285,3 +297,11 @@ class Agent:
     hooks: HooksPart | None = None
     transcripts: TranscriptsPart | None = None
     resume_command: ResumeCommand | None = None
+    session_variable: str = ""
+    """The one of `relay_variables` that holds the id of its session."""
+    project_variable: str = ""
+    """The one of `relay_variables` that holds its project directory."""
+    pid_variable: str = ""
+    """Environment variable in which a hook finds the pid of the agent."""
+    outer_variables: tuple[str, ...] = ()
+    """Environment variables that a managed agent must not inherit from an agent that started Holdfast."""

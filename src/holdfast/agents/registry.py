@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.agents import Agent, ResumeCommand, SettingsPart, TranscriptsPart
+from holdfast.agents import Agent, HooksPart, ResumeCommand, SettingsPart, TranscriptsPart
 from holdfast.agents.claude.agent import CLAUDE
 from holdfast.agents.errors import PartMissing
 
@@ -42,3 +42,11 @@ def prepare() -> None:
     import holdfast.agents.claude.settings
     import holdfast.agents.claude.transcripts.receipt
     import holdfast.agents.claude.transcripts.subagents  # noqa: F401
+
+
+def hooks_of(name: str = DEFAULT) -> HooksPart:
+    """Return an agent's hooks; raises PartMissing where it has none."""
+    agent = AGENTS.get(name)
+    if agent is None or agent.hooks is None:
+        raise PartMissing(f"{name!r} has no hooks.", recovery=f"Known: {', '.join(AGENTS)}.")
+    return agent.hooks

@@ -13,7 +13,7 @@ from holdfast.bridge.model import MAX_TEXT, Priority, Status
 from holdfast.bridge.service import MESSAGE_ID_PATTERN, MESSAGE_ID_RULE, Bridge
 from holdfast.connections.keys import Scope
 from holdfast.wire.http.fields import Limit
-from holdfast.wire.http.rest import Answer, Asked, Given, Problem, Reply, RestRoute, Told
+from holdfast.wire.http.rest import Answer, Problem, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
 BASE = "/api/bridge"
 
@@ -22,7 +22,7 @@ MessageId = Annotated[str, Field(pattern=MESSAGE_ID_PATTERN, description=MESSAGE
 State = Literal["pending", "leased", "done", "failed", "dead", "expired", "held"]
 
 
-class QueuedTold(Told):
+class QueuedTold(ResponseModel):
     """Whether the message is queued, and under which id; else why not."""
 
     queued: bool
@@ -31,13 +31,13 @@ class QueuedTold(Told):
     reason: str | None = None
 
 
-class TargetsTold(Told):
+class TargetsTold(ResponseModel):
     """Every target's queue, task and session."""
 
     targets: dict[str, dict[str, Any]]
 
 
-class UpdatesTold(Told):
+class UpdatesTold(ResponseModel):
     """What happened at a target, the oldest first."""
 
     updates: list[dict[str, Any]]
@@ -45,13 +45,13 @@ class UpdatesTold(Told):
     session_restart: dict[str, Any] | None = None
 
 
-class MessagesTold(Told):
+class MessagesTold(ResponseModel):
     """Messages, the newest first."""
 
     messages: list[dict[str, Any]]
 
 
-class RetriedTold(Told):
+class RetriedTold(ResponseModel):
     """A message that waits again."""
 
     id: str
@@ -59,7 +59,7 @@ class RetriedTold(Told):
     status: str
 
 
-class SendBody(Given):
+class SendBody(RequestModel):
     """What is sent to whom."""
 
     target: Annotated[str, Field(min_length=1, max_length=64)]
@@ -68,7 +68,7 @@ class SendBody(Given):
     priority: Literal["normal", "urgent", "stop"] = "normal"
 
 
-class UpdatesPage(Given):
+class UpdatesPage(RequestModel):
     """Whose updates, and since when."""
 
     target: Target
@@ -78,7 +78,7 @@ class UpdatesPage(Given):
     limit: Limit = 50
 
 
-class MessagesPage(Given):
+class MessagesPage(RequestModel):
     """Which messages."""
 
     target: Target | None = None
@@ -86,13 +86,13 @@ class MessagesPage(Given):
     limit: Limit = 50
 
 
-class OneMessage(Given):
+class OneMessage(RequestModel):
     """Which message."""
 
     message_id: MessageId
 
 
-class OfTarget(Given):
+class OfTarget(RequestModel):
     """Whose message, where several targets have one of that id."""
 
     target: Target | None = None
@@ -101,7 +101,7 @@ class OfTarget(Given):
 def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
     """The routes of the bridge."""
 
-    async def send(asked: Asked) -> Reply:
+    async def send(asked: RestRequest) -> Reply:
         body: SendBody = asked.body
         sent = await bridge.send(
             body.target,
@@ -113,21 +113,21 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
         )
         return Reply(views.sent_view(sent))
 
-    async def targets(asked: Asked) -> Reply:
+    async def targets(asked: RestRequest) -> Reply:
         return Reply(views.status_view(await bridge.status(asked.sender)))
 
-    async def updates(asked: Asked) -> Reply:
+    async def updates(asked: RestRequest) -> Reply:
         query: UpdatesPage = asked.query
         pulled = await bridge.pull(query.target, query.since, query.limit, sender=asked.sender)
         return Reply(views.pulled_view(pulled))
 
-    async def messages(asked: Asked) -> Reply:
+    async def messages(asked: RestRequest) -> Reply:
         query: MessagesPage = asked.query
         status = None if query.status is None else Status(query.status)
         found = await letters.listed(query.target, status, query.limit, asked.sender)
         return Reply({"messages": [views.letter_view(letter) for letter in found]})
 
-    async def retry(asked: Asked) -> Reply:
+    async def retry(asked: RestRequest) -> Reply:
         retried = await letters.retry(asked.path.message_id, asked.query.target, asked.sender)
         return Reply(views.retried_view(retried))
 

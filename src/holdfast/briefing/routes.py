@@ -11,7 +11,7 @@ from holdfast.capability.briefing import Place
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import MAX_ROOT, RootSource, locate
 from holdfast.wire.http.fields import whole_number
-from holdfast.wire.http.rest import Answer, Asked, Given, Reply, RestRoute, Told
+from holdfast.wire.http.rest import Answer, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
 Project = Annotated[
     str, Field(pattern=r"^/[^\x00-\x1f]*$", max_length=MAX_ROOT, description="a project's directory, from the root on")
@@ -21,14 +21,14 @@ Budget = Annotated[
 ]
 
 
-class BriefingAsked(Given):
+class BriefingAsked(RequestModel):
     """Which project, and how long it may be."""
 
     project: Project
     budget: Budget = 1_200
 
 
-class BriefingTold(Told):
+class BriefingTold(ResponseModel):
     """One text, and its parts."""
 
     project: str
@@ -42,7 +42,7 @@ class BriefingTold(Told):
 def routes(briefings: Briefings) -> list[RestRoute]:
     """The route of the briefing."""
 
-    async def briefing(asked: Asked) -> Reply:
+    async def briefing(asked: RestRequest) -> Reply:
         query: BriefingAsked = asked.query
         found = await briefings.asked(
             Place(await in_time(locate, query.project, RootSource.ARGUMENT), None), query.budget

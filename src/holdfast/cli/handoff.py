@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.agents.registry import resume_command_of
+from holdfast.agents import registry
 from holdfast.cli.common import add_home, agreed, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import HoldfastError, NotFound
@@ -26,7 +26,7 @@ example:
 """
 ADOPT = """\
 Imports what `holdfast handoff` wrote into the project directory here. What is already here stays; adopting twice
-changes nothing. Afterwards `claude --resume` continues here where you left off there.
+changes nothing. The command that continues the last conversation here is printed.
 
 The archive is signed. A signer that this machine does not know is shown, and remembered once you say yes: compare the
 fingerprint with the one that `holdfast handoff` printed. Messages and tasks in the archive are held until
@@ -124,7 +124,7 @@ def run_adopt(options: argparse.Namespace) -> int:
     for refusal in report["refused"]:
         say(f"refused: {refusal}", file=sys.stderr)
     if report["resume"]:
-        say(f"To continue: cd {shlex.quote(report['project'])} && {resume_command_of()(report['resume'])}")
+        say(f"To continue: cd {shlex.quote(report['project'])} && {registry.resume_command_of()(report['resume'])}")
     return 1 if report["refused"] else 0
 
 
@@ -194,9 +194,10 @@ def _summary(report: dict[str, Any]) -> str:
 
 
 def config_directory() -> str:
-    """The caller's Claude Code configuration directory; the daemon's environment may name another."""
-    chosen = os.environ.get("CLAUDE_CONFIG_DIR")
-    return str(_absolute(chosen) if chosen else Path.home() / ".claude")
+    """Return the caller's agent configuration directory; the daemon's environment may name another."""
+    found = registry.settings_of().config_directory(os.environ)
+    # The usual one stays as it is spelled: imported transcripts are known by their paths.
+    return str(found if found.parent == Path.home() else found.resolve())
 
 
 def _absolute(text: str) -> Path:

@@ -37,6 +37,6 @@ def run(options: argparse.Namespace) -> int:
     found = ask_or_do(settings_of(options), "move", args, show_progress)
     say(f"Moved everything about {shown(found['old'], MAX_LINE)} to {shown(found['new'], MAX_LINE)}.")
     if found["transcripts"]:
-        say(f"{found['transcripts']} transcripts were copied to where `claude --resume` looks for them.")
+        say(f"{found['transcripts']} transcripts were copied to where the agent looks for them.")
     say("If it has a protocol of its own, trust it again: holdfast trust")
     return 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.connections.keys import Keys
     from holdfast.wire.http.rest import RestRoute
     from holdfast.wire.mcp.tools import Offer
-    from holdfast.wire.mcp.transports import Links
+    from holdfast.wire.mcp.transports import OpenTransports
 
 MAX_ID = 128
 
@@ -34,7 +34,7 @@ def make_connections(store: Store, settings: Settings, machine: str) -> Connecti
     return Connections(store, machine, reconnects, life_ms=life_ms, clock=clock)
 
 
-def capability(connections: Connections, keys: Callable[[], Keys], links: Links) -> Capability:
+def capability(connections: Connections, keys: Callable[[], Keys], transports: OpenTransports) -> Capability:
     """The connections of one daemon."""
 
     def offers() -> list[Offer]:
@@ -58,15 +58,15 @@ def capability(connections: Connections, keys: Callable[[], Keys], links: Links)
     def loops() -> Sequence[Loop]:
         from holdfast.connections.loops import loops
 
-        return loops(connections, links)
+        return loops(connections, transports)
 
     async def rebind(call: HookCall) -> None:
         """After /clear or an in-process resume the relay still has the old session id: tell it the new one."""
         session = call.event.session_id
         if call.event.kind is not HookKind.STARTED or call.pid is None or not 0 < len(session) <= MAX_ID:
             return
-        for identity in links.rebind(call.pid, session):
-            if identity not in links.attached():
+        for identity in transports.rebind(call.pid, session):
+            if identity not in transports.attached():
                 await connections.detach(identity)
 
     return Capability(

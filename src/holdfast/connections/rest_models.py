@@ -9,12 +9,12 @@ from holdfast.connections.model import Reconnected as Done
 from holdfast.connections.results import AuditLine, CountedCall, ToolFigures
 from holdfast.times import iso
 from holdfast.wire.http.fields import SESSION_ID
-from holdfast.wire.http.rest import Told
+from holdfast.wire.http.rest import ResponseModel
 
 CURSOR = r"^[0-9]{1,18}\." + SESSION_ID.removeprefix("^")
 
 
-class Session(Told):
+class Session(ResponseModel):
     """One caller, across its reconnects."""
 
     session_id: str
@@ -33,14 +33,14 @@ class Session(Told):
     last_seen: str
 
 
-class Sessions(Told):
+class Sessions(ResponseModel):
     """A page of sessions."""
 
     sessions: list[Session]
     next_cursor: str | None = None
 
 
-class Request(Told):
+class Request(ResponseModel):
     """One tool call."""
 
     tool: str
@@ -49,14 +49,14 @@ class Request(Told):
     outcome: str
 
 
-class Requests(Told):
+class Requests(ResponseModel):
     """A page of tool calls."""
 
     requests: list[Request]
     next_cursor: str | None = None
 
 
-class ToolUsage(Told):
+class ToolUsage(ResponseModel):
     """The figures of one tool."""
 
     tool: str
@@ -66,13 +66,13 @@ class ToolUsage(Told):
     max_ms: float
 
 
-class Usage(Told):
+class Usage(ResponseModel):
     """The figures of every tool that was called."""
 
     tools: list[ToolUsage]
 
 
-class AuditEntry(Told):
+class AuditEntry(ResponseModel):
     """One attempt, and how it ended."""
 
     at: str
@@ -85,14 +85,14 @@ class AuditEntry(Told):
     times: int
 
 
-class Audit(Told):
+class Audit(ResponseModel):
     """A page of the audit."""
 
     entries: list[AuditEntry]
     next_cursor: str | None = None
 
 
-class Token(Told):
+class Token(ResponseModel):
     """A reconnect token."""
 
     session_id: str

@@ -15,7 +15,7 @@ from holdfast.connections.service import Connections
 from holdfast.connections.tokens import MAX_LENGTH
 from holdfast.errors import NotFound
 from holdfast.wire.http.fields import SESSION_ID, Limit, RowCursor, SessionId, Time
-from holdfast.wire.http.rest import Answer, Asked, Given, Problem, Reply, RestRoute
+from holdfast.wire.http.rest import Answer, Problem, Reply, RequestModel, RestRequest, RestRoute
 
 BASE = "/api/mcp"
 SESSION = f"{BASE}/sessions/{{session_id}}"
@@ -24,13 +24,13 @@ NO_SUCH_SESSION = Answer("There is no such session.", Problem)
 GONE = Answer("There is no such session, or it was revoked.", Problem)
 
 
-class OneSession(Given):
+class OneSession(RequestModel):
     """Which session."""
 
     session_id: SessionId
 
 
-class SessionsPage(Given):
+class SessionsPage(RequestModel):
     """Which part of the sessions."""
 
     limit: Limit = 50
@@ -39,7 +39,7 @@ class SessionsPage(Given):
     ] = None
 
 
-class RowsPage(Given):
+class RowsPage(RequestModel):
     """Which part of a list."""
 
     limit: Limit = 50
@@ -52,13 +52,13 @@ class AuditPage(RowsPage):
     session_id: Annotated[str | None, Field(pattern=SESSION_ID, description="a session id")] = None
 
 
-class UsagePeriod(Given):
+class UsagePeriod(RequestModel):
     """Which calls are counted."""
 
     since: Time | None = None
 
 
-class ReconnectBody(Given):
+class ReconnectBody(RequestModel):
     """What a client presents to be itself again."""
 
     token: Annotated[str, Field(min_length=1, max_length=MAX_LENGTH)]
@@ -78,19 +78,19 @@ def routes(connections: Connections) -> list[RestRoute]:
 
 
 def _reading(connections: Connections) -> list[RestRoute]:
-    async def page(asked: Asked, *, ended: bool) -> Reply:
+    async def page(asked: RestRequest, *, ended: bool) -> Reply:
         wanted = asked.query.limit
         before = rest_models.cursor_of(asked.query.cursor)
         found = await connections.newest(ended=ended, before=before, limit=wanted + 1)
         return Reply(rest_models.sessions(found, wanted))
 
-    async def every(asked: Asked) -> Reply:
+    async def every(asked: RestRequest) -> Reply:
         return await page(asked, ended=True)
 
-    async def active(asked: Asked) -> Reply:
+    async def active(asked: RestRequest) -> Reply:
         return await page(asked, ended=False)
 
-    async def one(asked: Asked) -> Reply:
+    async def one(asked: RestRequest) -> Reply:
         return Reply(rest_models.session(await _still_there(connections, asked)))
 
     listed = {200: Answer("A page of sessions, the newest first.", rest_models.Sessions)}
@@ -118,16 +118,16 @@ def _reading(connections: Connections) -> list[RestRoute]:
 
 
 def _figures(connections: Connections) -> list[RestRoute]:
-    async def requests(asked: Asked) -> Reply:
+    async def requests(asked: RestRequest) -> Reply:
         connection = await _still_there(connections, asked)
         query = asked.query
         calls = await connections.requests(connection.id, rest_models.row_of(query.cursor), query.limit + 1)
         return Reply(rest_models.requests(calls, query.limit))
 
-    async def usage(asked: Asked) -> Reply:
+    async def usage(asked: RestRequest) -> Reply:
         return Reply(rest_models.usage(await connections.usage_by_tool(asked.query.since)))
 
-    async def audit(asked: Asked) -> Reply:
+    async def audit(asked: RestRequest) -> Reply:
         query = asked.query
         lines = await connections.audit_lines(query.session_id, rest_models.row_of(query.cursor), query.limit + 1)
         return Reply(rest_models.audit(lines, query.limit))
@@ -165,18 +165,18 @@ def _figures(connections: Connections) -> list[RestRoute]:
 
 
 def _changing(connections: Connections) -> list[RestRoute]:
-    async def reconnect(asked: Asked) -> Reply:
+    async def reconnect(asked: RestRequest) -> Reply:
         began = time.perf_counter()
         done = await connections.reconnects.reconnect(asked.path.session_id, asked.body.token, _attempt(asked))
         taken, outcome = (None, "error") if isinstance(done, Refused) else (asked.path.session_id, "ok")
         connections.usage.count(taken, "reconnect_session", time.perf_counter() - began, outcome)
         return _refused(done) if isinstance(done, Refused) else Reply(rest_models.reconnected(done), headers=NO_STORE)
 
-    async def token(asked: Asked) -> Reply:
+    async def token(asked: RestRequest) -> Reply:
         issued = await connections.reconnects.issue(asked.path.session_id, _attempt(asked))
         return Reply(rest_models.token(issued), headers=NO_STORE)
 
-    async def revoke(asked: Asked) -> Reply:
+    async def revoke(asked: RestRequest) -> Reply:
         if not await connections.reconnects.revoke(asked.path.session_id, _attempt(asked)):
             raise NotFound("Session not found")
         return Reply(None, 204)
@@ -242,7 +242,7 @@ def _changing(connections: Connections) -> list[RestRoute]:
     ]
 
 
-async def _still_there(connections: Connections, asked: Asked) -> Connection:
+async def _still_there(connections: Connections, asked: RestRequest) -> Connection:
     """What was deleted is not found again by its address; lists and the audit still tell of it."""
     connection = await connections.get(asked.path.session_id)
     if connection is None or connection.state == State.REVOKED:
@@ -250,7 +250,7 @@ async def _still_there(connections: Connections, asked: Asked) -> Connection:
     return connection
 
 
-def _attempt(asked: Asked) -> Attempt:
+def _attempt(asked: RestRequest) -> Attempt:
     return Attempt(asked.address, asked.client, asked.key.name if asked.key else None)
 
 

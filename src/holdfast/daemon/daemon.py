@@ -29,7 +29,7 @@ from holdfast.process.home_lock import HomeLock
 from holdfast.relay import place
 from holdfast.store.from_settings import clock_of, open_app_store, steady_clock_of
 from holdfast.store.loss_notices import LossNotices
-from holdfast.wire.mcp.transports import Links
+from holdfast.wire.mcp.transports import OpenTransports
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -66,7 +66,7 @@ class Daemon:
         self.losses = LossNotices(settings.home)
         self._hook_waits = hook_waits
         self._hook_answered = asyncio.Event()
-        self._links = Links()
+        self._transports = OpenTransports()
         self.supervisor = Supervisor()
         self._stop = asyncio.Event()
         self._restart = False
@@ -129,7 +129,7 @@ class Daemon:
         self._notices += reported_by_last_daemon(home)
         file = DatabaseFile(store, home)
         machine = read_or_make(home / "machine")
-        app = build(store, self.settings, machine, self._links, self._lock.still_ours)
+        app = build(store, self.settings, machine, self._transports, self._lock.still_ours)
 
         @cache
         def readiness() -> Readiness:
@@ -147,7 +147,13 @@ class Daemon:
             await serve_command(first, writer, home, own_commands(self, app, relays, readiness()), self.commands)
 
         relays = Relays(
-            self.settings, self._links, app.connections, self.supervisor, self._ready, self.stop, self._stop.is_set
+            self.settings,
+            self._transports,
+            app.connections,
+            self.supervisor,
+            self._ready,
+            self.stop,
+            self._stop.is_set,
         )
         self._socket = socket = DaemonSocket(
             Path(place.socket_place(str(home))),
@@ -231,7 +237,7 @@ class Daemon:
             self.stop(told, restart=True)
         wire = self._ready.result()
         now = time.monotonic()
-        if self._links.clients or wire.in_flight or app.is_busy or wire.recently_used(WATCH_SECONDS * 2):
+        if self._transports.clients or wire.in_flight or app.is_busy or wire.recently_used(WATCH_SECONDS * 2):
             self._busy_until = now
         elif not self.by_hand and now - self._busy_until > self.settings.idle_exit_s:
             self.stop("it had no client and no work")

@@ -17,7 +17,7 @@ from holdfast.daemon.socket import say
 from holdfast.errors import BadInput, StoreUnreachable
 from holdfast.identity.caller import Hello
 from holdfast.version import __version__
-from holdfast.wire.mcp.transports import Link, Links
+from holdfast.wire.mcp.transports import OpenTransport, OpenTransports
 
 if TYPE_CHECKING:
     from holdfast.wire.mcp.server import Wire
@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 
 
 class Relays:
-    """Serves relays over the daemon's links."""
+    """Serves relays over the daemon's transports."""
 
     def __init__(
         self,
         settings: Settings,
-        links: Links,
+        transports: OpenTransports,
         connections: Connections,
         supervisor: Supervisor,
         ready: asyncio.Future[Wire],
@@ -39,7 +39,7 @@ class Relays:
         is_stopping: Callable[[], bool],
     ) -> None:
         self._settings = settings
-        self._links = links
+        self._transports = transports
         self._connections = connections
         self._supervisor = supervisor
         self._ready = ready
@@ -62,18 +62,18 @@ class Relays:
             return await say(writer, {"holdfast": "step-down", "version": __version__, **address})
         welcome = {"holdfast": "welcome", "version": __version__, "pid": os.getpid(), "ready": self._ready.done()}
         await say(writer, welcome)
-        link = self._links.open_relay(hello)
+        transport = self._transports.open_relay(hello)
         try:
-            if link.identity is not None:
+            if transport.identity is not None:
                 with contextlib.suppress(StoreUnreachable):  # its first call does it as well, and tells of the outage
-                    await self._connections.attach(link.identity, hello.pid)
+                    await self._connections.attach(transport.identity, hello.pid)
             wire = await asyncio.shield(self._ready)
             # Only now: two threads that import the SDK at once can deadlock in it.
             from holdfast.wire.mcp.relayed import serve_relay
 
-            await serve_relay(wire, link, reader, writer)
+            await serve_relay(wire, transport, reader, writer)
         finally:
-            await self._closed(link)
+            await self._closed(transport)
         return None
 
     async def succeed(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -101,7 +101,7 @@ class Relays:
         """Note that a caller's transport is gone, unless another one still speaks for it."""
 
         async def detach() -> None:
-            if identity not in self._links.attached():
+            if identity not in self._transports.attached():
                 await self._connections.detach(identity)
 
         try:
@@ -118,10 +118,10 @@ class Relays:
             f"({__version__}), which goes on serving. {self._settings.home / 'daemon.log'} says why it did not start."
         ]
 
-    async def _closed(self, link: Link) -> None:
-        self._links.close_relay(link)
-        if link.identity is not None and not self._is_stopping():
-            await self.detached(link.identity)
+    async def _closed(self, transport: OpenTransport) -> None:
+        self._transports.close_relay(transport)
+        if transport.identity is not None and not self._is_stopping():
+            await self.detached(transport.identity)
 
 
 def is_newer(one: str, other: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import signal
@@ -18,13 +17,15 @@ from types import TracebackType
 from typing import Any, Self
 
 import holdfast.relay
+from holdfast.agents.registry import AGENTS, DEFAULT, hooks_of
 from holdfast.config import Settings
 from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient
 from holdfast.errors import HoldfastError, NoDaemon
 from holdfast.process.alive import is_running
 from holdfast.relay import place
 
-REMOVED_VARIABLES = ("HOLDFAST_", "CLAUDE", "MCP_")
+AGENT = AGENTS[DEFAULT]
+REMOVED_PREFIXES = ("HOLDFAST_", AGENT.name.upper(), "MCP_")
 """Prefixes of variables of the user's own Holdfast and agent, which must not affect the demo."""
 IDLE_EXIT = "60s"
 """When the daemon exits by itself if the demo is killed and cannot stop it."""
@@ -50,14 +51,14 @@ class Stage:
         self.home = self.folder / "home"
         self.project = self.folder / "shop"
         self.project.mkdir()
-        kept = {name: value for name, value in environment.items() if not name.startswith(REMOVED_VARIABLES)}
+        kept = {name: value for name, value in environment.items() if not name.startswith(REMOVED_PREFIXES)}
         own = {"HOLDFAST_HOME": str(self.home), "HOLDFAST_PORT": "0", "HOLDFAST_IDLE_EXIT": IDLE_EXIT}
         self._env = {**kept, **own}
 
     def agent(self) -> tuple[StdioClient, str]:
         """Start a new agent in the project: a real relay, and the id of its agent session."""
         session = str(uuid.uuid4())
-        env = {**self._env, "CLAUDE_CODE_SESSION_ID": session, "CLAUDE_PROJECT_DIR": str(self.project)}
+        env = {**self._env, AGENT.session_variable: session, AGENT.project_variable: str(self.project)}
         command = [sys.executable, "-P", "-m", "holdfast", "mcp"]
         with _signals_deferred():
             agent = StdioClient(command, env=env, cwd=self.project, name="demo-agent")
@@ -71,20 +72,20 @@ class Stage:
         return agent, session
 
     def session_start(self, session: str) -> str:
-        """Run the session-start hook as Claude Code would; return what it tells the agent."""
-        payload = {"session_id": session, "cwd": str(self.project), "hook_event_name": "SessionStart"}
+        """Run the session-start hook as the agent would; return what it tells the agent."""
+        hooks = hooks_of()
+        event, payload = hooks.start_payload(session, self.project)
         client = str(Path(holdfast.relay.__file__).with_name("hook.py"))
         done = subprocess.run(  # noqa: S603 - our own hook client
-            [sys.executable, "-I", "-S", client, "SessionStart"],
-            input=json.dumps({**payload, "source": "startup", "transcript_path": ""}),
+            [sys.executable, "-I", "-S", client, event],
+            input=payload,
             env=self._env,
             cwd=self.project,
             capture_output=True,
             text=True,
             timeout=HOOK_SECONDS,
         )
-        answer = json.loads(done.stdout) if done.stdout.strip() else {}
-        return str(answer.get("hookSpecificOutput", {}).get("additionalContext") or "")
+        return hooks.context_in(done.stdout)
 
     def daemon(self) -> int:
         """Return the process id of the running daemon."""

@@ -93,7 +93,7 @@ class Draft:
                     raise ArchiveRefused(
                         f"{name} would make the archive larger than it may be: {MAX_MEMBER} bytes for one member,"
                         f" {MAX_TOTAL} for all. Nothing was written.",
-                        recovery="Move old transcripts out of the project's folder under `~/.claude/projects`.",
+                        recovery="Move old transcripts out of the folder in which the agent keeps this project's.",
                     )
                 member.write(chunk)
         self._total += size

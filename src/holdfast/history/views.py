@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.agents.registry import resume_command_of
+from holdfast.agents.registry import resume_command_of, transcripts_of
 from holdfast.history.model import Conversation, Found, Hit, Imported, Recovery, Scanned
 from holdfast.identity.project import path_of
 from holdfast.redaction import masked
@@ -75,6 +75,6 @@ def _conversations(found: Sequence[Conversation], config: Path) -> list[dict[str
 
 def resume_command(hit: Hit, config: Path) -> str:
     """What takes the conversation up again, for a shell."""
-    its = next((folder.parent for folder in Path(hit.path).parents if folder.name == "projects"), config)
+    its = transcripts_of().config_of(Path(hit.path))
     command = resume_command_of()(hit.session_id, config=None if its == config else its)
     return f"cd {shlex.quote(hit.directory)} && {command}"

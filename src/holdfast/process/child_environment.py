@@ -42,27 +42,11 @@ _COMMON = frozenset(
 )
 _COMMON_PREFIXES = ("LC_", "XDG_")
 
-_AGENTS = frozenset(
-    (
-        *("SSH_AUTH_SOCK", "GIT_CONFIG_GLOBAL", "GIT_SSH_COMMAND", "IS_SANDBOX", "DO_NOT_TRACK", "EDITOR", "VISUAL"),
-        *("DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_BUG_COMMAND"),
-        *("DISABLE_COST_WARNINGS", "DISABLE_AUTO_COMPACT", "DISABLE_PROMPT_CACHING", "ENABLE_TOOL_SEARCH"),
-        *("BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS", "BASH_MAX_OUTPUT_LENGTH", "API_TIMEOUT_MS"),
-        *("MAX_THINKING_TOKENS", "MAX_MCP_OUTPUT_TOKENS", "MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "USE_BUILTIN_RIPGREP"),
-    )
-)
+_AGENTS = frozenset(("SSH_AUTH_SOCK", "GIT_CONFIG_GLOBAL", "GIT_SSH_COMMAND", "DO_NOT_TRACK", "EDITOR", "VISUAL"))
 _AGENTS_OWN = (
     *("HOLDFAST_HOME", "HOLDFAST_TOOLSETS", "HOLDFAST_DAEMON_WAIT", "HOLDFAST_HOOK_TIMEOUT", "HOLDFAST_BRIEFING"),
 )
 """Variables that the relay and the hooks inside an agent use; none is a secret."""
-_AGENTS_PREFIXES = ("ANTHROPIC_", "CLAUDE_")
-"""The agent signs in with these."""
-_CLOUDS = {
-    "CLAUDE_CODE_USE_BEDROCK": ("AWS_",),
-    "CLAUDE_CODE_USE_VERTEX": ("GOOGLE_", "VERTEX_", "CLOUD_ML_"),
-    "CLAUDE_CODE_USE_FOUNDRY": ("AZURE_",),
-}
-"""Further names it signs in with, by the switch that enables them."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 
 
@@ -71,12 +55,16 @@ def command_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
     return _chosen(os.environ if env is None else env, _COMMON, _COMMON_PREFIXES)
 
 
-def agent_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a managed agent, before its team's own variables are added."""
+def agent_environment(
+    env: Mapping[str, str] | None = None, names: frozenset[str] = frozenset(), prefixes: tuple[str, ...] = ()
+) -> dict[str, str]:
+    """Return the environment for a managed agent, before its team's own variables are added.
+
+    `names` and `prefixes` are of variables that this agent alone reads.
+    """
     env = os.environ if env is None else env
-    clouds = [prefix for switch, prefixes in _CLOUDS.items() if env.get(switch) for prefix in prefixes]
     own = {name: env[name] for name in _AGENTS_OWN if name in env}
-    return own | _chosen(env, _COMMON | _AGENTS, (*_COMMON_PREFIXES, *_AGENTS_PREFIXES, *clouds))
+    return own | _chosen(env, _COMMON | _AGENTS | names, (*_COMMON_PREFIXES, *prefixes))
 
 
 def without_own(env: Mapping[str, str]) -> dict[str, str]:

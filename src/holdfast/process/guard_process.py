@@ -29,7 +29,7 @@ from pathlib import Path
 LOCK_VARIABLE = "HOLDFAST_SESSION_LOCK"
 """Variable with the path of the session's lock file."""
 OUTER_AGENT_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE")
-"""Variables of an outer agent, in case one started Holdfast."""
+"""Variables of an outer agent, in case one started Holdfast; held equal to what the agents say, by a test."""
 REPORT = "holdfast-guard"
 LOCKED_OUT = 75
 """Exit code if another process holds the session."""

@@ -10,20 +10,20 @@ from pydantic import Field
 from holdfast.connections.keys import Scope
 from holdfast.protocol.service import Protocols
 from holdfast.wire.http.fields import Limit
-from holdfast.wire.http.rest import Answer, Asked, Given, Reply, RestRoute, Told
+from holdfast.wire.http.rest import Answer, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
 BASE = "/api/protocol"
 
 Directory = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^/", description="an absolute path")]
 
 
-class RunsResponse(Told):
+class RunsResponse(ResponseModel):
     """Runs, newest first."""
 
     runs: list[dict[str, Any]]
 
 
-class ValidationResponse(Told):
+class ValidationResponse(ResponseModel):
     """The result of every gate of a run."""
 
     status: str
@@ -32,14 +32,14 @@ class ValidationResponse(Told):
     session_id: str | None = None
 
 
-class RunsPage(Given):
+class RunsPage(RequestModel):
     """Filter of the list of runs."""
 
     limit: Limit = 50
     project: Annotated[Directory | None, Field(description="a directory of the project")] = None
 
 
-class ValidationBody(Given):
+class ValidationBody(RequestModel):
     """The worktree to validate, and whether only for a commit."""
 
     project: Directory
@@ -49,11 +49,11 @@ class ValidationBody(Given):
 def routes(protocols: Protocols) -> list[RestRoute]:
     """The routes of the protocol."""
 
-    async def runs(asked: Asked) -> Reply:
+    async def runs(asked: RestRequest) -> Reply:
         query: RunsPage = asked.query
         return Reply({"runs": await protocols.runs(query.project, query.limit)})
 
-    async def validate(asked: Asked) -> Reply:
+    async def validate(asked: RestRequest) -> Reply:
         body: ValidationBody = asked.body
         return Reply(await protocols.validation(body.project, before_commit=body.pre_commit))
 

@@ -19,6 +19,12 @@ MAX_OVERALL_LIMIT = 600.0
 START_LIMIT = 2.0
 RETRY = 0.005
 
+PID_VARIABLES = ("CLAUDE_PID",)
+START_EVENTS = ("SessionStart",)
+"""Hooks at which a session begins: they start a daemon where none is running."""
+NOTICE = '{"systemMessage": "%s"}\n'
+"""Output that the agent shows to its user, unlike standard error. These three are held equal to what the agents say."""
+
 USAGE = """\
 usage: holdfast hook EVENT < payload.json
 
@@ -49,7 +55,7 @@ def main(argv: list[str]) -> int:
     except FailOpen as reason:
         message = f"holdfast hook: {reason} The agent goes on without it. See `holdfast doctor`."
         sys.stderr.write("".join(char if char.isprintable() else "?" for char in message) + "\n")
-        if argv[:1] == ["SessionStart"] and not isinstance(reason, Stopped):
+        if argv and argv[0] in START_EVENTS and not isinstance(reason, Stopped):
             _tell_user(message)
         return 0
     except KeyboardInterrupt:
@@ -58,9 +64,8 @@ def main(argv: list[str]) -> int:
 
 
 def _tell_user(message: str) -> None:
-    """Print a message that Claude Code shows to the user, unlike standard error."""
     plain = "".join(char if " " <= char <= "~" and char not in '"\\' else "?" for char in message)
-    sys.stdout.write(f'{{"systemMessage": "{plain}"}}\n')
+    sys.stdout.write(NOTICE % plain)
 
 
 def _event(argv: list[str]) -> str:
@@ -73,7 +78,7 @@ def _event(argv: list[str]) -> str:
 def _ask(event: str) -> tuple[int, bytes]:
     deadline = time.monotonic() + _limit()
     payload = _payload(deadline)
-    pid = os.environ.get("CLAUDE_PID", "")
+    pid = next((os.environ[name] for name in PID_VARIABLES if name in os.environ), "")
     if not (pid.isascii() and pid.isdigit() and len(pid) <= 20):
         pid = ""
     managed = ',"managed":"1"' if os.environ.get("HOLDFAST_MANAGED") else ""
@@ -126,7 +131,7 @@ def _connection(event: str, deadline: float) -> _socket.socket:
     try:
         return _connect(home, deadline)
     except (FileNotFoundError, ConnectionRefusedError):
-        if event != "SessionStart":
+        if event not in START_EVENTS:
             raise FailOpen("no daemon is running.") from None
     except OSError as error:
         raise FailOpen(f"the daemon cannot be reached ({error.strerror}).") from None

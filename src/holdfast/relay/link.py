@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
     from holdfast.relay.session import RelaySession
 
+SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID",)
+PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR",)
 HELLO_ENV = (
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_PROJECT_DIR",
+    *SESSION_VARIABLES,
+    *PROJECT_VARIABLES,
     "CLAUDE_CODE_ENTRYPOINT",
     "HOLDFAST_BRIEFING",
     "HOLDFAST_MANAGED",
     "HOLDFAST_TEAM",
 )
+"""Variables that a daemon is told. These three lists are held equal to what the agents say, by a test."""
 
 FIRST_RETRY = 0.02
 BUSY_RETRY = 0.05

@@ -24,7 +24,7 @@ options:
   -h, --help                show this text and exit
 
 examples:
-  claude mcp add holdfast -- holdfast mcp
+  holdfast setup claude                      (makes it an MCP server of Claude Code)
   holdfast mcp --toolsets core,teams
   HOLDFAST_DAEMON_WAIT=5 holdfast mcp        (say after 5 s, not 30, that no daemon could be reached)
 """
@@ -138,10 +138,12 @@ class _Answers:
     def get(self) -> Answers:
         if self._read is None:
             from holdfast.relay.answers import Answers
+            from holdfast.relay.link import PROJECT_VARIABLES, SESSION_VARIABLES
             from holdfast.version import __version__
 
-            root = os.environ.get("CLAUDE_PROJECT_DIR") or place.working_directory()
-            recognised = bool(os.environ.get("CLAUDE_CODE_SESSION_ID"))
+            projects = [os.environ[name] for name in PROJECT_VARIABLES if os.environ.get(name)]
+            root = projects[0] if projects else place.working_directory()
+            recognised = any(map(os.environ.get, SESSION_VARIABLES))
             self._read = Answers(self._options.home, __version__, self._options.toolsets, root, recognised=recognised)
         return self._read
 

@@ -9,23 +9,23 @@ from pydantic import Field
 from holdfast.teams import views
 from holdfast.teams.service import Teams
 from holdfast.wire.http.fields import Limit
-from holdfast.wire.http.rest import Answer, Asked, Given, Reply, RestRoute, Told
+from holdfast.wire.http.rest import Answer, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
 
-class TeamsTold(Told):
+class TeamsTold(ResponseModel):
     """The teams with their processes and queues."""
 
     teams: list[dict[str, Any]]
     processes: str
 
 
-class ConversationsTold(Told):
+class ConversationsTold(ResponseModel):
     """Conversations, the last used first."""
 
     conversations: list[dict[str, Any]]
 
 
-class FiguresTold(Told):
+class FiguresTold(ResponseModel):
     """Messages, lifetimes, pairs, tokens and cost."""
 
     conversations: int
@@ -35,7 +35,7 @@ class FiguresTold(Told):
     pairs: list[dict[str, Any]]
 
 
-class ConversationsPage(Given):
+class ConversationsPage(RequestModel):
     """Which conversations."""
 
     limit: Limit = 50
@@ -45,15 +45,15 @@ class ConversationsPage(Given):
 def routes(teams: Teams) -> list[RestRoute]:
     """The routes of teams."""
 
-    async def show(asked: Asked) -> Reply:
+    async def show(asked: RestRequest) -> Reply:
         return Reply(views.status_view(await teams.status(None), colors=True))
 
-    async def conversations(asked: Asked) -> Reply:
+    async def conversations(asked: RestRequest) -> Reply:
         query: ConversationsPage = asked.query
         found = await teams.conversations(query.team, None, query.limit, asked.sender)
         return Reply(views.conversations_view(found))
 
-    async def figures(asked: Asked) -> Reply:
+    async def figures(asked: RestRequest) -> Reply:
         return Reply(views.figures_view(await teams.figures()))
 
     return [

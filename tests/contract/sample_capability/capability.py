@@ -9,7 +9,7 @@ from holdfast.capability import Capability, Command, Hook, HookCall, Loop, Progr
 from holdfast.capability.briefing import Item, Place, Rank, Source
 
 if TYPE_CHECKING:
-    from holdfast.wire.http.rest import Asked, Reply, RestRoute
+    from holdfast.wire.http.rest import Reply, RestRequest, RestRoute
     from holdfast.wire.mcp.tools import Call, Offer
 
 
@@ -49,7 +49,7 @@ def capability() -> Capability:
     def routes() -> list[RestRoute]:
         from holdfast.wire.http.rest import Answer, Reply, RestRoute
 
-        async def show(asked: Asked) -> Reply:
+        async def show(asked: RestRequest) -> Reply:
             return Reply({"names": greetings.names, "rounds": greetings.rounds})
 
         return [RestRoute("GET", "/api/greetings", "greetings", "Who was greeted", show, {200: Answer("They.")})]

@@ -48,4 +48,8 @@ CLAUDE = Agent(
     hooks=HOOKS,
     transcripts=ClaudeTranscripts(),
     resume_command=resume_command,
+    session_variable="CLAUDE_CODE_SESSION_ID",
+    project_variable="CLAUDE_PROJECT_DIR",
+    pid_variable="CLAUDE_PID",
+    outer_variables=("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE"),
 )

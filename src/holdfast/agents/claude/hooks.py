@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ShownFile, ToolKind, ToolUse
@@ -68,6 +69,17 @@ class ClaudeHooks:
         if specific:
             out["hookSpecificOutput"] = {"hookEventName": name, **specific}
         return out
+
+    def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
+        """Return the event's name and the payload that Claude Code sends when a session starts."""
+        name = "SessionStart"
+        payload = {"session_id": session_id, "cwd": str(cwd), "hook_event_name": name, "transcript_path": ""}
+        return name, json.dumps({**payload, "source": "startup"})
+
+    def context_in(self, output: str) -> str:
+        """Return what a hook's output tells the agent."""
+        answer = json.loads(output) if output.strip() else {}
+        return str(answer.get("hookSpecificOutput", {}).get("additionalContext") or "")
 
 
 HOOKS = ClaudeHooks()

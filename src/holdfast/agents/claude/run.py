@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agents import AgentSpec, FoundSession, Lack, Permission
+from holdfast.agents.claude.environment import claude_environment
 from holdfast.agents.claude.open_elsewhere import opened_by
 from holdfast.agents.claude.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
@@ -22,7 +23,6 @@ from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
 from holdfast.agents.session_locks import SessionLocks, canonical_session_id
 from holdfast.errors import BadInput
-from holdfast.process.child_environment import agent_environment
 from holdfast.process.guard import launcher
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class ClaudeAgent:
         program = self._program(spec.env)
         if program is None:
             raise AgentUnavailable("There is no `claude` on PATH.", recovery="Install Claude Code.")
-        env = {**agent_environment(), **MANAGED, **spec.env, **self._locks.environment(session_id)}
+        env = {**claude_environment(), **MANAGED, **spec.env, **self._locks.environment(session_id)}
         # The SDK passes on all of this process's environment and can only be told to add to it.
         guarded = launcher(self._home / "guard", program, os.environ.keys() - env.keys() - SDK_OWN)
         protected = protected_files(self._home, config_directory(spec.env), spec.project)

@@ -27,11 +27,11 @@ from holdfast.wire.http.openapi import with_document
 from holdfast.wire.http.rest import (
     BUSY_SECONDS,
     Answer,
-    Asked,
     Problem,
     Reply,
+    ResponseModel,
+    RestRequest,
     RestRoute,
-    Told,
     away,
     refusal,
     starlette_routes,
@@ -61,7 +61,7 @@ FindOutage = Callable[[], Awaitable[Outage | None]]
 """Asks the store; None if it answers."""
 
 
-class Health(Told):
+class Health(ResponseModel):
     """Answer of /healthz and /readyz."""
 
     status: str
@@ -114,10 +114,10 @@ def behind_the_gate(
 def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> list[RestRoute]:
     """The REST routes of the capabilities, plus /healthz and /readyz."""
 
-    async def tell(asked: Asked) -> Reply:
+    async def tell(request: RestRequest) -> Reply:
         return Reply(Health(status="ok", version=__version__))
 
-    async def look(asked: Asked) -> Reply:
+    async def look(request: RestRequest) -> Reply:
         found = await outage() if outage is not None else None
         if found is not None:
             # Anybody may ask, so the database's address and error are shown only by `holdfast status`.
@@ -202,22 +202,22 @@ class _WatchStreams:
         session = Headers(scope=scope).get("mcp-session-id")
         if session is None or scope["method"] not in ("GET", "DELETE"):
             return await self._app(scope, receive, send)
-        links = self._wire.links
-        link = links.http(session)
+        transports = self._wire.transports
+        transport = transports.http(session)
 
         async def watch(message: Message) -> None:
             await send(message)
             if message["type"] == "http.response.start" and message["status"] == 200 and scope["method"] == "GET":
-                link.reachable.set()
+                transport.reachable.set()
 
         try:
             await self._app(scope, receive, watch)
         finally:
-            link.reachable.clear()
+            transport.reachable.clear()
             if scope["method"] == "DELETE":
-                links.forget_http(session)
-            if link.identity is not None:
-                await self._detached(link.identity)
+                transports.forget_http(session)
+            if transport.identity is not None:
+                await self._detached(transport.identity)
         return None
 
 

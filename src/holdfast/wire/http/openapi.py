@@ -11,7 +11,7 @@ from pydantic_core import core_schema
 
 from holdfast.connections.keys import Scope
 from holdfast.version import __version__
-from holdfast.wire.http.rest import Answer, Asked, Problem, Reply, RestRoute, Told
+from holdfast.wire.http.rest import Answer, Problem, Reply, ResponseModel, RestRequest, RestRoute
 
 PATH = "/api/openapi.json"
 DESCRIPTION = (
@@ -20,7 +20,7 @@ DESCRIPTION = (
 )
 
 
-class Document(Told):
+class Document(ResponseModel):
     """An OpenAPI 3.1 document."""
 
     model_config = ConfigDict(extra="allow")
@@ -37,7 +37,7 @@ def with_document(routes: Sequence[RestRoute]) -> list[RestRoute]:
     """These routes, plus one that serves their document."""
     served: dict[str, Any] = {}
 
-    async def tell(asked: Asked) -> Reply:
+    async def tell(request: RestRequest) -> Reply:
         return Reply(served)
 
     itself = RestRoute("GET", PATH, "openapi", "This document", tell, {200: Answer("The document.", Document)})

@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 M = TypeVar("M", bound=BaseModel)
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """What a client sends, in path, query or body: unknown names and null are refused by name."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -57,24 +57,24 @@ class Given(BaseModel):
         return values
 
 
-class Told(BaseModel):
+class ResponseModel(BaseModel):
     """What a client receives. Fields that do not apply are left out, never null."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Nothing(Given):
+class Nothing(RequestModel):
     """No parameters."""
 
 
-class Problem(Told):
+class Problem(ResponseModel):
     """Why a request was refused."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RestRequest:
     """One request whose key, path, query and body are valid."""
 
     key: Key | None
@@ -96,7 +96,7 @@ class Asked:
 class Reply:
     """An answer; without a body only the status and the headers are sent."""
 
-    body: Told | dict[str, Any] | None
+    body: ResponseModel | dict[str, Any] | None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -106,7 +106,7 @@ class Answer:
     """One of the answers that a route may give, for its documentation."""
 
     description: str
-    body: type[Told] | None = None
+    body: type[ResponseModel] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     """Its headers, each with a description."""
 
@@ -120,13 +120,13 @@ class RestRoute:
     name: str
     """The operation's name in the documentation and in `holdfast.client`."""
     summary: str
-    handler: Callable[[Asked], Awaitable[Reply]]
+    handler: Callable[[RestRequest], Awaitable[Reply]]
     answers: Mapping[int, Answer]
     scope: KeyScope | None = KeyScope.READ
     """The minimum scope of the key; None for a route that needs no key."""
-    path_params: type[Given] = Nothing
-    query: type[Given] = Nothing
-    body: type[Given] | None = None
+    path_params: type[RequestModel] = Nothing
+    query: type[RequestModel] = Nothing
+    body: type[RequestModel] | None = None
     tag: str = "daemon"
     hands_out_token: bool = False
     """Whether the answer contains a token that the client asked for."""
@@ -172,7 +172,7 @@ class _Operations:
         if route is None:
             return refusal(405, f"This path takes {self._allow}.", {"Allow": self._allow})
         try:
-            reply = await route.handler(await _asked(route, request))
+            reply = await route.handler(await _rest_request(route, request))
         except HTTPException as error:
             return refusal(error.status_code, error.detail, error.headers)
         except HoldfastError as error:
@@ -206,10 +206,10 @@ def _refused(error: HoldfastError) -> Response:
 # -- reading a request ------------------------------------------------------------------------------------------------
 
 
-async def _asked(route: RestRoute, request: Request) -> Asked:
+async def _rest_request(route: RestRoute, request: Request) -> RestRequest:
     key: Key | None = request.scope.get("holdfast.key")
     _check_scope(route, key)
-    return Asked(
+    return RestRequest(
         key=key,
         address=request.client.host if request.client else "unknown",
         client=_client(request),
@@ -250,7 +250,7 @@ def _query(request: Request) -> dict[str, str]:
     return query
 
 
-async def _body(model: type[Given] | None, request: Request) -> Given | None:
+async def _body(model: type[RequestModel] | None, request: Request) -> RequestModel | None:
     if model is None:
         return None
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()

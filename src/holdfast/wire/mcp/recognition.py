@@ -21,7 +21,7 @@ from holdfast.identity.caller import Caller, Era, Transport, identify
 from holdfast.identity.managed import VARIABLE, read_token
 from holdfast.wire.mcp import roots
 from holdfast.wire.mcp.tools import Tool
-from holdfast.wire.mcp.transports import Link, Links
+from holdfast.wire.mcp.transports import OpenTransport, OpenTransports
 
 SESSION_HEADER, TOKEN_HEADER = "holdfast-session", "holdfast-token"
 SESSION_META, TOKEN_META = "holdfast/session", "holdfast/token"
@@ -59,16 +59,16 @@ class Recognised:
 class Recognition:
     """Identifies callers. Only a tool call creates a connection, never listing or reading."""
 
-    def __init__(self, connections: Connections, links: Links) -> None:
+    def __init__(self, connections: Connections, transports: OpenTransports) -> None:
         self._connections = connections
-        self._links = links
+        self._transports = transports
 
-    def link(self, ctx: Context) -> Link:
+    def transport(self, ctx: Context) -> OpenTransport:
         """The transport a request came over."""
-        if isinstance(ctx.lifespan_context, Link):
+        if isinstance(ctx.lifespan_context, OpenTransport):
             return ctx.lifespan_context
         legacy = era_of(ctx) is Era.LEGACY
-        return self._links.http(ctx.request.headers.get("mcp-session-id") if legacy and ctx.request else None)
+        return self._transports.http(ctx.request.headers.get("mcp-session-id") if legacy and ctx.request else None)
 
     async def caller(
         self,
@@ -83,35 +83,35 @@ class Recognition:
 
         Without `handle`, a connection that the request names is ignored.
         """
-        link, era = self.link(ctx), era_of(ctx)
+        transport, era = self.transport(ctx), era_of(ctx)
         known, renew = await self._by_handle(ctx) if handle else (None, False)
         if known is not None:
             identity: str | None = BY_HANDLE + known.id
         else:
-            identity = identify(link.signals(era))
-            known = await self._by_link(link, identity)
+            identity = identify(transport.signals(era))
+            known = await self._by_transport(transport, identity)
         bound = known.bound_root if known else None
         if ask and argument is None and bound is None:
-            question = await roots.gather(ctx, era, link, answers)
+            question = await roots.gather(ctx, era, transport, answers)
             if question is not None:
                 return question
         info = ctx.session.client_params.client_info if ctx.session.client_params else None
         key = key_of(ctx)
         caller = Caller(
-            transport=link.transport,
+            transport=transport.kind,
             era=era,
             identity=identity,
-            live=link.open,
-            pid=link.hello.pid if link.hello else None,
-            agent_session=link.agent_session,
+            live=transport.open,
+            pid=transport.hello.pid if transport.hello else None,
+            agent_session=transport.agent_session,
             client_name=info.name[:200] if info else None,
             client_version=info.version[:100] if info else None,
             principal=key.name if key is not None else None,
             key_teams=key.teams if key is not None else None,
-            managed=read_token(link.hello.env.get(VARIABLE)) if link.hello else None,
-            directories=link.directories,
-            root=await link.root(argument, bound),
-            client_roots=link.client_roots or (),
+            managed=read_token(transport.hello.env.get(VARIABLE)) if transport.hello else None,
+            directories=transport.directories,
+            root=await transport.root(argument, bound),
+            client_roots=transport.client_roots or (),
         )
         issued = await self._connections.renew_token(known.id) if known is not None and renew else None
         return Recognised(caller, known, issued)
@@ -126,38 +126,38 @@ class Recognition:
                 return found
             connection, issued = await self._connections.meet_stranger(caller)
             return Recognised(replace(caller, identity=BY_HANDLE + connection.id), connection, issued)
-        link = self.link(ctx)
+        transport = self.transport(ctx)
         if found.connection is None:
             connection, first = await self._connections.meet(caller, tell_token=not _knows_itself(caller))
-            link.known, link.known_as = connection, caller.identity
-            link.token_due = time.monotonic() + self._half_life
+            transport.known, transport.known_as = connection, caller.identity
+            transport.token_due = time.monotonic() + self._half_life
             return Recognised(caller, connection, first)
         if found.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
-            return await self._renewed(link, found, found.connection)
+            return await self._renewed(transport, found, found.connection)
         return found
 
-    async def _renewed(self, link: Link, found: Recognised, connection: Connection) -> Recognised:
+    async def _renewed(self, transport: OpenTransport, found: Recognised, connection: Connection) -> Recognised:
         """Issue a new token to a long-lived caller before its last one expires.
 
         Also to one that comes over a new transport: the answer with its first token may be lost with the old one.
         """
         now = time.monotonic()
-        if link.token_due is not None and now < link.token_due:
+        if transport.token_due is not None and now < transport.token_due:
             return found
-        link.token_due = now + self._half_life
+        transport.token_due = now + self._half_life
         return replace(found, issued=await self._connections.renew_token(connection.id))
 
     @property
     def _half_life(self) -> float:
         return self._connections.reconnects.expiry_ms / 2000
 
-    async def _by_link(self, link: Link, identity: str | None) -> Connection | None:
+    async def _by_transport(self, transport: OpenTransport, identity: str | None) -> Connection | None:
         if identity is None:
             return None
-        if link.known_as != identity:
-            link.known = await self._connections.find(identity)
-            link.known_as = identity if link.known else None
-        return link.known
+        if transport.known_as != identity:
+            transport.known = await self._connections.find(identity)
+            transport.known_as = identity if transport.known else None
+        return transport.known
 
     async def _by_handle(self, ctx: Context) -> tuple[Connection | None, bool]:
         """The connection that the request's token proves, and whether to issue a new token."""
@@ -175,7 +175,7 @@ class Recognition:
                 "is missing",
                 recovery="Send both headers, the token alone, or neither.",
             )
-        verified = await self._connections.reconnects.verify(session, token, attempt_of(ctx, self.link(ctx)))
+        verified = await self._connections.reconnects.verify(session, token, attempt_of(ctx, self.transport(ctx)))
         if isinstance(verified, Refused):
             raise HandleRefused(verified)
         return verified
@@ -207,12 +207,12 @@ def key_of(ctx: Context) -> Key | None:
     return key
 
 
-def attempt_of(ctx: Context, link: Link) -> Attempt:
+def attempt_of(ctx: Context, transport: OpenTransport) -> Attempt:
     """Who presents a token, for the limits and the audit."""
     info = ctx.session.client_params.client_info if ctx.session.client_params else None
     client = info.name[:200] if info else None
-    if link.transport is Transport.RELAY:
-        return Attempt(f"relay:{link.hello.relay if link.hello else ''}", client)
+    if transport.kind is Transport.RELAY:
+        return Attempt(f"relay:{transport.hello.relay if transport.hello else ''}", client)
     host = ctx.request.client.host if ctx.request is not None and ctx.request.client else "unknown"
     return Attempt(host, client, principal_of(ctx))
 

@@ -18,21 +18,23 @@ from pydantic import ValidationError
 from holdfast.relay.lines import LineSplitter, Message, Unreadable, read_line
 from holdfast.wire.mcp.exchanges import Exchange
 from holdfast.wire.mcp.server import Wire
-from holdfast.wire.mcp.transports import Link
+from holdfast.wire.mcp.transports import OpenTransport
 
 READ_SIZE = 64 * 1024
 
 logger = logging.getLogger(__name__)
 
 
-async def serve_relay(wire: Wire, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def serve_relay(
+    wire: Wire, transport: OpenTransport, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
     """Serve one relay until it disconnects."""
     # A relay may have answered its agent with a list before this daemon started; it announces a difference.
     announced = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
     options = wire.server.create_initialization_options(announced)
     with wire.exchanges.open(writer) as exchange:
         streams = _Requests(reader, writer, exchange), Replies(writer, exchange)
-        await serve_dual_era_loop(wire.server, *streams, lifespan_state=link, init_options=options)
+        await serve_dual_era_loop(wire.server, *streams, lifespan_state=transport, init_options=options)
 
 
 class _Stream:

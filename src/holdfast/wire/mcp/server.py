@@ -43,7 +43,7 @@ from holdfast.wire.mcp.recognition import (
 )
 from holdfast.wire.mcp.schema import parse
 from holdfast.wire.mcp.tools import Call, Repetition, Tool
-from holdfast.wire.mcp.transports import Link, Links
+from holdfast.wire.mcp.transports import OpenTransport, OpenTransports
 
 RELAY_KEY = "holdfast/key"
 LISTED_AT_ONCE = 50
@@ -58,9 +58,9 @@ logger = logging.getLogger(__name__)
 class Wire:
     """The MCP server, its callers, and the calls under way."""
 
-    def __init__(self, catalog: Catalog, connections: Connections, links: Links) -> None:
+    def __init__(self, catalog: Catalog, connections: Connections, transports: OpenTransports) -> None:
         self.catalog = catalog
-        self.links = links
+        self.transports = transports
         self.exchanges = Exchanges()
         self.in_flight = 0
         self._under_way: dict[CallKey, asyncio.Event] = {}
@@ -68,21 +68,21 @@ class Wire:
         self._idle.set()
         self._used_at = time.monotonic()
         self._connections = connections
-        self._recognition = Recognition(connections, links)
+        self._recognition = Recognition(connections, transports)
         self._bus = InMemorySubscriptionBus()
         self.server = self._build()
 
     def _build(self) -> Server[Any]:
         @asynccontextmanager
-        async def http_links(_: Server[Any]) -> AsyncIterator[Links]:
-            yield self.links
+        async def http_transports(_: Server[Any]) -> AsyncIterator[OpenTransports]:
+            yield self.transports
 
         server: Server[Any] = Server(
             "holdfast",
             version=__version__,
             title="Holdfast",
             instructions=INSTRUCTIONS,
-            lifespan=http_links,
+            lifespan=http_transports,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -101,23 +101,23 @@ class Wire:
         return server
 
     async def _initialized(self, ctx: Context, params: types.NotificationParams) -> None:
-        roots.ask_early(ctx, self._recognition.link(ctx))
+        roots.ask_early(ctx, self._recognition.transport(ctx))
 
     # -- tools --------------------------------------------------------------------------------------------------------
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        link = self._recognition.link(ctx)
-        toolsets = link.hello.toolsets if link.hello else "auto"
-        if link.listed is None:
-            anonymous = link.agent_session is None
+        transport = self._recognition.transport(ctx)
+        toolsets = transport.hello.toolsets if transport.hello else "auto"
+        if transport.listed is None:
+            anonymous = transport.agent_session is None
             try:
-                root = await link.root(None, None)
-                link.listed = await in_time(partial(self.catalog.listed, toolsets, anonymous=anonymous, root=root))
+                root = await transport.root(None, None)
+                transport.listed = await in_time(partial(self.catalog.listed, toolsets, anonymous=anonymous, root=root))
             except ProjectTooSlow:  # an agent that gets no tools never asks again
                 return types.ListToolsResult(tools=self.catalog.listed(toolsets, anonymous=anonymous, root=None))
             except BadInput as error:
                 raise MCPError(types.INVALID_PARAMS, error_text(f"{error.code}: {error}")) from error
-        return types.ListToolsResult(tools=link.listed)
+        return types.ListToolsResult(tools=transport.listed)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -156,11 +156,11 @@ class Wire:
     async def _run(
         self, tool: Tool, ctx: Context, met: Recognised, arguments: dict[str, Any], parsed: Any
     ) -> types.CallToolResult:
-        link = self._recognition.link(ctx)
+        transport = self._recognition.transport(ctx)
         repetition = tool.repetition_of(parsed)
         call = Call(
             met.caller,
-            attempt_of(ctx, link),
+            attempt_of(ctx, transport),
             progress=partial(_report, ctx),
             key=None if repetition is Repetition.IDEMPOTENT else _key(ctx, met.caller, tool.name, arguments),
         )
@@ -171,7 +171,7 @@ class Wire:
                     result = await mask_for_async(result, met.connection.id if met.connection is not None else None)
         finally:
             if tool.rebinds:
-                link.forget_caller()
+                transport.forget_caller()
         meta: dict[str, Any] | None = None
         if met.issued is not None:
             meta = {CONNECTION: issued_view(met.issued)}
@@ -291,25 +291,25 @@ class Wire:
 
     async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         _require_unlimited(ctx)
-        link = self._recognition.link(ctx)
-        if len(link.subscriptions) >= 1000:
+        transport = self._recognition.transport(ctx)
+        if len(transport.subscriptions) >= 1000:
             raise MCPError(types.INVALID_PARAMS, "A client may subscribe to 1000 resources; unsubscribe from some.")
-        link.subscriptions[str(params.uri)] = ctx.session
+        transport.subscriptions[str(params.uri)] = ctx.session
         return types.EmptyResult()
 
     async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
-        self._recognition.link(ctx).subscriptions.pop(str(params.uri), None)
+        self._recognition.transport(ctx).subscriptions.pop(str(params.uri), None)
         return types.EmptyResult()
 
     async def announce(self, events: list[Event]) -> None:
         """Tell subscribers, in both eras, which resources these events changed."""
         for event in events:
             if event.kind == "connection.revoked":
-                self.links.forget_connection(event.subject)
+                self.transports.forget_connection(event.subject)
         for uri in self.catalog.changed_by(events):
             await self._bus.publish(ResourceUpdated(uri))
-            for link in list(self.links):
-                session = link.subscriptions.get(uri)
+            for transport in list(self.transports):
+                session = transport.subscriptions.get(uri)
                 if session is not None:
                     await session.send_resource_updated(uri)
 
@@ -379,7 +379,7 @@ def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> 
     tool_use, relayed = meta.get(TOOL_USE_ID), meta.get(RELAY_KEY)
     if caller.identity is not None and isinstance(tool_use, str):
         return CallKey.of(caller.identity, tool_use[:200], tool, arguments)
-    hello = ctx.lifespan_context.hello if isinstance(ctx.lifespan_context, Link) else None
+    hello = ctx.lifespan_context.hello if isinstance(ctx.lifespan_context, OpenTransport) else None
     if hello is not None and isinstance(relayed, str) and relayed.startswith(f"{hello.relay}:"):
         return CallKey.of("relay", relayed[:200], tool, arguments)
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.agents.environment import project_in, session_in
 from holdfast.files.in_time import in_time
 from holdfast.identity.caller import Era, Hello, Signals, Transport, choose_root, identify
 from holdfast.process.alive import exists
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.connections.model import Connection
     from holdfast.identity.project import Root
 
-HTTP_LINKS_LIMIT = 10_000
+HTTP_SESSIONS_LIMIT = 10_000
 ROOT_FRESH_SECONDS = 30.0
 
 _Looked = tuple[tuple[object, ...], float, "Root | None"]
@@ -27,10 +28,10 @@ _Looked = tuple[tuple[object, ...], float, "Root | None"]
 
 
 @dataclass(slots=True, eq=False)
-class Link:
+class OpenTransport:
     """One relay's socket, one legacy HTTP session, or (not kept) one modern HTTP request."""
 
-    transport: Transport
+    kind: Transport
     hello: Hello | None = None
     mcp_session: str | None = None
     agent_session: str | None = None
@@ -63,7 +64,7 @@ class Link:
     def signals(self, era: Era) -> Signals:
         """The signals by which a call over this transport identifies its caller."""
         return Signals(
-            transport=self.transport,
+            transport=self.kind,
             era=era,
             agent_session=self.agent_session,
             relay=self.hello.relay if self.hello else None,
@@ -75,7 +76,7 @@ class Link:
         """The working directories of the caller's process, strongest first."""
         if self.hello is None:
             return ()
-        known = (self.hello.env.get("CLAUDE_PROJECT_DIR"), self.hello.cwd)
+        known = (project_in(self.hello.env), self.hello.cwd)
         return tuple(directory for directory in known if directory)
 
     def forget_caller(self) -> None:
@@ -85,7 +86,7 @@ class Link:
     async def root(self, argument: str | None, bound: str | None) -> Root | None:
         """The strongest root; cached for a while. Raises ProjectTooSlow."""
         hello = self.hello
-        environment = hello.env.get("CLAUDE_PROJECT_DIR") if hello else None
+        environment = project_in(hello.env) if hello else None
         inputs = (argument, bound, self.client_roots, environment, hello.cwd if hello else None)
         loop = asyncio.get_running_loop()
         if (known := self._known_root(inputs, loop.time())) is not None:
@@ -112,83 +113,83 @@ def _strongest_root(
     )
 
 
-def _has_parent(link: Link) -> bool:
+def _has_parent(transport: OpenTransport) -> bool:
     """Whether the process that started a relay is still there, as far as it can be seen: it may be in a container."""
-    return link.hello is None or not exists(link.hello.pid) or exists(link.hello.ppid)
+    return transport.hello is None or not exists(transport.hello.pid) or exists(transport.hello.ppid)
 
 
-class Links:
+class OpenTransports:
     """All open transports of this daemon."""
 
     def __init__(self) -> None:
-        self._relays: set[Link] = set()
-        self._http: OrderedDict[str, Link] = OrderedDict()
+        self._relays: set[OpenTransport] = set()
+        self._http: OrderedDict[str, OpenTransport] = OrderedDict()
 
-    def __iter__(self) -> Iterator[Link]:
+    def __iter__(self) -> Iterator[OpenTransport]:
         yield from self._relays
         yield from self._http.values()
 
     @property
     def clients(self) -> int:
         """Number of connected callers."""
-        return len(self._relays) + sum(link.open for link in self._http.values())
+        return len(self._relays) + sum(one.open for one in self._http.values())
 
     @property
     def relays(self) -> int:
         """Number of connected relays."""
         return len(self._relays)
 
-    def open_relay(self, hello: Hello) -> Link:
+    def open_relay(self, hello: Hello) -> OpenTransport:
         """Add a relay that connected."""
-        agent_session = hello.env.get("CLAUDE_CODE_SESSION_ID") or None
-        link = Link(Transport.RELAY, hello=hello, agent_session=agent_session)
-        link.reachable.set()
-        self._relays.add(link)
-        return link
+        transport = OpenTransport(Transport.RELAY, hello=hello, agent_session=session_in(hello.env))
+        transport.reachable.set()
+        self._relays.add(transport)
+        return transport
 
-    def close_relay(self, link: Link) -> None:
+    def close_relay(self, transport: OpenTransport) -> None:
         """Remove a relay whose socket was closed."""
-        link.reachable.clear()
-        self._relays.discard(link)
+        transport.reachable.clear()
+        self._relays.discard(transport)
 
-    def http(self, mcp_session: str | None) -> Link:
+    def http(self, mcp_session: str | None) -> OpenTransport:
         """The transport of a legacy HTTP session; a new one for a request without a session."""
         if mcp_session is None:
-            return Link(Transport.HTTP)
-        link = self._http.get(mcp_session)
-        if link is None:
-            link = self._http[mcp_session] = Link(Transport.HTTP, mcp_session=mcp_session)
-            if len(self._http) > HTTP_LINKS_LIMIT:
+            return OpenTransport(Transport.HTTP)
+        transport = self._http.get(mcp_session)
+        if transport is None:
+            transport = self._http[mcp_session] = OpenTransport(Transport.HTTP, mcp_session=mcp_session)
+            if len(self._http) > HTTP_SESSIONS_LIMIT:
                 self._http.popitem(last=False)
         else:
             self._http.move_to_end(mcp_session)
-        return link
+        return transport
 
-    def forget_http(self, mcp_session: str) -> Link | None:
+    def forget_http(self, mcp_session: str) -> OpenTransport | None:
         """Remove an HTTP session that its client ended."""
         return self._http.pop(mcp_session, None)
 
     def forget_connection(self, connection_id: str) -> None:
         """Forget a revoked connection: its caller counts as new on the next request, and is told so."""
-        for link in self:
-            if link.known is not None and link.known.id == connection_id:
-                link.forget_caller()
+        for transport in self:
+            if transport.known is not None and transport.known.id == connection_id:
+                transport.forget_caller()
 
     def rebind(self, parent: int, agent_session: str) -> list[str]:
         """Set the new session of the agent with this process id; return the identities it leaves behind."""
         left: list[str] = []
-        for link in self._relays:
-            if link.hello is not None and link.hello.ppid == parent and link.agent_session != agent_session:
-                if link.identity is not None:
-                    left.append(link.identity)
-                link.agent_session = agent_session
-                link.forget_caller()
+        for transport in self._relays:
+            parent_of = transport.hello.ppid if transport.hello is not None else None
+            if parent_of == parent and transport.agent_session != agent_session:
+                if transport.identity is not None:
+                    left.append(transport.identity)
+                transport.agent_session = agent_session
+                transport.forget_caller()
         return left
 
     def has_agent(self, session: str) -> bool:
         """Whether an agent of this session is connected now. One that was killed is not, before its relay notices."""
-        return any(link.open and link.agent_session == session and _has_parent(link) for link in self)
+        return any(one.open and one.agent_session == session and _has_parent(one) for one in self)
 
     def attached(self) -> set[str]:
         """The identities that have an open transport."""
-        return {identity for link in self if link.open and (identity := link.identity)}
+        return {identity for one in self if one.open and (identity := one.identity)}

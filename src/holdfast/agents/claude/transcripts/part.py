@@ -94,3 +94,7 @@ class ClaudeTranscripts:
         from holdfast.agents.claude.transcripts.receipt import reached
 
         return reached(transcript, headings)
+
+    def config_of(self, transcript: Path) -> Path | None:
+        """Return the configuration directory that a transcript lies in."""
+        return next((folder.parent for folder in transcript.parents if folder.name == "projects"), None)
