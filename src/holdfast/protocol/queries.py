@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from holdfast.protocol.memories import ImportedState
@@ -43,16 +43,18 @@ def begin(
     objective: str,
     branch: str | None,
     starting_commit: str | None,
-    on_disk: Mapping[str, Sequence[int]],
+    on_disk: Collection[tuple[str, int]],
 ) -> Run:
-    """Insert a new run. Its number is allocated here, above every stored one and every log on disk."""
+    """Insert a new run. Its number is above every stored one and every log on disk, given by day and number."""
     tx.lock(f"protocol:{project}")
     now = tx.now()
     day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
     row = tx.one(
         "SELECT max(number) AS n FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
     )
-    number = next_number([row["n"]] if row and row["n"] is not None else [], on_disk.get(day, ()))
+    number = next_number(
+        [row["n"]] if row and row["n"] is not None else [], [logged for on, logged in on_disk if on == day]
+    )
     run = _insert(
         tx,
         (day, number),
@@ -70,7 +72,7 @@ def begin(
     return run
 
 
-def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, state: ImportedState) -> bool:
+def import_run(tx: Tx, state: ImportedState, *, root: str, project: str, protocol: str, definition: str) -> bool:
     """Add a run that another tool recorded to the history, under its own id; False if that id is known."""
     named = RUN_ID.fullmatch(state.session_id)
     if named is None:
@@ -98,7 +100,7 @@ def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, 
         phase=state.phase or INIT,
         status=RunStatus.ORPHANED,
     )
-    for gate, said in state.completed.items():
+    for gate, said in state.completed:
         add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
     tx.emit("protocol.imported", run.id, {"root": root})
     return True
@@ -225,17 +227,17 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
     return [run for row in rows if (run := _run(row))]
 
 
-def gates(tx: Tx, run: Run) -> dict[str, GateResult]:
+def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:
     """The last result of each gate."""
     rows = tx.all(
         "SELECT gate, status, evidence, checked_at, fingerprint FROM protocol_gates WHERE run = :run", run=run.row_id
     )
-    return {row["gate"]: GateResult(**row) for row in rows}
+    return tuple(GateResult(**row) for row in rows)
 
 
 def standing(tx: Tx, run: Run) -> Standing:
     """The stored standing of a run."""
-    statuses = {name: Status(result.status) for name, result in gates(tx, run).items()}
+    statuses = {result.gate: Status(result.status) for result in gates(tx, run)}
     return Standing(run.phase, run.held_from, run.held_by, statuses)
 
 
@@ -343,18 +345,11 @@ def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
     )
 
 
-def trusted_digest(tx: Tx, root: str) -> str | None:
-    """The digest of a worktree's protocol that the owner trusts."""
-    return _trusted(tx, root)[0]
+def trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
+    """The digests that the owner trusts: of a worktree's protocol, and of its agent settings.
 
-
-def trusted_agent_digest(tx: Tx, root: str) -> str | None:
-    """The digest of a worktree's agent settings that the owner trusts."""
-    return _trusted(tx, root)[1]
-
-
-def _trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
-    """Both digests, stored in one column as `first+second`; older rows have only the first."""
+    Both are stored in one column as `first+second`; older rows have only the first.
+    """
     row = tx.one("SELECT digest FROM protocol_trust WHERE root = :root", root=root)
     if row is None:
         return None, None

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.files.in_time import in_time
@@ -132,18 +132,14 @@ class Mirror:
         async with self._stepping:
             await self._note_changes()
             for entry in await self._store.read(mirror_queries.unfinished):
-                if self._due(entry):
+                delays = self._any if entry.behind else self._best
+                if delays.over(entry.root):
                     await self._follow(entry)
 
-    async def health(self) -> list[dict[str, Any]]:
+    async def health(self) -> list[Entry]:
         """Return where the memories of each worktree on this machine are, and their last failure."""
-        found = []
-        for entry in await self._store.read(mirror_queries.entries):
-            if await _on_this_machine(entry.root) is not None:
-                told = {"root": entry.root, "place": entry.place, "failure": entry.failure}
-                known = {name: value for name, value in told.items() if value is not None}
-                found.append({**known, "behind": entry.wanted > entry.done})
-        return found
+        entries = await self._store.read(mirror_queries.entries)
+        return [entry for entry in entries if await _on_this_machine(entry.root) is not None]
 
     async def _note_changes(self) -> None:
         seen = self._read_to
@@ -153,10 +149,6 @@ class Mirror:
         if changed:
             await self._store.write(lambda tx: mirror_queries.note(tx, changed))
         self._read_to = read_to
-
-    def _due(self, entry: Entry) -> bool:
-        pauses = self._any if entry.wanted > entry.done else self._best
-        return pauses.over(entry.root)
 
     async def _follow(self, entry: Entry) -> None:
         root = entry.root
