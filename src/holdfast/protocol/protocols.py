@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.agents.registry import AGENTS as KNOWN_AGENTS
+from holdfast.agents.registry import DEFAULT
 from holdfast.protocol.model import (
     COMPLETE,
     INIT,
@@ -16,15 +18,21 @@ from holdfast.protocol.model import (
     Transition,
 )
 
+_AGENT = KNOWN_AGENTS[DEFAULT]
+
 HANDOFF = ".agents/HANDOFF.md"
 CONSTRAINTS = ".agents/governance/PROJECT-CONSTRAINTS.md"
-SKILLS = ".claude/skills/github/scripts"
+SKILLS = f"{_AGENT.skills}/github/scripts"
 SKILL_MEMORY = ".serena/memories/skill-usage-mandatory.md"
 SESSIONS = ".agents/sessions"
 REPORTS = ".agents/qa/**/*.md"
 READ_FIRST = ("CLAUDE.md", "AGENTS.md", "README.md", "README.rst", "README.txt", "README", "CONTRIBUTING.md")
 
 _RECORD_HASH = 'Where no hook sees it: record_evidence {evidence_type: "content_hash", evidence: "<path> <sha256>"}.'
+
+
+def _serena(tool: str) -> str:
+    return _AGENT.mcp_tool.format(server="serena", tool=tool)
 
 
 def _must(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
@@ -54,7 +62,7 @@ AGENTS = Protocol(
             "SERENA_READY",
             _must(
                 "SERENA_INIT",
-                (Check(CheckKind.SERENA, names=("mcp__serena__*", "mcp__*serena*")),),
+                (Check(CheckKind.SERENA, names=(_serena("*"), "*serena*")),),
                 "Call Serena's activate_project and initial_instructions.",
                 "Where Serena is configured but does not answer, start it or take it out of the configuration.",
             ),
@@ -124,8 +132,8 @@ AGENTS = Protocol(
         Transition("QA_COMPLETE", COMPLETE, GIT_COMMIT),
     ),
     (
-        ChecklistItem(Part.START, Level.MUST, "Initialize Serena: mcp__serena__activate_project", "SERENA_INIT"),
-        ChecklistItem(Part.START, Level.MUST, "Initialize Serena: mcp__serena__initial_instructions", "SERENA_INIT"),
+        ChecklistItem(Part.START, Level.MUST, f"Initialize Serena: {_serena('activate_project')}", "SERENA_INIT"),
+        ChecklistItem(Part.START, Level.MUST, f"Initialize Serena: {_serena('initial_instructions')}", "SERENA_INIT"),
         ChecklistItem(Part.START, Level.MUST, "Read .agents/HANDOFF.md", "CONTEXT_RETRIEVAL"),
         ChecklistItem(Part.START, Level.MUST, "Create session log", "SESSION_LOG"),
         ChecklistItem(Part.START, Level.MUST, "List skill scripts", "SKILL_VALIDATION"),

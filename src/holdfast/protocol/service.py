@@ -18,7 +18,6 @@ from holdfast.protocol.errors import GateUnmet, NoProject, ProtocolInvalid, RunA
 from holdfast.protocol.evidence import Claim, judge
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol
-from holdfast.protocol.project.agent_settings import AgentSettings, has_no_agent_settings, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, record
@@ -304,7 +303,9 @@ class Protocols:
         It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
         worktree are not compared, so they are never used.
         """
-        worktree, found = await in_time(_agent_settings, directory)
+        from holdfast.protocol.project.agent_settings import agent_settings_at
+
+        worktree, found = await in_time(agent_settings_at, directory)
         if found is None:
             return None
         if worktree is None or found.problem is not None:
@@ -333,20 +334,6 @@ class Protocols:
         worktree = worktree_of(path) if path else None
         marks = (".holdfast/protocol.toml", ".agents")
         return worktree is not None and any((worktree.path / mark).exists() for mark in marks)
-
-
-def _agent_settings(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
-    """The worktree of a directory and its agent settings, if it has any."""
-    if has_no_agent_settings(directory):
-        return None, None
-    worktree = worktree_of(directory)
-    try:
-        if worktree is None or not worktree.path.samefile(directory):
-            top = "another directory" if worktree is None else worktree.path
-            return worktree, AgentSettings(problem=f"they belong to {top}, which contains this directory.")
-    except OSError as error:
-        return worktree, AgentSettings(problem=f"{directory} cannot be read ({error.strerror}).")
-    return worktree, read_agent_settings(worktree.path)
 
 
 async def _git_state(
