@@ -263,7 +263,9 @@ async def test_the_mirror_goes_through_serena_steps_over_to_files_and_is_repaire
     world.user_configures(world.program, "start-mcp-server")
     clock = [0.0]
     async with world.serena() as serena, stored(world) as store:
-        mirror = Mirror(store, Trusting(store, Checks(serena.probe), foreign_state), serena, clock=lambda: clock[0])
+        mirror = Mirror(
+            store, Trusting(store, Checks(serena.probe), foreign_state), serena.memories, clock=lambda: clock[0]
+        )
         run = await begin(store, world.worktree)
         await mirror.step()
         assert [(one.place, one.behind) for one in await mirror.health()] == [("serena", False)]

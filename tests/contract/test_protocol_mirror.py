@@ -75,7 +75,7 @@ class World:
 
     def another_daemon(self) -> Mirror:
         runs = Protocols(self.store, Checks(no_serena), foreign_state)
-        return Mirror(self.store, runs, self.serena, clock=lambda: self.now)
+        return Mirror(self.store, runs, self.serena.memories, clock=lambda: self.now)
 
     @property
     def root(self) -> str:

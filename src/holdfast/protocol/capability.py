@@ -63,7 +63,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
     def mirror() -> Mirror:
         from holdfast.protocol.serena.mirror import Mirror
 
-        return Mirror(store, protocols, surroundings.serena)
+        return Mirror(store, protocols, surroundings.serena.memories)
 
     def prepare() -> None:
         import tomllib  # noqa: F401

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
 from holdfast.protocol.runs import Evidence, GateResult, Run, RunStatus, Source, Violation
-from holdfast.store import Row, Tx
+from holdfast.store import Tx
 
 RUN = (
     "row_id, id, root, project, protocol, definition, objective, branch, starting_commit, phase, held_from, held_by,"
@@ -25,12 +25,14 @@ MAX_EVIDENCE = 2_000
 
 def active(tx: Tx, root: str) -> Run | None:
     """The active run of a worktree."""
-    return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE root = :root AND status = 'active'", root=root))
+    row = tx.one(f"SELECT {RUN} FROM protocol_runs WHERE root = :root AND status = 'active'", root=root)
+    return Run(**row) if row else None
 
 
 def find(tx: Tx, row_id: int) -> Run | None:
     """The run in a row."""
-    return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id))
+    row = tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id)
+    return Run(**row) if row else None
 
 
 def begin(
@@ -110,7 +112,7 @@ def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: s
     """Insert a run's row under its day and number."""
     day, number = numbered
     now = tx.now()
-    made = tx.one(
+    (row,) = tx.all(
         "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
         " starting_commit, phase, status, started_at, touched_at, ended_at)"
         " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
@@ -123,10 +125,7 @@ def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: s
         ended=None if status is RunStatus.ACTIVE else now,
         **values,
     )
-    run = _run(made)
-    if run is None:
-        raise RuntimeError("INSERT … RETURNING gave no row")
-    return run
+    return Run(**row)
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:
@@ -163,8 +162,8 @@ def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | Non
     tx.emit("protocol.completed", run.id, {"root": run.root})
 
 
-def orphan(tx: Tx, root: str | None = None) -> list[str]:
-    """Orphan runs that were untouched for a day, so that they no longer block; return their ids."""
+def orphan(tx: Tx, root: str | None = None) -> None:
+    """Orphan the runs of one worktree or of all that were untouched for a day, so that they no longer block."""
     rows = tx.all(
         "UPDATE protocol_runs SET status = :orphaned, ended_at = :now WHERE status = 'active' AND touched_at < :before"
         + (" AND root = :root" if root is not None else "")
@@ -176,7 +175,6 @@ def orphan(tx: Tx, root: str | None = None) -> list[str]:
     )
     for row in rows:
         tx.emit("protocol.orphaned", row["id"], {"root": row["root"]})
-    return [row["id"] for row in rows]
 
 
 def carry_over(tx: Tx, before: int, now: int) -> None:
@@ -213,7 +211,7 @@ def history(tx: Tx, project: str, limit: int) -> list[Run]:
         project=project,
         limit=limit,
     )
-    return [run for row in rows if (run := _run(row))]
+    return [Run(**row) for row in rows]
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
@@ -224,7 +222,7 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
         limit=limit,
         **({} if root is None else {"root": root}),
     )
-    return [run for row in rows if (run := _run(row))]
+    return [Run(**row) for row in rows]
 
 
 def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:
@@ -372,7 +370,3 @@ def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
 def untrust(tx: Tx, root: str) -> bool:
     """Remove the owner's trust; return whether there was any."""
     return tx.run("DELETE FROM protocol_trust WHERE root = :root", root=root) > 0
-
-
-def _run(row: Row | None) -> Run | None:
-    return Run(**row) if row else None

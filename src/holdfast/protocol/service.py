@@ -15,7 +15,7 @@ from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.protocol import definition, model, queries
 from holdfast.protocol.active_run import ActiveRun, ActiveRuns
 from holdfast.protocol.errors import GateUnmet, NoProject, ProtocolInvalid, RunActive, UnknownGate
-from holdfast.protocol.evidence import Claim, judge
+from holdfast.protocol.evidence import judge
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
@@ -148,7 +148,7 @@ class Protocols:
             raise BadInput("evidence_type", "must be 1 to 64 characters")
         if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
             raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
-        judged = await judge(Claim(gate, kind, evidence), active.worktree)
+        judged = await judge(gate, kind, evidence, active.worktree)
 
         def write(tx: Tx) -> Recorded:
             queries.add_evidence(tx, active.run, gate.name, judged.kind, judged.subject, judged.detail, judged.source)
