@@ -122,6 +122,11 @@ class Verdict:
     """What is missing, in one line, if it failed."""
     fingerprint: str | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why the gate failed."""
+        return self.missing or self.evidence
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:

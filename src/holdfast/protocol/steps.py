@@ -51,10 +51,14 @@ class Steps:
         """
         from holdfast.protocol.results import CheckedGate
 
+        def write(tx: Tx) -> None:
+            require_unanswered(tx, active.key)
+            queries.stand(tx, active.run, active.standing)
+
         passed: list[CheckedGate] = []
         while active.standing.phase != phase:
             if passed:
-                await self._keep(active)
+                await self._store.write(write)
             active, verdict, gate = await self._step(active, ending=ending, skip_qa=skip_qa)
             passed.append(CheckedGate(gate, verdict, active.standing))
         return active, tuple(passed)
@@ -69,17 +73,10 @@ class Steps:
             raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
         verdict, active = await self._verify(active, step.gate, skip_qa=skip_qa)
         if step.gate.blocking and not verdict.status.met:
-            requirement = f"{step.gate.level} {step.gate.name}: {verdict.missing or verdict.evidence}"
+            requirement = f"{step.gate.level} {step.gate.name}: {verdict.reason}"
             await self.hold(active, step.gate, BLOCKED, requirement if ending else None)
             raise _unmet(step.gate, verdict)
         return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
-
-    async def _keep(self, active: ActiveRun) -> None:
-        def write(tx: Tx) -> None:
-            require_unanswered(tx, active.key)
-            queries.stand(tx, active.run, active.standing)
-
-        await self._store.write(write)
 
     async def release(self, active: ActiveRun, *, skip_qa: bool = False) -> ActiveRun:
         """Check the gate that blocks a run; if it is met, the run is where it was before."""
@@ -178,7 +175,7 @@ def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
     run = active.run
     before = queries.standing(tx, queries.find(tx, run.row_id) or run)
     queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
-    after = model.verified(active.protocol, before, gate.name, verdict.status)
+    after = model.verified(before, gate.name, verdict.status)
     if verdict.status.met:
         queries.recover(tx, run, gate.name, f"{gate.name} met at {iso(tx.now())}")
     if after.phase != before.phase:
@@ -200,4 +197,4 @@ def with_present_commands(gate: Gate, project: ProjectProtocol) -> Gate:
 
 def _unmet(gate: Gate, verdict: Verdict) -> GateUnmet:
     steps = " ".join(f"{number}. {in_quotes(step, MAX_STEP_CHARS)}" for number, step in enumerate(gate.recovery, 1))
-    return GateUnmet(f"{gate.name} is not met: {verdict.missing or verdict.evidence}.", recovery=steps or None)
+    return GateUnmet(f"{gate.name} is not met: {verdict.reason}.", recovery=steps or None)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.protocol import model
-from holdfast.protocol.model import ALL, COMPLETE, Gate, Standing, Status
-from holdfast.protocol.runs import Run, Verdict
+from holdfast.protocol.model import ALL, COMPLETE, Standing, Status
+from holdfast.protocol.runs import Run
 from holdfast.times import iso
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "
 def started_view(started: Started) -> JSON:
     """A new run, its checklist, and what comes before work."""
     run, imported = started.run, started.imported
+    known = imported and {"session_id": imported.session_id, "objective": imported.objective, "phase": imported.phase}
     return _present(
         {
             "session_id": run.id,
@@ -40,14 +41,7 @@ def started_view(started: Started) -> JSON:
             "branch": run.branch,
             "starting_commit": run.starting_commit,
             "enforcement": started.enforcement.value,
-            "imported": imported
-            and _present(
-                {
-                    "session_id": imported.session_id,
-                    "objective": imported.objective or None,
-                    "phase": imported.phase or None,
-                }
-            ),
+            "imported": known and _present(known),
         }
     )
 
@@ -56,7 +50,7 @@ def gate_view(checked: CheckedGate) -> JSON:
     """The result of one gate."""
     gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
-    said = verdict.evidence if met else _lacking(verdict)
+    said = verdict.evidence if met else verdict.reason
     view: JSON = {
         "phase": gate.name,
         "requirement_level": gate.level.value,
@@ -142,7 +136,15 @@ def blocked_view(blocked: Blocked) -> JSON:
             "phase": active.standing.phase,
             "blocked": bool(blocked.missing),
             "held_by": active.standing.held_by,
-            "missing": [_missing(gate, verdict) for gate, verdict in blocked.missing],
+            "missing": [
+                {
+                    "gate": gate.name,
+                    "requirement_level": gate.level.value,
+                    "missing": verdict.reason,
+                    "recovery": list(gate.recovery),
+                }
+                for gate, verdict in blocked.missing
+            ],
             "message": message,
         }
     )
@@ -167,21 +169,7 @@ def run_view(run: Run) -> JSON:
 
 def mirror_view(entry: Entry) -> JSON:
     """Where the memories of a worktree are, and why not in a better location."""
-    found = {"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind}
-    return _present(found)
-
-
-def _missing(gate: Gate, verdict: Verdict) -> JSON:
-    return {
-        "gate": gate.name,
-        "requirement_level": gate.level.value,
-        "missing": _lacking(verdict),
-        "recovery": list(gate.recovery),
-    }
-
-
-def _lacking(verdict: Verdict) -> str:
-    return verdict.missing or verdict.evidence
+    return _present({"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind})
 
 
 def _gates(checked: Iterable[CheckedGate]) -> list[JSON]:
