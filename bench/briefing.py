@@ -141,7 +141,7 @@ async def _fill(store: Store, names: list[str]) -> None:
                 objective=f"Objective {number}",
                 branch=None,
                 starting_commit=None,
-                on_disk={},
+                on_disk=(),
             )
             if number < RUNS - 1:
                 protocol_queries.end(tx, run, None, "done", None, None)

@@ -263,10 +263,12 @@ async def test_the_mirror_goes_through_serena_steps_over_to_files_and_is_repaire
     world.user_configures(world.program, "start-mcp-server")
     clock = [0.0]
     async with world.serena() as serena, stored(world) as store:
-        mirror = Mirror(store, Trusting(store, Checks(serena.probe), foreign_state), serena, clock=lambda: clock[0])
+        mirror = Mirror(
+            store, Trusting(store, Checks(serena.probe), foreign_state), serena.memories, clock=lambda: clock[0]
+        )
         run = await begin(store, world.worktree)
         await mirror.step()
-        assert [(one["place"], one["behind"]) for one in await mirror.health()] == [("serena", False)]
+        assert [(one.place, one.behind) for one in await mirror.health()] == [("serena", False)]
         kept = await serena.memories(world.worktree, True)
         assert kept is not None
         assert await kept.read(memories.CURRENT_STATE) == state(world)
@@ -277,15 +279,15 @@ async def test_the_mirror_goes_through_serena_steps_over_to_files_and_is_repaire
         await store.write(lambda tx: queries.record_gate(tx, run, "SERENA_INIT", Status.PASS, "it answered", None))
         await mirror.step()
         (health,) = await mirror.health()
-        assert (health["place"], health["behind"]) == ("files", False)
-        assert "Serena did not start" in health["failure"]
+        assert (health.place, health.behind) == ("files", False)
+        assert "Serena did not start" in (health.failure or "")
         assert "| SERENA_INIT | COMPLETE | it answered |" in state(world)
 
         world.user_configures(world.program, "start-mcp-server")
         clock[0] += 3600
         await mirror.step()
         (health,) = await mirror.health()
-        assert (health["place"], health["behind"], "failure" in health) == ("serena", False, False)
+        assert (health.place, health.behind, health.failure) == ("serena", False, None)
 
         await store.write(lambda tx: queries.end(tx, run, "981ebf7", "Done", None, "Go on"))
         await mirror.step()
@@ -306,7 +308,7 @@ async def stored(world: World) -> AsyncIterator[SqliteStore]:
 async def begin(store: SqliteStore, path: Path) -> Run:
     found = worktree_of(path)
     assert found is not None
-    fields: dict[str, Any] = {"protocol": "agents", "definition": definition.dumps(AGENTS), "on_disk": {}}
+    fields: dict[str, Any] = {"protocol": "agents", "definition": definition.dumps(AGENTS), "on_disk": ()}
     fields |= {"objective": "Try it", "branch": "main", "starting_commit": "e846d7e", "project": found.project}
     return await store.write(lambda tx: queries.begin(tx, root=found.root, **fields))
 

@@ -145,7 +145,7 @@ def _rest(tx: Tx, machine: Machine) -> None:
         objective="Fix the till",
         branch="main",
         starting_commit=None,
-        on_disk={},
+        on_disk=(),
     )
     tx.run(
         "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"

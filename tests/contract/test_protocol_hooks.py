@@ -19,6 +19,7 @@ from holdfast.agents.claude.hooks import HOOKS
 from holdfast.identity.project import Root, RootSource
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.hooks.answers import LONGEST_TEXT, ProtocolHooks
+from holdfast.protocol.model import Status
 from holdfast.protocol.runs import EvidenceKind, RunView, SerenaAnswer
 from holdfast.protocol.service import Protocols
 from holdfast.store.sqlite import SqliteStore
@@ -65,7 +66,7 @@ class Desk:
         self.repository.write(".holdfast/protocol.toml", text)
 
     async def begin(self) -> str:
-        return str((await self.protocols.start(self.root, "Mend the fence"))["session_id"])
+        return (await self.protocols.start(self.root, "Mend the fence")).run.id
 
     async def hook(self, event: str, *, cwd: Path | None = None, **payload: Any) -> dict[str, Any] | None:
         common = {"session_id": "conversation", "cwd": str(cwd or self.repository.path), "hook_event_name": event}
@@ -201,7 +202,7 @@ async def test_a_file_that_was_read_is_evidence_with_its_content_hash_kept_once(
     (evidence,) = (await desk.view()).evidence
     assert (evidence.kind, evidence.subject) == (EvidenceKind.FILE_READ, "README.md")
     assert (evidence.detail, evidence.source) == (desk.repository.sha256("README.md"), "hook")
-    assert (await desk.protocols.validate(desk.root, "CONTEXT_RETRIEVAL"))["status"] == "PASS"
+    assert (await desk.protocols.validate(desk.root, "CONTEXT_RETRIEVAL")).verdict.status is Status.PASS
 
 
 async def test_a_line_picked_out_of_a_file_is_no_reading_of_it(desk: Desk) -> None:

@@ -23,6 +23,7 @@ from holdfast.protocol.serena.memory_files import read_text, write_text
 from holdfast.protocol.serena.mirror import MAX_RETRY_S, STATE_JSON, Mirror, foreign_state
 from holdfast.protocol.serena.session import SerenaTrouble
 from holdfast.protocol.service import Protocols
+from holdfast.protocol.views import mirror_view
 from holdfast.protocol.worktree import worktree_of
 from holdfast.store import Store
 
@@ -74,7 +75,7 @@ class World:
 
     def another_daemon(self) -> Mirror:
         runs = Protocols(self.store, Checks(no_serena), foreign_state)
-        return Mirror(self.store, runs, self.serena, clock=lambda: self.now)
+        return Mirror(self.store, runs, self.serena.memories, clock=lambda: self.now)
 
     @property
     def root(self) -> str:
@@ -85,7 +86,7 @@ class World:
     async def begin(self, objective: str = "Try it") -> Run:
         found = worktree_of(self.worktree)
         assert found is not None
-        fields: dict[str, Any] = {"protocol": "agents", "definition": definition.dumps(AGENTS), "on_disk": {}}
+        fields: dict[str, Any] = {"protocol": "agents", "definition": definition.dumps(AGENTS), "on_disk": ()}
         fields |= {"objective": objective, "branch": "main", "starting_commit": "e846d7e", "project": found.project}
         return await self.store.write(lambda tx: queries.begin(tx, root=found.root, **fields))
 
@@ -108,7 +109,7 @@ class World:
         return sorted(str(path.relative_to(self.worktree)) for path in self.worktree.rglob("*") if path.is_file())
 
     async def health(self) -> dict[str, Any]:
-        (only,) = await self.mirror.health()
+        (only,) = map(mirror_view, await self.mirror.health())
         assert only.pop("root") == self.root
         return only
 
@@ -286,10 +287,12 @@ async def test_a_state_that_something_else_wrote_is_left_alone_until_it_is_impor
         found = await foreign_state(world.worktree)
         assert found is not None
         assert found == ImportedState(
-            "2025-12-21-session-07", "Something else's work", completed={"SERENA_INIT": "Tool output"}
+            "2025-12-21-session-07", "Something else's work", completed=(("SERENA_INIT", "Tool output"),)
         )
         await world.store.write(
-            lambda tx: queries.import_run(tx, run.root, run.project, "agents", run.definition, found)
+            lambda tx: queries.import_run(
+                tx, found, root=run.root, project=run.project, protocol="agents", definition=run.definition
+            )
         )
         await world.mirror.step()
         assert run.id in (world.memory(memories.CURRENT_STATE) or "")

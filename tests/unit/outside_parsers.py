@@ -17,6 +17,12 @@ from typing import Any
 from tests.growth import Text
 from tests.transcripts import folded
 
+from holdfast.agents.claude.named_programs import (
+    TooManyWords,
+    named_programs,
+    texts_of_markdown,
+    texts_of_settings,
+)
 from holdfast.agents.claude.transcripts import batches as history_files
 from holdfast.agents.claude.transcripts import reader, receipt
 from holdfast.agents.claude.transcripts.entries import blocks, request_in, timestamp
@@ -43,12 +49,6 @@ from holdfast.identity.caller import Hello
 from holdfast.identity.managed import read_token
 from holdfast.identity.project import canonical_uri
 from holdfast.protocol.hooks.readings import is_path
-from holdfast.protocol.project.named_programs import (
-    TooManyWords,
-    named_programs,
-    texts_of_markdown,
-    texts_of_settings,
-)
 from holdfast.protocol.project.trust_digest import serena_entries
 from holdfast.reasoning.fulltext import Term, indexed, terms_of
 from holdfast.reasoning.params import ThoughtParams
@@ -227,7 +227,7 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "git.state": (_git_output, tuple(map(T, ("? a\0", "1 ", "# branch.oid ", "\0", "2 a b c d e f g h i\0")))),
     "git.state: paths that all differ": (_numbered("? %d\0", _git_output), (T("a"),)),
     "protocol.hooks.readings": (is_path, (T("a/"), T("\0"), T("\ud800"))),
-    "protocol.project.named_programs": (
+    "agents.claude.named_programs": (
         _named_programs,
         (*JSON, *map(T, ("a ", "'", '"', "./a", "!`", "```!", "---\nhooks", "$(pwd)", "\\", "\n---"))),
     ),
@@ -309,6 +309,7 @@ NOT_FROM_OUTSIDE = {
     "store.salvage.repair": "what the database says of itself",
     "doctor.mcp_client": "the answer of Holdfast's own relay",
     "daemon.upgrade": "the daemon's answer",
+    "agents.claude.mcp_servers": "by `bounded_json`",
     "agents.claude.session": "one line of an error",
     "agents.claude.open_elsewhere": "the kernel's tables",
     "agents.echo": "the echo agent's answer",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.protocol.project import agent_settings
-from holdfast.protocol.project.agent_settings import read_agent_settings
+from holdfast.agents.claude import project_settings
+from holdfast.agents.claude.project_settings import read_project_settings
 
 COMMANDS = {
     "in .claude": (".claude/hooks/start.sh", "sh .claude/hooks/start.sh"),
@@ -42,14 +42,14 @@ def hook(command: str) -> str:
 def test_a_script_that_a_hook_runs_is_part_of_what_is_trusted(tmp_path: Path, case: str) -> None:
     script, command = COMMANDS[case]
     write(tmp_path, ".claude/settings.json", hook(command.replace("{top}", str(tmp_path))))
-    digests = [read_agent_settings(tmp_path).digest]
+    digests = [read_project_settings(tmp_path).digest]
     for text in ("echo harmless", "echo harm", ""):
         write(tmp_path, script, text)
-        digests.append(read_agent_settings(tmp_path).digest)
-        assert script in read_agent_settings(tmp_path).files
+        digests.append(read_project_settings(tmp_path).digest)
+        assert script in read_project_settings(tmp_path).files
     assert len(set(digests)) == 4, "also that it was not there"
     write(tmp_path, "src/main.py", "work goes on")
-    assert read_agent_settings(tmp_path).digest == digests[-1]
+    assert read_project_settings(tmp_path).digest == digests[-1]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_script_that_a_hook_runs_is_part_of_what_is_trusted(tmp_path: Path, ca
 def test_a_server_of_the_repository_is_part_of_what_is_trusted(tmp_path: Path, entry: dict[str, Any]) -> None:
     write(tmp_path, ".mcp.json", json.dumps({"mcpServers": {"own": entry}}))
     write(tmp_path, "server.sh", "one")
-    before = read_agent_settings(tmp_path)
+    before = read_project_settings(tmp_path)
     write(tmp_path, "server.sh", "two")
-    assert "server.sh" in before.files and before.digest != read_agent_settings(tmp_path).digest
+    assert "server.sh" in before.files and before.digest != read_project_settings(tmp_path).digest
 
 
 @pytest.mark.parametrize(
@@ -83,17 +83,17 @@ def test_a_server_of_the_repository_is_part_of_what_is_trusted(tmp_path: Path, e
 )
 def test_everything_in_the_agents_folder_is_part_of_it(tmp_path: Path, path: str) -> None:
     write(tmp_path, path, "one")
-    before = read_agent_settings(tmp_path).digest
+    before = read_project_settings(tmp_path).digest
     write(tmp_path, path, "two")
-    assert before != read_agent_settings(tmp_path).digest
+    assert before != read_project_settings(tmp_path).digest
 
 
 def test_what_claude_code_writes_while_it_works_is_not(tmp_path: Path) -> None:
     write(tmp_path, ".claude/settings.json", "{}")
-    before = read_agent_settings(tmp_path).digest
-    for name in agent_settings.IGNORED_FOLDERS:
+    before = read_project_settings(tmp_path).digest
+    for name in project_settings.IGNORED_FOLDERS:
         write(tmp_path, f".claude/{name}/a/file", "x")
-    assert read_agent_settings(tmp_path).digest == before
+    assert read_project_settings(tmp_path).digest == before
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_a_script_that_a_document_runs_is_part_of_it(tmp_path: Path, text: str) 
     write(tmp_path, ".claude/agents/x.md", text + "\nAlso read src/main.py.\n")
     write(tmp_path, "tools/start.sh", "one")
     write(tmp_path, "src/main.py", "one")
-    assert set(read_agent_settings(tmp_path).files) == {".claude/agents/x.md", "tools/start.sh"}
+    assert set(read_project_settings(tmp_path).files) == {".claude/agents/x.md", "tools/start.sh"}
 
 
 def test_files_that_are_only_allowed_or_denied_are_not_part_of_it(tmp_path: Path) -> None:
     write(tmp_path, ".claude/settings.json", json.dumps({"permissions": {"deny": ["Read(./secret.txt)"]}}))
     write(tmp_path, "secret.txt", "x")
-    assert set(read_agent_settings(tmp_path).files) == {".claude/settings.json"}
+    assert set(read_project_settings(tmp_path).files) == {".claude/settings.json"}
 
 
 def test_links_are_followed_inside_and_named_where_they_lead_out(tmp_path: Path) -> None:
@@ -126,14 +126,14 @@ def test_links_are_followed_inside_and_named_where_they_lead_out(tmp_path: Path)
     outside.write_text("x")
     (project / "away.sh").symlink_to(outside)
     (project / ".claude" / "also-away").symlink_to(outside)
-    found = read_agent_settings(project)
+    found = read_project_settings(project)
     assert found.problem is None and ".claude/hooks/start.sh" in found.files
     assert found.not_compared == (".claude/also-away", "away.sh")
 
 
 def test_what_is_too_large_is_named_and_not_compared(tmp_path: Path) -> None:
-    write(tmp_path, ".claude/hooks/large", "x" * (agent_settings.MAX_PROGRAM_BYTES + 1))
-    assert read_agent_settings(tmp_path).not_compared == (".claude/hooks/large",)
+    write(tmp_path, ".claude/hooks/large", "x" * (project_settings.MAX_PROGRAM_BYTES + 1))
+    assert read_project_settings(tmp_path).not_compared == (".claude/hooks/large",)
 
 
 def test_a_plugin_that_settings_name_is_part_of_it(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_plugin_that_settings_name_is_part_of_it(tmp_path: Path) -> None:
     write(tmp_path, ".claude/settings.json", json.dumps({"extraKnownMarketplaces": {"ours": source}}))
     write(tmp_path, "plugins/.claude-plugin/marketplace.json", "{}")
     write(tmp_path, "plugins/one/hooks/hooks.json", "{}")
-    assert "plugins/one/hooks/hooks.json" in read_agent_settings(tmp_path).files
+    assert "plugins/one/hooks/hooks.json" in read_project_settings(tmp_path).files
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_a_plugin_that_settings_name_is_part_of_it(tmp_path: Path) -> None:
 def test_hostile_settings_are_read_or_refused_without_harm(tmp_path: Path, text: str) -> None:
     write(tmp_path, ".claude/settings.json", hook(text))
     write(tmp_path, ".claude/agents/x.md", f"---\nhooks: {text}\n---\n{text}")
-    found = read_agent_settings(tmp_path)
+    found = read_project_settings(tmp_path)
     assert found.problem is not None or found.digest
 
 
 def test_more_than_can_be_compared_is_never_trusted(tmp_path: Path) -> None:
-    for number in range(agent_settings.MAX_FILES + 1):
+    for number in range(project_settings.MAX_FILES + 1):
         write(tmp_path, f".claude/skills/{number % 40}/{number}", "x")
-    assert not read_agent_settings(tmp_path).digest
+    assert not read_project_settings(tmp_path).digest

@@ -75,29 +75,25 @@ BOTH = "## Session Start Protocol\n\n### Phase 1: One\n\n## Session End Protocol
 def test_phases_are_read_in_the_documents_order_whatever_their_numbers() -> None:
     found = parse(PHASES)
     assert found.faults == ()
-    assert [(phase.part, phase.title, phase.urgency, phase.condition, phase.line) for phase in found.phases] == [
-        (Part.START, "Context Retrieval", Urgency.BLOCKING, "", 9),
-        (Part.START, "Per-Issue Handoff", Urgency.BLOCKING, "BLOCKING when issue context exists", 35),
-        (Part.START, "Skill Validation", Urgency.REQUIRED, "", 39),
-        (Part.START, "Notes (see (the) wiki)", None, "", 41),
-        (Part.END, "Git Operations", Urgency.RECOMMENDED, "", 45),
+    assert [(phase.part, phase.title, phase.urgency, phase.line) for phase in found.phases] == [
+        (Part.START, "Context Retrieval", Urgency.BLOCKING, 9),
+        (Part.START, "Per-Issue Handoff", Urgency.BLOCKING, 35),
+        (Part.START, "Skill Validation", Urgency.REQUIRED, 39),
+        (Part.START, "Notes (see (the) wiki)", None, 41),
+        (Part.END, "Git Operations", Urgency.RECOMMENDED, 45),
     ]
 
 
 def test_requirements_carry_their_level_and_verification_stands_apart() -> None:
     context, handoff, *_, commit = parse(PHASES).phases
-    assert context.requirements == (
+    assert context.requirements == [
         Requirement(Level.MUST, "The agent MUST read .agents/HANDOFF.md"),
         Requirement(Level.MUST_NOT, "The agent MUST NOT modify it, not even MAY | SHOULD in code"),
         Requirement(Level.SHOULD, "The agent SHOULD read the plan"),
         Requirement(None, "Everything else MUST wait"),
-    )
-    assert context.verification == (
-        "File contents appear in session context",
-        "The agent names prior decisions",
-    )
-    assert handoff.requirements == (Requirement(Level.MAY, "Unlabelled entries MAY count"),)
-    assert commit.requirements == (Requirement(Level.MUST, "The agent MUST commit"),)
+    ]
+    assert handoff.requirements == [Requirement(Level.MAY, "Unlabelled entries MAY count")]
+    assert commit.requirements == [Requirement(Level.MUST, "The agent MUST commit")]
 
 
 TABLE = """\

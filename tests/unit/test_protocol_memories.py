@@ -48,7 +48,7 @@ RUN = Run(
 def view(
     gates: Mapping[str, tuple[str, str]] | None = None, violations: tuple[Violation, ...] = (), **fields: Any
 ) -> RunView:
-    results = {name: GateResult(name, *result, checked_at=0) for name, result in (gates or {}).items()}
+    results = tuple(GateResult(name, *result, checked_at=0) for name, result in (gates or {}).items())
     return RunView(dataclasses.replace(RUN, **fields), AGENTS, results, violations=violations)
 
 
@@ -294,7 +294,7 @@ def test_what_is_written_reads_back_the_same(
     read = read_current_state(text)
     assert read is not None
     assert (read.session_id, read.phase, read.starting_commit) == (RUN.id, phase, "e846d7e")
-    assert read.completed == {name: flat(evidence) for name in passed}
+    assert dict(read.completed) == {name: flat(evidence) for name in passed}
     assert read.objective in (flat(objective), None)
     assert read.branch in (flat(branch), None)
 
@@ -336,7 +336,7 @@ def test_a_state_written_by_hand_is_understood() -> None:
         "main",
         None,
         "WORKING",
-        {"SERENA_INIT": "called it", "SESSION_LOG": "`a | b`"},
+        (("SERENA_INIT", "called it"), ("SESSION_LOG", "`a | b`")),
     )
 
 
@@ -393,7 +393,7 @@ def test_the_state_file_tells_of_the_active_run_and_reads_back_the_same() -> Non
     assert state["checklist"][0]["done"] is True
     assert [one["next_session_notes"] for one in state["history"]] == ["go on"]
     assert read_state_json(state_json([active])) == ImportedState(
-        RUN.id, RUN.objective, RUN.branch, "e846d7e", "WORKING", {"SERENA_INIT": "it answers"}
+        RUN.id, RUN.objective, RUN.branch, "e846d7e", "WORKING", (("SERENA_INIT", "it answers"),)
     )
     assert read_state_json(state_json([ended(3)])) is None
 
@@ -410,4 +410,4 @@ def test_the_state_file_tells_of_the_active_run_and_reads_back_the_same() -> Non
 )
 def test_a_state_file_of_another_shape_does_no_harm(text: str) -> None:
     found = read_state_json(text)
-    assert found is None or found.completed == {}
+    assert found is None or found.completed == ()

@@ -40,7 +40,7 @@ def _after(protocol: Protocol, standing: Standing, act: tuple[str, str, Status])
     assert gate is not None
     match what:
         case "verify":
-            return model.verified(protocol, standing, name, status)
+            return model.verified(standing, name, status)
         case "hold" | "violate":
             if standing.at == COMPLETE:
                 return standing
@@ -80,7 +80,7 @@ def test_from_everywhere_meeting_what_is_asked_leads_to_the_end(
             break
         step = protocol.next_step(standing.at)
         asked = standing.held_by or (step.gate.name if step else "")
-        standing = model.verified(protocol, standing, asked, Status.PASS)
+        standing = model.verified(standing, asked, Status.PASS)
         standing = _after(protocol, standing, ("advance", asked, Status.PASS))
     assert standing.phase == COMPLETE
 

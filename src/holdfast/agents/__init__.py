@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
+    from holdfast.agents.project_settings import ProjectSettings
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
 
@@ -206,6 +207,21 @@ class SettingsPart(Protocol):
         """Return whether one of a project's settings files has all of Holdfast's hooks for a purpose."""
         ...
 
+    @property
+    def project_names(self) -> tuple[str, ...]:
+        """Return the files and folders of a project's directory that the agent follows."""
+        ...
+
+    def of_project(self, worktree: Path) -> ProjectSettings:
+        """Read the settings that a project brings along. Runs nothing, reads nothing outside, and never raises."""
+        ...
+
+    def mcp_servers(self, worktree: Path, env: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """Return the user's MCP servers by name: those for this project, then those for all.
+
+        Each entry is as in an `.mcp.json`. Raises ValueError if the configuration cannot be read."""
+        ...
+
 
 class TranscriptsPart(Protocol):
     """Finds an agent's transcripts on this machine and reads them as neutral entries. It writes none."""
@@ -305,3 +321,7 @@ class Agent:
     """Environment variable in which a hook finds the pid of the agent."""
     outer_variables: tuple[str, ...] = ()
     """Environment variables that a managed agent must not inherit from an agent that started Holdfast."""
+    skills: str = ""
+    """The folder of a project in which it looks for skills."""
+    mcp_tool: str = "{tool}"
+    """How it names the tool of an MCP server in hooks."""

@@ -8,12 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents.project_settings import ProjectSettings
 from holdfast.cli import protocol_init
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.protocol.model import Check, CheckKind, Gate
-from holdfast.protocol.project.agent_settings import AgentSettings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.config_fields import shown
@@ -123,7 +123,7 @@ def run_validate(options: argparse.Namespace) -> int:
 
 
 def is_trusted(
-    options: argparse.Namespace, worktree: Worktree, project: ProjectProtocol, brought: AgentSettings | None = None
+    options: argparse.Namespace, worktree: Worktree, project: ProjectProtocol, brought: ProjectSettings | None = None
 ) -> bool:
     """Return whether the owner trusts the project as it is now, including its agent settings if given."""
     if not project.digest:

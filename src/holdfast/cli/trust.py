@@ -6,11 +6,12 @@ import argparse
 import json
 import shlex
 
+from holdfast.agents.project_settings import ProjectSettings
+from holdfast.agents.registry import settings_of as agent_settings
 from holdfast.cli.common import add_home, agreed, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
 from holdfast.errors import Conflict
-from holdfast.protocol.project.agent_settings import FILES, AgentSettings, read_agent_settings
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
 from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
 from holdfast.teams.config_fields import shown
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
             f"{place} cannot be trusted: {shown(str(project.faults[0]), 400)}",
             recovery="`holdfast protocol check` shows every fault.",
         )
-    brought = read_agent_settings(worktree.path)
+    brought = agent_settings().of_project(worktree.path)
     if brought.problem is not None:
         print(f"The agent settings of {place} cannot be trusted: {shown(brought.problem, 400)}\n")
     programs = [*runnable(project), *followed(brought)]
@@ -86,9 +87,9 @@ def runnable(project: ProjectProtocol) -> list[str]:
     return programs
 
 
-def followed(brought: AgentSettings) -> list[str]:
+def followed(brought: ProjectSettings) -> list[str]:
     """The settings that managed agents would use, one line each."""
     return [
-        f"by managed agents: {path}" + (f": {content.decode('utf-8', 'replace')}" if path in FILES else "")
+        f"by managed agents: {path}" + (f": {content.decode('utf-8', 'replace')}" if path in brought.shown else "")
         for path, content in brought.files.items()
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.files.inside import TooLarge, UnreadableInside, read_inside
-from holdfast.git.command import TIMEOUT_S, GitFault, GuardedGit
+from holdfast.git.command import GitFault, GuardedGit
 
 __all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState"]
 
@@ -71,17 +71,13 @@ class Committed:
     """By commits that are only on other branches."""
 
 
-class Git:
-    """Git for one inspection of one worktree; nothing that the repository contains is executed. Raises GitFault."""
-
-    def __init__(self, worktree: Path, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._git = GuardedGit(worktree, timeout_s=timeout_s)
-        self._worktree = self._git.worktree
+class Git(GuardedGit):
+    """Questions to git, for one inspection of one worktree. Raises GitFault."""
 
     async def state(self) -> GitState:
         """Return branch, head and uncommitted paths. Never raises: failures are reported in `problem`."""
         try:
-            answer = await self._git.ask(
+            answer = await self.ask(
                 *("status", "--porcelain=v2", "--branch", "--no-ahead-behind", "-z"),
                 *("--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
             )
@@ -94,9 +90,13 @@ class Git:
         name = commit.strip().lower()
         if not _COMMIT.fullmatch(name):
             return None
-        found = await self._parse(name)
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        answer = await self.ask(*asked, refusals=_NOT_THERE)
+        if answer.exit_code == 128:
+            await self.ask("rev-parse", "--git-dir")  # raises if the repository is the problem, not the name
+        found = os.fsdecode(answer.output).strip() if answer.exit_code == 0 else ""
         # A branch may be named like an abbreviated id, but its target is not the commit that was meant.
-        return found if found is not None and found.startswith(name) else None
+        return found if found.startswith(name) else None
 
     async def exists(self, commit: str) -> bool:
         """Return whether this repository has such a commit."""
@@ -104,18 +104,18 @@ class Git:
 
     async def changed_since(self, commit: str | None) -> list[str]:
         """Return every path that differs from a commit (None: from an empty tree), except Holdfast's own files."""
-        since = await self._tree(commit)
-        changed = await self._git.ask(
+        since = await self._known(commit) if commit is not None else await self._empty_tree()
+        changed = await self.ask(
             *("diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"),
             *("--ignore-submodules=dirty", "--no-relative", since, "--"),
         )
-        untracked = await self._git.ask("ls-files", "--others", "--exclude-standard", "-z")
+        untracked = await self.ask("ls-files", "--others", "--exclude-standard", "-z")
         paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
         return sorted(path for path in paths if not _is_own(path))
 
     async def moves(self) -> int:
         """Return the number of entries in this worktree's reflog of HEAD."""
-        answer = await self._git.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
+        answer = await self.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
         return int(answer.output) if answer.exit_code == 0 else 0
 
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
@@ -124,7 +124,7 @@ class Git:
         if count <= 0:
             return Committed()
         # Showing signatures, which the repository's configuration can request, would start a program that it names.
-        logged = await self._git.ask(
+        logged = await self.ask(
             *("log", "--walk-reflogs", "--no-show-signature", "--format=%x01%H%x02%gs", "-z", "-n", str(count)),
             *("--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "HEAD", "--"),
         )
@@ -143,7 +143,7 @@ class Git:
     async def _commits(self, of: str, since: str | None) -> frozenset[str]:
         """Return the commits of HEAD or of all branches that are not reachable from `since`."""
         without = () if since is None else (f"^{since}",)
-        answer = await self._git.ask("rev-list", "-n", str(MOST_COMMITS), of, *without, "--", refusals=_NOT_THERE)
+        answer = await self.ask("rev-list", "-n", str(MOST_COMMITS), of, *without, "--", refusals=_NOT_THERE)
         return frozenset(_words(answer.output.replace(b"\n", b"\0")))
 
     async def ignored(self, paths: Sequence[str]) -> frozenset[str]:
@@ -152,27 +152,27 @@ class Git:
             return frozenset()
         # check-ignore has no literal mode, and a path may look like a pattern.
         asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
-        return frozenset(_words((await self._git.ask(*asked)).output))
+        return frozenset(_words((await self.ask(*asked)).output))
 
     async def show(self, commit: str, path: str) -> bytes | None:
         """Return the content of a file in a commit; None if it has no such regular file."""
-        listed = await self._git.ask("ls-tree", "-z", await self._known(commit), "--", path)
+        listed = await self.ask("ls-tree", "-z", await self._known(commit), "--", path)
         for entry in _words(listed.output):
             meta, _, name = entry.partition("\t")
             mode, _, blob = meta.split(" ", 2)
             if name == path and mode.startswith("100"):
-                return (await self._git.ask("cat-file", "blob", blob)).output
+                return (await self.ask("cat-file", "blob", blob)).output
         return None
 
     async def is_ancestor(self, older: str, newer: str) -> bool:
         """Return whether one commit is an ancestor of another, or the same."""
         old, new = await self._known(older), await self._known(newer)
-        answer = await self._git.ask("merge-base", "--is-ancestor", old, new, refusals=_REFUSED)
+        answer = await self.ask("merge-base", "--is-ancestor", old, new, refusals=_REFUSED)
         return answer.exit_code == 0
 
     async def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in milliseconds."""
-        content = (await self._git.ask("cat-file", "commit", await self._known(commit))).output
+        content = (await self.ask("cat-file", "commit", await self._known(commit))).output
         found = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
         if found is None:
             raise GitFault(f"The commit {commit} has no date.")
@@ -183,16 +183,17 @@ class Git:
         digest = hashlib.sha256()
         for path in await self.changed_since(commit):
             if not _under(EVIDENCE, path):
-                content = await asyncio.to_thread(_content, self._worktree, path)
+                content = await asyncio.to_thread(_content, self.worktree, path)
                 if content is None:
-                    content = await self._nested(path)
+                    nested = await Git(self.worktree / path).state()
+                    content = f"repository {nested.head} {nested.problem}"
                 for part in (os.fsencode(path), content.encode("utf-8", "surrogateescape")):
                     digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()
 
     async def uncommitted(self, paths: Sequence[str]) -> frozenset[str]:
         """Return those of these paths whose content is not committed; in a large worktree faster than `state`."""
-        answer = await self._git.ask(
+        answer = await self.ask(
             *("status", "--porcelain=v2", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
             *("--", *paths),
         )
@@ -204,7 +205,7 @@ class Git:
         In milliseconds, rounded down to the second, which is git's resolution.
         """
         # Showing signatures, which the repository's configuration can request, would start a program that it names.
-        answer = await self._git.ask(
+        answer = await self.ask(
             *("log", "HEAD", "--branches", "--no-show-signature", f"--since=@{since_ms // 1000}", "-n", str(MOST_SEEN)),
             *("--format=%x01%ct", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--", *paths),
             refusals=_NOT_THERE,
@@ -220,13 +221,9 @@ class Git:
 
     async def first_commit(self) -> str | None:
         """Return the oldest root commit of HEAD; None if there is none."""
-        answer = await self._git.ask("rev-list", "--max-parents=0", "HEAD", "--", refusals=_NOT_THERE)
+        answer = await self.ask("rev-list", "--max-parents=0", "HEAD", "--", refusals=_NOT_THERE)
         found = os.fsdecode(answer.output).split() if answer.exit_code == 0 else []
         return found[-1] if found else None
-
-    async def _nested(self, path: str) -> str:
-        state = await Git(self._worktree / path).state()
-        return f"repository {state.head} {state.problem}"
 
     async def _known(self, commit: str) -> str:
         full = await self.resolve(commit)
@@ -234,18 +231,8 @@ class Git:
             raise GitFault(f"The commit {commit[:64]} is not in this repository.")
         return full
 
-    async def _parse(self, name: str) -> str | None:
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        answer = await self._git.ask(*asked, refusals=_NOT_THERE)
-        if answer.exit_code == 128:
-            await self._git.ask("rev-parse", "--git-dir")  # raises if the repository is the problem, not the name
-        return os.fsdecode(answer.output).strip() if answer.exit_code == 0 else None
-
-    async def _tree(self, commit: str | None) -> str:
-        if commit is not None:
-            return await self._known(commit)
-        empty = await self._git.ask("hash-object", "-t", "tree", os.devnull)
-        return os.fsdecode(empty.output).strip()
+    async def _empty_tree(self) -> str:
+        return os.fsdecode((await self.ask("hash-object", "-t", "tree", os.devnull)).output).strip()
 
 
 def _state(words: list[str]) -> GitState:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import Root, path_of
-from holdfast.protocol import definition, queries
+from holdfast.protocol import definition, model, queries
 from holdfast.protocol.errors import NoProject, NoRun, UnknownGate
 from holdfast.protocol.model import WORKING, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
@@ -19,6 +19,7 @@ from holdfast.store.calls import CallKey, require_unanswered
 from holdfast.text.quoting import in_quotes
 
 MAX_PATH_BYTES = 4096
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,15 @@ class ActiveRun:
             names = ", ".join(one.name for one in self.protocol.gates)
             raise UnknownGate(f"There is no gate {in_quotes(name, 64)}.", recovery=f"Gates: {names}; or ALL.")
         return found
+
+    def still_to_meet(self, longest: int) -> tuple[str, str]:
+        """What blocks, and the first step against it in up to `longest` characters; each empty if there is none."""
+        names = model.blocked_until(self.protocol, self.standing)
+        if not names:
+            return "", ""
+        named = ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
+        steps = self.gate(names[0]).recovery
+        return f"Gates to meet: {named}.", f" Next: {in_quotes(steps[0], longest)}" if steps else ""
 
 
 class ActiveRuns:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from holdfast.capability.briefing import Item, Place, Rank, Source
 from holdfast.identity.project import path_of
-from holdfast.protocol import model
 from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.service import Protocols
-from holdfast.text.quoting import in_quotes, quoted
+from holdfast.text.quoting import quoted
 
 OBJECTIVE = 160
-MOST_NAMED = 4
 
 
 def run(protocols: Protocols) -> Source:
@@ -18,24 +16,19 @@ def run(protocols: Protocols) -> Source:
 
     async def tell(place: Place) -> list[Item]:
         path = path_of(place.root.uri)
-        situation = await protocols.active_run(str(path)) if path is not None else None
-        return [] if situation is None else [_item(situation)]
+        active = await protocols.active_run(str(path)) if path is not None else None
+        return [] if active is None else [_item(active)]
 
     return Source(frozenset({"protocol"}), tell, order=20)
 
 
-def _item(situation: ActiveRun) -> Item:
-    standing = situation.standing
-    blocking = model.blocked_until(situation.protocol, standing)
-    text = (
-        f"Protocol session {situation.run.id} ({quoted(situation.run.objective, OBJECTIVE)}): phase {standing.phase}."
-    )
+def _item(active: ActiveRun) -> Item:
+    run, standing = active.run, active.standing
+    text = f"Protocol session {run.id} ({quoted(run.objective, OBJECTIVE)}): phase {standing.phase}."
     if standing.held_by is not None:
         text += f" Held up until {standing.held_by} is met."
-    if not blocking:
+    gates, step = active.still_to_meet(OBJECTIVE)
+    if not gates:
         return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_session_state")
-    gate = situation.protocol.gate(blocking[0])
-    named = ", ".join(blocking[:MOST_NAMED]) + (" …" if len(blocking) > MOST_NAMED else "")
-    following = f" Next: {in_quotes(gate.recovery[0], OBJECTIVE)}" if gate is not None and gate.recovery else ""
-    whole = f"{text} Gates to meet: {named}.{following}"
-    return Item("protocol", Rank.BLOCKED, whole, "get_blocked_reason", shorter=f"{text} Gates to meet: {named}.")
+    whole = f"{text} {gates}{step}"
+    return Item("protocol", Rank.BLOCKED, whole, "get_blocked_reason", shorter=f"{text} {gates}")

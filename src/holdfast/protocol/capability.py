@@ -63,7 +63,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
     def mirror() -> Mirror:
         from holdfast.protocol.serena.mirror import Mirror
 
-        return Mirror(store, protocols, surroundings.serena)
+        return Mirror(store, protocols, surroundings.serena.memories)
 
     def prepare() -> None:
         import tomllib  # noqa: F401
@@ -91,7 +91,9 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
 
     async def health() -> dict[str, Any]:
         """The worktrees whose memories are behind, or had to go to second best."""
-        return {"mirrors": [one for one in await mirror().health() if one["behind"] or one.get("failure")]}
+        from holdfast.protocol.views import mirror_view
+
+        return {"mirrors": [mirror_view(one) for one in await mirror().health() if one.behind or one.failure]}
 
     return Capability(
         name="protocol",

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.capability import Command, Progress
 from holdfast.identity.root_argument import root_argument
 from holdfast.protocol.service import Protocols
+from holdfast.protocol.views import worktree_view
 
 
 def commands(protocols: Protocols) -> list[Command]:
@@ -23,11 +24,12 @@ def commands(protocols: Protocols) -> list[Command]:
 
     async def trusted(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await root_argument(args.get("root"))
-        digest, agent_digest = await protocols.trusted(root.uri), await protocols.trusted_for_agents(root.uri)
+        digest, agent_digest = await protocols.trusted(root.uri)
         return {"root": root.uri, "digest": digest, "agent_digest": agent_digest}
 
     async def validate(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        return await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
+        found = await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
+        return worktree_view(found)
 
     return [
         Command("trust", trust),

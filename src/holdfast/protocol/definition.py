@@ -7,16 +7,7 @@ from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
-from holdfast.protocol.model import (
-    Check,
-    CheckKind,
-    ChecklistItem,
-    Gate,
-    Level,
-    Part,
-    Protocol,
-    Transition,
-)
+from holdfast.protocol.model import Check, CheckKind, ChecklistItem, Gate, Level, Part, Protocol, Transition
 from holdfast.text import bounded_json
 
 
@@ -40,20 +31,9 @@ def loads(text: str) -> Protocol:
 
 
 def _gate(data: dict[str, Any]) -> Gate:
-    return Gate(
-        name=data["name"],
-        level=Level(data["level"]),
-        blocking=data["blocking"],
-        checks=tuple(
-            Check(
-                CheckKind(check["kind"]),
-                tuple(check["paths"]),
-                tuple(check["names"]),
-                tuple(check["argv"]),
-                check["timeout_s"],
-            )
-            for check in data["checks"]
-        ),
-        recovery=tuple(data["recovery"]),
-        title=data["title"],
+    checks = tuple(
+        Check(CheckKind(one["kind"]), tuple(one["paths"]), tuple(one["names"]), tuple(one["argv"]), one["timeout_s"])
+        for one in data["checks"]
     )
+    level = Level(data["level"])
+    return Gate(data["name"], level, data["blocking"], checks, tuple(data["recovery"]), data["title"])

@@ -13,8 +13,7 @@ from holdfast.git.state import Git
 from holdfast.protocol.errors import EvidenceRejected
 from holdfast.protocol.model import CheckKind, Gate, says_something
 from holdfast.protocol.runs import EvidenceKind, Source
-from holdfast.text.quoting import in_quotes
-from holdfast.text.quoting import named as plain_or_quoted
+from holdfast.text.quoting import in_quotes, named
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 SHORTEST_HASH = 12
@@ -24,17 +23,8 @@ _COMMIT = re.compile(r"\b[0-9a-fA-F]{7,64}\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Evidence that an agent records for a gate."""
-
-    gate: Gate
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim as it is stored, and its source."""
+    """Evidence as it is stored, and its source."""
 
     kind: str
     subject: str
@@ -43,70 +33,59 @@ class Judged:
     message: str
 
 
-async def judge(claim: Claim, worktree: Path) -> Judged:
-    """Judge a claim. Raises EvidenceRejected if it is meaningless or does not match the project."""
-    if not says_something(claim.text):
+async def judge(gate: Gate, kind: str, text: str, worktree: Path) -> Judged:
+    """Judge what an agent records for a gate. Raises EvidenceRejected if it says nothing or is not true here."""
+    if not says_something(text):
         raise EvidenceRejected(
-            f"evidence: {in_quotes(claim.text, 40)} is not evidence.",
+            f"evidence: {in_quotes(text, 40)} is not evidence.",
             recovery="Say what was done and where it can be seen: a path, a hash, a commit, an output.",
         )
-    kind = claim.kind.strip().lower().replace("-", "_")
-    if kind == EvidenceKind.CONTENT_HASH or kind.endswith("_hash"):
-        return await asyncio.to_thread(_hashed, claim, worktree)
-    if kind in (EvidenceKind.REPORT, "qa_report"):
-        return await asyncio.to_thread(_report, claim, worktree)
-    if kind in ("commit", "commit_sha"):
-        return await _commit(claim, worktree)
+    plain_kind = kind.strip().lower().replace("-", "_")
+    if plain_kind == EvidenceKind.CONTENT_HASH or plain_kind.endswith("_hash"):
+        return await asyncio.to_thread(_hashed, gate, text, worktree)
+    if plain_kind in (EvidenceKind.REPORT, "qa_report"):
+        return await asyncio.to_thread(_report, text.strip(), worktree)
+    if plain_kind in ("commit", "commit_sha"):
+        return await _commit(text, worktree)
     message = "Stored as your claim."
-    if claim.gate.blocking and not any(check.kind is CheckKind.CLAIM for check in claim.gate.checks):
-        message += f" Holdfast verifies {claim.gate.name} itself: validate_gate says what it checks."
-    return Judged(claim.kind[:64], claim.text.strip(), "", Source.CLAIMED, message)
+    if gate.blocking and not any(check.kind is CheckKind.CLAIM for check in gate.checks):
+        message += f" Holdfast verifies {gate.name} itself: validate_gate says what it checks."
+    return Judged(kind[:64], text.strip(), "", Source.CLAIMED, message)
 
 
-def _hashed(claim: Claim, worktree: Path) -> Judged:
+def _hashed(gate: Gate, text: str, worktree: Path) -> Judged:
     """Accept the hash of a file's content as evidence that the file was read."""
-    given = _HASH.search(claim.text)
+    given = _HASH.search(text)
     if given is None:
         raise EvidenceRejected(
             f"evidence: contains no hash ({SHORTEST_HASH} to 64 hex digits of the file's sha256).",
             recovery='Example: "README.md 3a7bd3e2360a…", as `sha256sum README.md` prints it.',
         )
     digest = given[0].lower()
-    asked = [path for check in claim.gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
-    named = [path for path in asked if path in claim.text or Path(path).name in claim.text]
-    for path in named or asked:
+    asked = [path for check in gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
+    meant = [path for path in asked if path in text or Path(path).name in text] or asked
+    for path in meant:
         content = _content(worktree, path)
-        if content is not None and hashlib.sha256(content).hexdigest().startswith(digest):
-            whole = hashlib.sha256(content).hexdigest()
-            return Judged(
-                EvidenceKind.CONTENT_HASH.value,
-                path,
-                whole,
-                Source.SERVER,
-                f"{plain_or_quoted(path, 200)} has this content.",
-            )
-    meant = ", ".join(plain_or_quoted(path, 200) for path in named or asked) or "a file of this gate"
+        whole = "" if content is None else hashlib.sha256(content).hexdigest()
+        if whole.startswith(digest):
+            message = f"{named(path, 200)} has this content."
+            return Judged(EvidenceKind.CONTENT_HASH.value, path, whole, Source.SERVER, message)
+    files = ", ".join(named(path, 200) for path in meant) or "a file of this gate"
     raise EvidenceRejected(
-        f"evidence: {digest[:SHORTEST_HASH]}… is not the sha256 of {meant}.",
+        f"evidence: {digest[:SHORTEST_HASH]}… is not the sha256 of {files}.",
         recovery="Read the file and give the hash of its current content.",
     )
 
 
-def _report(claim: Claim, worktree: Path) -> Judged:
-    path = claim.text.strip()
+def _report(path: str, worktree: Path) -> Judged:
     if not (_content(worktree, path) or b"").strip():
-        raise EvidenceRejected(f"evidence: {plain_or_quoted(path, 200)} is not a file with text in this project.")
-    return Judged(
-        EvidenceKind.REPORT.value,
-        path,
-        "",
-        Source.CLAIMED,
-        f"{plain_or_quoted(path, 200)} is the report of this session.",
-    )
+        raise EvidenceRejected(f"evidence: {named(path, 200)} is not a file with text in this project.")
+    message = f"{named(path, 200)} is the report of this session."
+    return Judged(EvidenceKind.REPORT.value, path, "", Source.CLAIMED, message)
 
 
-async def _commit(claim: Claim, worktree: Path) -> Judged:
-    given = _COMMIT.search(claim.text)
+async def _commit(text: str, worktree: Path) -> Judged:
+    given = _COMMIT.search(text)
     if given is None or not await Git(worktree).exists(given[0]):
         raise EvidenceRejected(
             "evidence: there is no such commit in this repository.", recovery="Give the id that `git log` shows."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.files import bounded_lines
@@ -46,7 +46,7 @@ class ImportedState:
     branch: str | None = None
     starting_commit: str | None = None
     phase: str | None = None
-    completed: dict[str, str] = field(default_factory=dict)
+    completed: tuple[tuple[str, str], ...] = ()
     """The gates it marks complete, each with its evidence."""
 
 
@@ -119,7 +119,7 @@ def decisions_of(view: RunView) -> list[str]:
 
 def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
     """Return whether a checklist item is done, and its evidence. Only a gate can mark it done."""
-    result = view.gates.get(item.gate) if item.gate else None
+    result = view.result(item.gate)
     if result is None or not Status(result.status).met:
         return False, ""
     return True, _evidence_text(result)
@@ -128,7 +128,7 @@ def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
 def _phase_rows(view: RunView) -> Iterable[tuple[str, ...]]:
     # Gates of the session end are listed only once they were checked; earlier they would hide how the start went.
     for gate in view.protocol.gates:
-        result = view.gates.get(gate.name)
+        result = view.result(gate.name)
         if result is not None:
             yield gate.name, STATUS_WORDS[Status(result.status)], result.evidence
         elif view.protocol.part_of(gate.name) is Part.START:
@@ -269,7 +269,7 @@ def read_current_state(text: str) -> ImportedState | None:
         said.get("branch"),
         said.get("starting_commit"),
         said.get("phase"),
-        completed,
+        tuple(completed.items()),
     )
 
 

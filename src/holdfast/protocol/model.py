@@ -192,7 +192,7 @@ class StepError(Exception):
 
 def open_gates(protocol: Protocol, standing: Standing) -> list[Gate]:
     """The blocking gates that are not met, in order."""
-    return [gate for gate in protocol.gates if gate.blocking and not _met(standing, gate)]
+    return _unmet(protocol.gates, standing)
 
 
 def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
@@ -200,10 +200,10 @@ def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
     order = protocol.phases
     here, working = order.index(standing.at), order.index(WORKING)
     until = working if here < working else len(order) - 1
-    return [gate.name for gate in protocol.gates[here:until] if gate.blocking and not _met(standing, gate)]
+    return [gate.name for gate in _unmet(protocol.gates[here:until], standing)]
 
 
-def verified(protocol: Protocol, standing: Standing, gate: str, status: Status) -> Standing:
+def verified(standing: Standing, gate: str, status: Status) -> Standing:
     """Standing after a gate was checked; a run that only this gate blocked continues."""
     gates = {**standing.gates, gate: status}
     if standing.held_by == gate and status.met and standing.held_from is not None:
@@ -219,7 +219,7 @@ def advance(protocol: Protocol, standing: Standing) -> Standing:
     step = protocol.next_step(standing.phase)
     if step is None:
         raise StepError(None, f"{standing.phase} is the last phase.")
-    if step.gate.blocking and not _met(standing, step.gate):
+    if _unmet((step.gate,), standing):
         raise StepError(step.gate, f"{step.gate.name} must be met before {step.target}.")
     return Standing(step.target, None, None, standing.gates)
 
@@ -231,10 +231,7 @@ def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
 
 def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
     """The first blocking gate before WORKING that is not met, which makes a commit or push too early."""
-    order = protocol.phases
-    return next(
-        (gate for gate in protocol.gates[: order.index(WORKING)] if gate.blocking and not _met(standing, gate)), None
-    )
+    return next(iter(_unmet(protocol.before(WORKING), standing)), None)
 
 
 def says_something(evidence: str) -> bool:
@@ -253,5 +250,6 @@ def run_id(day: str, number: int) -> str:
     return f"{day}-session-{number:02d}"
 
 
-def _met(standing: Standing, gate: Gate) -> bool:
-    return standing.gates.get(gate.name, Status.FAIL).met
+def _unmet(gates: Sequence[Gate], standing: Standing) -> list[Gate]:
+    """Those of these gates that block."""
+    return [gate for gate in gates if gate.blocking and not standing.gates.get(gate.name, Status.FAIL).met]

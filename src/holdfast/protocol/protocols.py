@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from holdfast.agents.registry import AGENTS as KNOWN_AGENTS
+from holdfast.agents.registry import DEFAULT
 from holdfast.protocol.model import (
     COMPLETE,
     INIT,
@@ -16,15 +18,21 @@ from holdfast.protocol.model import (
     Transition,
 )
 
+_AGENT = KNOWN_AGENTS[DEFAULT]
+
 HANDOFF = ".agents/HANDOFF.md"
 CONSTRAINTS = ".agents/governance/PROJECT-CONSTRAINTS.md"
-SKILLS = ".claude/skills/github/scripts"
+SKILLS = f"{_AGENT.skills}/github/scripts"
 SKILL_MEMORY = ".serena/memories/skill-usage-mandatory.md"
 SESSIONS = ".agents/sessions"
 REPORTS = ".agents/qa/**/*.md"
 READ_FIRST = ("CLAUDE.md", "AGENTS.md", "README.md", "README.rst", "README.txt", "README", "CONTRIBUTING.md")
 
 _RECORD_HASH = 'Where no hook sees it: record_evidence {evidence_type: "content_hash", evidence: "<path> <sha256>"}.'
+
+
+def _serena(tool: str) -> str:
+    return _AGENT.mcp_tool.format(server="serena", tool=tool)
 
 
 def _must(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
@@ -35,97 +43,85 @@ def _should(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
     return Gate(name, Level.SHOULD, blocking=False, checks=checks, recovery=recovery)
 
 
-GIT_COMMIT = _must(
-    "GIT_COMMIT",
-    (Check(CheckKind.COMMITTED),),
-    "Commit every change, then validate_gate GIT_COMMIT: HEAD must have moved and the tree must be clean.",
-)
+def _steps(*steps: tuple[Gate, str]) -> tuple[Transition, ...]:
+    """The transitions of gates in order, each with the phase that it leads to."""
+    sources = (INIT, *(phase for _, phase in steps))
+    return tuple(Transition(source, phase, gate) for source, (gate, phase) in zip(sources, steps, strict=False))
+
+
 GIT_STATE = _should(
     "GIT_STATE",
     (Check(CheckKind.GIT_STATE),),
     "Run git status, so that you know the branch and what is uncommitted.",
 )
+QUALITY_CHECKS = _must(
+    "QUALITY_CHECKS",
+    (Check(CheckKind.COMMAND),),
+    "Make the project's check command exit with 0 (`holdfast protocol show` prints it).",
+)
+GIT_COMMIT = _must(
+    "GIT_COMMIT",
+    (Check(CheckKind.COMMITTED),),
+    "Commit every change, then validate_gate GIT_COMMIT: HEAD must have moved and the tree must be clean.",
+)
+SERENA_INIT = _must(
+    "SERENA_INIT",
+    (Check(CheckKind.SERENA, names=(_serena("*"), "*serena*")),),
+    "Call Serena's activate_project and initial_instructions.",
+    "Where Serena is configured but does not answer, start it or take it out of the configuration.",
+)
+SKILL_VALIDATION = _must(
+    "SKILL_VALIDATION",
+    (Check(CheckKind.FILE_EXISTS, paths=(SKILLS,)), Check(CheckKind.FILE_READ, paths=(SKILL_MEMORY,))),
+    f"List {SKILLS}.",
+    "Read the memory skill-usage-mandatory.",
+    _RECORD_HASH,
+)
+CONTEXT_RETRIEVAL = _must(
+    "CONTEXT_RETRIEVAL",
+    (Check(CheckKind.FILE_READ, paths=(HANDOFF, CONSTRAINTS)),),
+    f"Read {HANDOFF} (and {CONSTRAINTS} where it exists).",
+    _RECORD_HASH,
+)
+SESSION_LOG = _must(
+    "SESSION_LOG",
+    (Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)),),
+    f"Write the log {SESSIONS}/<session id>.md (a slug may follow the id).",
+)
+DOCS_UPDATE = _should(
+    "DOCS_UPDATE",
+    (Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, f"{SESSIONS}/*")),),
+    f"Update {HANDOFF} and complete the session log.",
+)
+QA_VALIDATION = _must(
+    "QA_VALIDATION",
+    (Check(CheckKind.REPORT, paths=(REPORTS,)),),
+    "Have the change reviewed and write a report under .agents/qa/ whose front matter has"
+    " `session: <session id>`, or name it with record_evidence.",
+)
+README_READ = _must(
+    "CONTEXT_RETRIEVAL",
+    (Check(CheckKind.FILE_READ, paths=READ_FIRST),),
+    "Read what the project says of itself (CLAUDE.md, AGENTS.md, README …).",
+    _RECORD_HASH,
+)
 
 AGENTS = Protocol(
     "agents",
-    (
-        Transition(
-            INIT,
-            "SERENA_READY",
-            _must(
-                "SERENA_INIT",
-                (Check(CheckKind.SERENA, names=("mcp__serena__*", "mcp__*serena*")),),
-                "Call Serena's activate_project and initial_instructions.",
-                "Where Serena is configured but does not answer, start it or take it out of the configuration.",
-            ),
-        ),
-        Transition(
-            "SERENA_READY",
-            "SKILLS_VALIDATED",
-            _must(
-                "SKILL_VALIDATION",
-                (
-                    Check(CheckKind.FILE_EXISTS, paths=(SKILLS,)),
-                    Check(CheckKind.FILE_READ, paths=(SKILL_MEMORY,)),
-                ),
-                f"List {SKILLS}.",
-                "Read the memory skill-usage-mandatory.",
-                _RECORD_HASH,
-            ),
-        ),
-        Transition(
-            "SKILLS_VALIDATED",
-            "CONTEXT_LOADED",
-            _must(
-                "CONTEXT_RETRIEVAL",
-                (Check(CheckKind.FILE_READ, paths=(HANDOFF, CONSTRAINTS)),),
-                f"Read {HANDOFF} (and {CONSTRAINTS} where it exists).",
-                _RECORD_HASH,
-            ),
-        ),
-        Transition(
-            "CONTEXT_LOADED",
-            "READY",
-            _must(
-                "SESSION_LOG",
-                (Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)),),
-                f"Write the log {SESSIONS}/<session id>.md (a slug may follow the id).",
-            ),
-        ),
-        Transition("READY", WORKING, GIT_STATE),
-        Transition(
-            WORKING,
-            "DOCUMENTING",
-            _should(
-                "DOCS_UPDATE",
-                (Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, f"{SESSIONS}/*")),),
-                f"Update {HANDOFF} and complete the session log.",
-            ),
-        ),
-        Transition(
-            "DOCUMENTING",
-            "QUALITY_CHECKED",
-            _must(
-                "QUALITY_CHECKS",
-                (Check(CheckKind.COMMAND),),
-                "Make the project's check command exit with 0 (`holdfast protocol show` prints it).",
-            ),
-        ),
-        Transition(
-            "QUALITY_CHECKED",
-            "QA_COMPLETE",
-            _must(
-                "QA_VALIDATION",
-                (Check(CheckKind.REPORT, paths=(REPORTS,)),),
-                "Have the change reviewed and write a report under .agents/qa/ whose front matter has"
-                " `session: <session id>`, or name it with record_evidence.",
-            ),
-        ),
-        Transition("QA_COMPLETE", COMPLETE, GIT_COMMIT),
+    _steps(
+        (SERENA_INIT, "SERENA_READY"),
+        (SKILL_VALIDATION, "SKILLS_VALIDATED"),
+        (CONTEXT_RETRIEVAL, "CONTEXT_LOADED"),
+        (SESSION_LOG, "READY"),
+        (GIT_STATE, WORKING),
+        (DOCS_UPDATE, "DOCUMENTING"),
+        (QUALITY_CHECKS, "QUALITY_CHECKED"),
+        (QA_VALIDATION, "QA_COMPLETE"),
+        (GIT_COMMIT, COMPLETE),
     ),
     (
-        ChecklistItem(Part.START, Level.MUST, "Initialize Serena: mcp__serena__activate_project", "SERENA_INIT"),
-        ChecklistItem(Part.START, Level.MUST, "Initialize Serena: mcp__serena__initial_instructions", "SERENA_INIT"),
+        ChecklistItem(Part.START, Level.MUST, f"Initialize Serena: {_serena('activate_project')}", "SERENA_INIT"),
+        ChecklistItem(Part.START, Level.MUST, f"Initialize Serena: {_serena('initial_instructions')}", "SERENA_INIT"),
         ChecklistItem(Part.START, Level.MUST, "Read .agents/HANDOFF.md", "CONTEXT_RETRIEVAL"),
         ChecklistItem(Part.START, Level.MUST, "Create session log", "SESSION_LOG"),
         ChecklistItem(Part.START, Level.MUST, "List skill scripts", "SKILL_VALIDATION"),
@@ -148,28 +144,11 @@ AGENTS = Protocol(
 
 SIMPLE = Protocol(
     "simple",
-    (
-        Transition(
-            INIT,
-            "CONTEXT_LOADED",
-            _must(
-                "CONTEXT_RETRIEVAL",
-                (Check(CheckKind.FILE_READ, paths=READ_FIRST),),
-                "Read what the project says of itself (CLAUDE.md, AGENTS.md, README …).",
-                _RECORD_HASH,
-            ),
-        ),
-        Transition("CONTEXT_LOADED", WORKING, GIT_STATE),
-        Transition(
-            WORKING,
-            "QUALITY_CHECKED",
-            _must(
-                "QUALITY_CHECKS",
-                (Check(CheckKind.COMMAND),),
-                "Make the project's check command exit with 0 (`holdfast protocol show` prints it).",
-            ),
-        ),
-        Transition("QUALITY_CHECKED", COMPLETE, GIT_COMMIT),
+    _steps(
+        (README_READ, "CONTEXT_LOADED"),
+        (GIT_STATE, WORKING),
+        (QUALITY_CHECKS, "QUALITY_CHECKED"),
+        (GIT_COMMIT, COMPLETE),
     ),
     (
         ChecklistItem(Part.START, Level.MUST, "Read what the project says of itself", "CONTEXT_RETRIEVAL"),

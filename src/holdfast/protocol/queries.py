@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
 from holdfast.protocol.runs import Evidence, GateResult, Run, RunStatus, Source, Violation
-from holdfast.store import Row, Tx
+from holdfast.store import Tx
 
 RUN = (
     "row_id, id, root, project, protocol, definition, objective, branch, starting_commit, phase, held_from, held_by,"
@@ -25,12 +25,14 @@ MAX_EVIDENCE = 2_000
 
 def active(tx: Tx, root: str) -> Run | None:
     """The active run of a worktree."""
-    return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE root = :root AND status = 'active'", root=root))
+    row = tx.one(f"SELECT {RUN} FROM protocol_runs WHERE root = :root AND status = 'active'", root=root)
+    return Run(**row) if row else None
 
 
 def find(tx: Tx, row_id: int) -> Run | None:
     """The run in a row."""
-    return _run(tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id))
+    row = tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id)
+    return Run(**row) if row else None
 
 
 def begin(
@@ -43,16 +45,18 @@ def begin(
     objective: str,
     branch: str | None,
     starting_commit: str | None,
-    on_disk: Mapping[str, Sequence[int]],
+    on_disk: Collection[tuple[str, int]],
 ) -> Run:
-    """Insert a new run. Its number is allocated here, above every stored one and every log on disk."""
+    """Insert a new run. Its number is above every stored one and every log on disk, given by day and number."""
     tx.lock(f"protocol:{project}")
     now = tx.now()
     day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
     row = tx.one(
         "SELECT max(number) AS n FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
     )
-    number = next_number([row["n"]] if row and row["n"] is not None else [], on_disk.get(day, ()))
+    number = next_number(
+        [row["n"]] if row and row["n"] is not None else [], [logged for on, logged in on_disk if on == day]
+    )
     run = _insert(
         tx,
         (day, number),
@@ -70,7 +74,7 @@ def begin(
     return run
 
 
-def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, state: ImportedState) -> bool:
+def import_run(tx: Tx, state: ImportedState, *, root: str, project: str, protocol: str, definition: str) -> bool:
     """Add a run that another tool recorded to the history, under its own id; False if that id is known."""
     named = RUN_ID.fullmatch(state.session_id)
     if named is None:
@@ -98,7 +102,7 @@ def import_run(tx: Tx, root: str, project: str, protocol: str, definition: str, 
         phase=state.phase or INIT,
         status=RunStatus.ORPHANED,
     )
-    for gate, said in state.completed.items():
+    for gate, said in state.completed:
         add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
     tx.emit("protocol.imported", run.id, {"root": root})
     return True
@@ -108,7 +112,7 @@ def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: s
     """Insert a run's row under its day and number."""
     day, number = numbered
     now = tx.now()
-    made = tx.one(
+    (row,) = tx.all(
         "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
         " starting_commit, phase, status, started_at, touched_at, ended_at)"
         " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
@@ -121,10 +125,7 @@ def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: s
         ended=None if status is RunStatus.ACTIVE else now,
         **values,
     )
-    run = _run(made)
-    if run is None:
-        raise RuntimeError("INSERT … RETURNING gave no row")
-    return run
+    return Run(**row)
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:
@@ -161,8 +162,8 @@ def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | Non
     tx.emit("protocol.completed", run.id, {"root": run.root})
 
 
-def orphan(tx: Tx, root: str | None = None) -> list[str]:
-    """Orphan runs that were untouched for a day, so that they no longer block; return their ids."""
+def orphan(tx: Tx, root: str | None = None) -> None:
+    """Orphan the runs of one worktree or of all that were untouched for a day, so that they no longer block."""
     rows = tx.all(
         "UPDATE protocol_runs SET status = :orphaned, ended_at = :now WHERE status = 'active' AND touched_at < :before"
         + (" AND root = :root" if root is not None else "")
@@ -174,7 +175,6 @@ def orphan(tx: Tx, root: str | None = None) -> list[str]:
     )
     for row in rows:
         tx.emit("protocol.orphaned", row["id"], {"root": row["root"]})
-    return [row["id"] for row in rows]
 
 
 def carry_over(tx: Tx, before: int, now: int) -> None:
@@ -211,7 +211,7 @@ def history(tx: Tx, project: str, limit: int) -> list[Run]:
         project=project,
         limit=limit,
     )
-    return [run for row in rows if (run := _run(row))]
+    return [Run(**row) for row in rows]
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
@@ -222,20 +222,20 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
         limit=limit,
         **({} if root is None else {"root": root}),
     )
-    return [run for row in rows if (run := _run(row))]
+    return [Run(**row) for row in rows]
 
 
-def gates(tx: Tx, run: Run) -> dict[str, GateResult]:
+def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:
     """The last result of each gate."""
     rows = tx.all(
         "SELECT gate, status, evidence, checked_at, fingerprint FROM protocol_gates WHERE run = :run", run=run.row_id
     )
-    return {row["gate"]: GateResult(**row) for row in rows}
+    return tuple(GateResult(**row) for row in rows)
 
 
 def standing(tx: Tx, run: Run) -> Standing:
     """The stored standing of a run."""
-    statuses = {name: Status(result.status) for name, result in gates(tx, run).items()}
+    statuses = {result.gate: Status(result.status) for result in gates(tx, run)}
     return Standing(run.phase, run.held_from, run.held_by, statuses)
 
 
@@ -343,18 +343,11 @@ def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
     )
 
 
-def trusted_digest(tx: Tx, root: str) -> str | None:
-    """The digest of a worktree's protocol that the owner trusts."""
-    return _trusted(tx, root)[0]
+def trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
+    """The digests that the owner trusts: of a worktree's protocol, and of its agent settings.
 
-
-def trusted_agent_digest(tx: Tx, root: str) -> str | None:
-    """The digest of a worktree's agent settings that the owner trusts."""
-    return _trusted(tx, root)[1]
-
-
-def _trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
-    """Both digests, stored in one column as `first+second`; older rows have only the first."""
+    Both are stored in one column as `first+second`; older rows have only the first.
+    """
     row = tx.one("SELECT digest FROM protocol_trust WHERE root = :root", root=root)
     if row is None:
         return None, None
@@ -377,7 +370,3 @@ def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
 def untrust(tx: Tx, root: str) -> bool:
     """Remove the owner's trust; return whether there was any."""
     return tx.run("DELETE FROM protocol_trust WHERE root = :root", root=root) > 0
-
-
-def _run(row: Row | None) -> Run | None:
-    return Run(**row) if row else None

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from holdfast.connections.keys import Scope
 from holdfast.protocol.service import Protocols
+from holdfast.protocol.views import run_view, worktree_view
 from holdfast.wire.http.fields import Limit
 from holdfast.wire.http.rest import Answer, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
@@ -51,11 +52,11 @@ def routes(protocols: Protocols) -> list[RestRoute]:
 
     async def runs(asked: RestRequest) -> Reply:
         query: RunsPage = asked.query
-        return Reply({"runs": await protocols.runs(query.project, query.limit)})
+        return Reply({"runs": [run_view(run) for run in await protocols.runs(query.project, query.limit)]})
 
     async def validate(asked: RestRequest) -> Reply:
         body: ValidationBody = asked.body
-        return Reply(await protocols.validation(body.project, before_commit=body.pre_commit))
+        return Reply(worktree_view(await protocols.validation(body.project, before_commit=body.pre_commit)))
 
     found = [
         RestRoute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -123,6 +122,11 @@ class Verdict:
     """What is missing, in one line, if it failed."""
     fingerprint: str | None = None
 
+    @property
+    def reason(self) -> str:
+        """Why the gate failed."""
+        return self.missing or self.evidence
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:
@@ -142,9 +146,13 @@ class RunView:
 
     run: Run
     protocol: Protocol
-    gates: Mapping[str, GateResult]
+    gates: tuple[GateResult, ...]
     evidence: tuple[Evidence, ...] = ()
     violations: tuple[Violation, ...] = ()
+
+    def result(self, gate: str | None) -> GateResult | None:
+        """The last result of a gate; None if it was not checked."""
+        return next((result for result in self.gates if result.gate == gate), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from holdfast.errors import BadInput
 from holdfast.files.in_time import in_time
@@ -14,19 +14,20 @@ from holdfast.git.state import Git
 from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.protocol import definition, model, queries
 from holdfast.protocol.active_run import ActiveRun, ActiveRuns
-from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
-from holdfast.protocol.evidence import Claim, judge
+from holdfast.protocol.errors import GateUnmet, NoProject, ProtocolInvalid, RunActive, UnknownGate
+from holdfast.protocol.evidence import judge
 from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.model import ALL, BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.agent_settings import AgentSettings, has_no_agent_settings, read_agent_settings
+from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
 from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, record
-from holdfast.protocol.views import checklist_view, gate_view, missing_view, run_view
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, once, require_unanswered
+from holdfast.store.calls import CallKey, first_time, require_unanswered
 from holdfast.text.quoting import in_quotes, named, quoted
+
+if TYPE_CHECKING:
+    from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
@@ -59,8 +60,10 @@ class Protocols:
         branch: str | None = None,
         starting_commit: str | None = None,
         key: CallKey | None = None,
-    ) -> dict[str, Any]:
+    ) -> Started:
         """Begin a run. Raises RunActive while one is active."""
+        from holdfast.protocol.results import Started
+
         await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
         worktree = await self._find.worktree(root)
         text = objective.strip()
@@ -69,13 +72,17 @@ class Protocols:
         if branch is not None and not 0 < len(branch) <= 255:
             raise BadInput("branch", "must be 1 to 255 characters")
         project = await in_time(read_project, worktree.path)
-        _refuse_faults(project)
+        if project.faults:
+            raise ProtocolInvalid(
+                f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
+                recovery="`holdfast protocol check` shows every fault.",
+            )
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
         foreign = await self._foreign_state(worktree.path)
         on_disk = await in_time(logged_numbers, worktree.path)
         kept = definition.dumps(project.protocol)
 
-        def write(tx: Tx) -> dict[str, Any]:
+        def write(tx: Tx) -> Started:
             queries.orphan(tx, worktree.root)
             active = queries.active(tx, worktree.root)
             if active is not None:
@@ -83,45 +90,35 @@ class Protocols:
                     f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
                     recovery="Continue it (get_blocked_reason), or end it with session_end.",
                 )
-            imported = _import(tx, worktree, foreign, kept, project.protocol.name) if foreign else None
+            where = {"root": worktree.root, "project": worktree.project}
+            protocol = {"protocol": project.protocol.name, "definition": kept}
+            imported = foreign is not None and queries.import_run(tx, foreign, **where, **protocol)
             run = queries.begin(
-                tx,
-                root=worktree.root,
-                project=worktree.project,
-                protocol=project.protocol.name,
-                definition=kept,
-                objective=text,
-                branch=branch,
-                starting_commit=commit,
-                on_disk=on_disk,
+                tx, **where, **protocol, objective=text, branch=branch, starting_commit=commit, on_disk=on_disk
             )
-            started = {
-                "session_id": run.id,
-                "phase": run.phase,
-                "blocked_until": model.blocked_until(project.protocol, Standing()),
-                "checklist": checklist_view(project.protocol, {}),
-                "branch": branch,
-                "starting_commit": commit,
-                "enforcement": project.enforcement.value,
-                "imported": imported,
-            }
-            return {name: value for name, value in started.items() if value is not None}
+            return Started(run, project.protocol, project.enforcement, foreign if imported else None)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
-    async def validate(self, root: Root | None, phase: str, key: CallKey | None = None) -> dict[str, Any]:
-        """Check a gate, or all of them, and store the results."""
+    async def validate(self, root: Root | None, name: str, key: CallKey | None = None) -> CheckedGate:
+        """Check a gate and store the result."""
+        from holdfast.protocol.results import CheckedGate
+
         active = await self._find.of(root, key)
-        if phase == ALL:
-            return await self._steps.validate_all(active)
-        gate = active.gate(phase)
+        gate = active.gate(name)
         verdict = await self._steps.check(active, gate)
         return await self._store.write(
-            once(key, lambda tx: gate_view(gate, verdict, record(tx, active, gate, verdict)))
+            first_time(key, lambda tx: CheckedGate(gate, verdict, record(tx, active, gate, verdict)))
         )
 
-    async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> dict[str, Any]:
+    async def validate_all(self, root: Root | None, key: CallKey | None = None) -> Validation:
+        """Check every gate and store the results."""
+        return await self._steps.validate_all(await self._find.of(root, key))
+
+    async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> Advanced:
         """Advance to the next phase, or up to `to`; each gate on the way is verified."""
+        from holdfast.protocol.results import Advanced
+
         active = await self._find.of(root, key)
         order = active.protocol.phases
         if to is not None and to not in order:
@@ -131,52 +128,33 @@ class Protocols:
         target = to or order[order.index(active.standing.at) + 1]
         if order.index(target) <= order.index(active.standing.at):
             raise BadInput("to", f"must be a phase after {active.standing.at}")
-        passed: list[dict[str, Any]] = []
-        while active.standing.phase != target:
-            if passed:
-                await self._steps.keep(active)
-            active, verdict, gate = await self._steps.step(active)
-            passed.append(gate_view(gate, verdict, active.standing))
-        run, standing = active.run, active.standing
-        step = active.protocol.next_step(target)
-        reply = {
-            "session_id": run.id,
-            "phase": standing.phase,
-            "gates": passed,
-            "blocked_until": model.blocked_until(active.protocol, standing),
-            "message": f"In {target}." + (f" Next gate: {step.gate.name}." if step else ""),
-        }
+        active, passed = await self._steps.advance(active, target)
 
-        def write(tx: Tx) -> dict[str, Any]:
-            queries.stand(tx, run, standing)
-            return reply
+        def write(tx: Tx) -> Advanced:
+            queries.stand(tx, active.run, active.standing)
+            return Advanced(active, passed)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
     async def record(
-        self, root: Root | None, phase: str, kind: str, evidence: str, key: CallKey | None = None
-    ) -> dict[str, Any]:
-        """Store evidence that the agent records, compared with the project where possible."""
+        self, root: Root | None, name: str, kind: str, evidence: str, key: CallKey | None = None
+    ) -> Recorded:
+        """Store evidence that the agent records for a gate, compared with the project where possible."""
+        from holdfast.protocol.results import Recorded
+
         active = await self._find.of(root, key)
-        gate = active.gate(phase)
+        gate = active.gate(name)
         if not 0 < len(kind) <= 64:
             raise BadInput("evidence_type", "must be 1 to 64 characters")
         if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
             raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
-        claim = await judge(Claim(gate, kind, evidence), active.worktree)
+        judged = await judge(gate, kind, evidence, active.worktree)
 
-        def write(tx: Tx) -> dict[str, Any]:
-            run = active.run
-            queries.add_evidence(tx, run, gate.name, claim.kind, claim.subject, claim.detail, claim.source)
-            return {
-                "session_id": run.id,
-                "phase": gate.name,
-                "recorded": True,
-                "source": claim.source.value,
-                "message": claim.message,
-            }
+        def write(tx: Tx) -> Recorded:
+            queries.add_evidence(tx, active.run, gate.name, judged.kind, judged.subject, judged.detail, judged.source)
+            return Recorded(active.run, gate, judged)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
     async def end(
         self,
@@ -187,8 +165,10 @@ class Protocols:
         next_session_notes: str | None = None,
         skip_qa: bool = False,
         key: CallKey | None = None,
-    ) -> dict[str, Any]:
+    ) -> Ended:
         """End the run: the remaining gates are verified in order; the first unmet blocking one stops it."""
+        from holdfast.protocol.results import Ended
+
         if not summary.strip() or len(summary) > MAX_TEXT:
             raise BadInput("summary", f"must be 1 to {MAX_TEXT} characters")
         if len(key_decisions) > MAX_ITEMS or any(not 0 < len(one) <= MAX_OBJECTIVE for one in key_decisions):
@@ -199,66 +179,31 @@ class Protocols:
         if active.standing.phase in (BLOCKED, VIOLATION):
             active = await self._steps.release(active, skip_qa=skip_qa)
         active = await self._steps.renew(active, skip_qa=skip_qa)
-        passed: list[dict[str, Any]] = []
-        while active.standing.phase != COMPLETE:
-            if passed:
-                await self._steps.keep(active)
-            active, verdict, gate = await self._steps.step(active, ending=True, skip_qa=skip_qa)
-            passed.append(gate_view(gate, verdict, active.standing))
-        run, standing = active.run, active.standing
+        active, passed = await self._steps.advance(active, COMPLETE, ending=True, skip_qa=skip_qa)
         commit = (await Git(active.worktree).state()).head
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
 
-        def write(tx: Tx) -> dict[str, Any]:
-            queries.stand(tx, run, standing)
-            queries.end(tx, run, commit, summary.strip(), decisions, next_session_notes or None)
-            return {
-                "status": COMPLETE,
-                "session_id": run.id,
-                "phase": COMPLETE,
-                "commit_sha": commit,
-                "gates": passed,
-                "message": f"{run.id} is complete.",
-            }
+        def write(tx: Tx) -> Ended:
+            queries.stand(tx, active.run, active.standing)
+            queries.end(tx, active.run, commit, summary.strip(), decisions, next_session_notes or None)
+            return Ended(active.run, commit, passed)
 
-        return await self._store.write(once(key, write))
+        return await self._store.write(first_time(key, write))
 
-    async def blocked(self, root: Root | None) -> dict[str, Any]:
-        """List what is missing and how to get it, in order."""
+    async def blocked(self, root: Root | None) -> Blocked:
+        """Check the gates that come before work or, from then on, before the end."""
+        from holdfast.protocol.results import Blocked
+
         active = await self._find.of(root)
         names = model.blocked_until(active.protocol, active.standing)
-        missing = []
-        for name in names:
-            gate = active.gate(name)
-            verdict = await self._steps.look(active, gate)
-            if not verdict.status.met:
-                missing.append(missing_view(gate, verdict))
-        held = active.standing.held_by
-        first = missing[0]["gate"] if missing else None
-        if first:
-            message = f"{first} comes first."
-        elif names:
-            message = f"Nothing is missing: advance_phase checks {', '.join(names)}."
-        else:
-            message = "Nothing blocks."
-        reason = {
-            "session_id": active.run.id,
-            "phase": active.standing.phase,
-            "blocked": bool(missing),
-            "held_by": held,
-            "missing": missing,
-            "message": message,
-        }
-        return {name: value for name, value in reason.items() if value is not None}
+        return Blocked(active, tuple(await self._steps.missing(active, [active.gate(name) for name in names])))
 
     # -- what hooks, the command line and the mirror call -------------------------------------------------------------
 
     async def active_run(self, cwd: str) -> ActiveRun | None:
         """The active run of the worktree that a directory is in."""
         worktree = await self._find.at(cwd)
-        if worktree is None:
-            return None
-        return await self._find.active(worktree)
+        return None if worktree is None else await self._find.active(worktree)
 
     async def standing_at(self, cwd: str) -> tuple[ActiveRun | None, ProjectProtocol | None]:
         """The active run of the worktree that a directory is in; otherwise the protocol that the project configures."""
@@ -268,16 +213,12 @@ class Protocols:
         active = await self._find.active(worktree)
         return active, None if active else await in_time(configured_project, worktree.path)
 
-    async def start_run(self, cwd: str, objective: str) -> Run:
+    async def start_run(self, cwd: str, objective: str) -> None:
         """Begin a run for an agent whose project lets the hook start it."""
         worktree = await self._find.at(cwd)
         if worktree is None:
             raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
         await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
-        run = await self._store.read(lambda tx: queries.active(tx, worktree.root))
-        if run is None:
-            raise NoRun("The session ended right after it began.")
-        return run
 
     async def saw(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
         """Store evidence that a hook reported; the same evidence is stored once."""
@@ -295,12 +236,7 @@ class Protocols:
 
     async def missing(self, active: ActiveRun) -> list[tuple[Gate, Verdict]]:
         """Check the gates between here and the end; return those that are not met."""
-        found = []
-        for gate in model.open_gates(active.protocol, active.standing):
-            verdict = await self._steps.look(active, gate)
-            if not verdict.status.met:
-                found.append((gate, verdict))
-        return found
+        return await self._steps.missing(active, model.open_gates(active.protocol, active.standing))
 
     async def violated(self, active: ActiveRun, gate: Gate, requirement: str) -> None:
         """Store a violation of a gate, and block the run until the gate is met."""
@@ -336,21 +272,18 @@ class Protocols:
         """The runs of the caller's project."""
         return await self.views((await self._find.worktree(root)).root)
 
-    async def validation(self, path: str, *, before_commit: bool) -> dict[str, Any]:
+    async def validation(self, path: str, *, before_commit: bool) -> Validation | None:
         """Check every gate of a worktree's run, for scripts and CI; before a commit, only those before WORKING."""
         active = await self.active_run(path)
-        if active is None:
-            return {"status": "NONE", "gates": [], "message": "There is no active session in this worktree."}
-        result = await self._steps.validate_all(active, before_work=before_commit)
-        return {**result, "session_id": active.run.id}
+        return None if active is None else await self._steps.validate_all(active, before_work=before_commit)
 
-    async def runs(self, path: str | None, limit: int) -> list[dict[str, Any]]:
-        """Summaries of the runs of one worktree or of all, newest first."""
+    async def runs(self, path: str | None, limit: int) -> list[Run]:
+        """The runs of one worktree or of all, newest first."""
         worktree = await self._find.at(path) if path is not None else None
         if path is not None and worktree is None:
             return []
         root = worktree.root if worktree else None
-        return [run_view(run) for run in await self._store.read(lambda tx: queries.recent(tx, root, limit))]
+        return await self._store.read(lambda tx: queries.recent(tx, root, limit))
 
     async def trust(self, root: str, digest: str, agent_digest: str = "") -> None:
         """Store the owner's trust in this content of a worktree: its protocol and its agent settings."""
@@ -360,13 +293,9 @@ class Protocols:
         """Remove the owner's trust; return whether there was any."""
         return await self._store.write(lambda tx: queries.untrust(tx, root))
 
-    async def trusted(self, root: str) -> str | None:
-        """The trusted digest of a worktree's protocol."""
-        return await self._store.read(lambda tx: queries.trusted_digest(tx, root))
-
-    async def trusted_for_agents(self, root: str) -> str | None:
-        """The trusted digest of a worktree's agent settings."""
-        return await self._store.read(lambda tx: queries.trusted_agent_digest(tx, root))
+    async def trusted(self, root: str) -> tuple[str | None, str | None]:
+        """The trusted digests of a worktree: of its protocol, and of its agent settings."""
+        return await self._store.read(lambda tx: queries.trusted(tx, root))
 
     async def settings_off(self, directory: Path) -> str | None:
         """Why a managed agent may not use its project's agent settings, and what to do; None if it may.
@@ -374,12 +303,14 @@ class Protocols:
         It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
         worktree are not compared, so they are never used.
         """
-        worktree, found = await in_time(_agent_settings, directory)
+        from holdfast.protocol.project.agent_settings import agent_settings_at
+
+        worktree, found = await in_time(agent_settings_at, directory)
         if found is None:
             return None
         if worktree is None or found.problem is not None:
             return f"The project's settings are off because they cannot be trusted: {found.problem}"
-        trusted = await self.trusted_for_agents(worktree.root)
+        _, trusted = await self.trusted(worktree.root)
         if trusted == found.digest:
             return None
         why = "they changed since they were trusted" if trusted else "they are not trusted yet"
@@ -391,7 +322,7 @@ class Protocols:
         if worktree is None:
             return False
         project = await in_time(read_project, worktree.path)
-        return bool(project.digest) and project.digest == await self.trusted(root)
+        return bool(project.digest) and project.digest == (await self.trusted(root))[0]
 
     async def sweep(self) -> None:
         """Orphan runs that were untouched for a day."""
@@ -403,28 +334,6 @@ class Protocols:
         worktree = worktree_of(path) if path else None
         marks = (".holdfast/protocol.toml", ".agents")
         return worktree is not None and any((worktree.path / mark).exists() for mark in marks)
-
-
-def _agent_settings(directory: Path) -> tuple[Worktree | None, AgentSettings | None]:
-    """The worktree of a directory and its agent settings, if it has any."""
-    if has_no_agent_settings(directory):
-        return None, None
-    worktree = worktree_of(directory)
-    try:
-        if worktree is None or not worktree.path.samefile(directory):
-            top = "another directory" if worktree is None else worktree.path
-            return worktree, AgentSettings(problem=f"they belong to {top}, which contains this directory.")
-    except OSError as error:
-        return worktree, AgentSettings(problem=f"{directory} cannot be read ({error.strerror}).")
-    return worktree, read_agent_settings(worktree.path)
-
-
-def _refuse_faults(project: ProjectProtocol) -> None:
-    if project.faults:
-        raise ProtocolInvalid(
-            f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
-            recovery="`holdfast protocol check` shows every fault.",
-        )
 
 
 async def _git_state(
@@ -445,11 +354,3 @@ async def _git_state(
     if commit is not None and (state.head is None or await git.resolve(commit) != state.head):
         raise BadInput("starting_commit", "is not HEAD of this worktree", recovery="Leave it out to use HEAD.")
     return branch or state.branch, state.head
-
-
-def _import(tx: Tx, worktree: Worktree, foreign: ImportedState, kept: str, protocol: str) -> dict[str, Any] | None:
-    """Add a state that another tool left behind to the history, unless it is one of our own."""
-    if not queries.import_run(tx, worktree.root, worktree.project, protocol, kept, foreign):
-        return None
-    found = {"session_id": foreign.session_id, "objective": foreign.objective, "phase": foreign.phase}
-    return {name: value for name, value in found.items() if value}

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
 from holdfast.git.state import Git
 from holdfast.protocol import model, queries
 from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.errors import GateUnmet
-from holdfast.protocol.model import ALL, BLOCKED, WORKING, CheckKind, Gate, Standing
+from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing
 from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.protocol.runs import Scene, Verdict
-from holdfast.protocol.views import gate_view
 from holdfast.store import Store, Tx
-from holdfast.store.calls import once, require_unanswered
+from holdfast.store.calls import first_time, require_unanswered
 from holdfast.text.quoting import in_quotes
 from holdfast.times import iso
+
+if TYPE_CHECKING:
+    from holdfast.protocol.results import CheckedGate, Validation
 
 MAX_REQUIREMENT = 1_000
 MAX_STEP_CHARS = 500
@@ -39,40 +42,46 @@ class Steps:
         self._store = store
         self._checks = checks
 
-    async def step(
-        self, active: ActiveRun, *, ending: bool = False, skip_qa: bool = False
-    ) -> tuple[ActiveRun, Verdict, Gate]:
-        """Verify the next gate: the run is blocked, or returned with its standing one phase on."""
-        protocol = active.protocol
-        step = protocol.next_step(active.standing.phase)
-        if step is None:
-            held = protocol.gate(active.standing.held_by or "")
-            if held is None:
-                raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
-            active = await self.release(active, skip_qa=skip_qa)
-            step = protocol.next_step(active.standing.phase)
-            if step is None:
-                raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
-        verdict, active = await self.verify(active, step.gate, skip_qa=skip_qa)
-        if step.gate.blocking and not verdict.status.met:
-            requirement = f"{step.gate.level} {step.gate.name}: {verdict.missing or verdict.evidence}"
-            await self.hold(active, step.gate, BLOCKED, requirement if ending else None)
-            raise _unmet(step.gate, verdict)
-        return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
+    async def advance(
+        self, active: ActiveRun, phase: str, *, ending: bool = False, skip_qa: bool = False
+    ) -> tuple[ActiveRun, tuple[CheckedGate, ...]]:
+        """Verify each gate up to a phase: the run is blocked, or returned in that phase with the gates it passed.
 
-    async def keep(self, active: ActiveRun) -> None:
-        """Store an intermediate standing of the run; the last one is stored together with the answer."""
+        Standings on the way are stored; the last one is left to the caller, who stores it together with the answer.
+        """
+        from holdfast.protocol.results import CheckedGate
 
         def write(tx: Tx) -> None:
             require_unanswered(tx, active.key)
             queries.stand(tx, active.run, active.standing)
 
-        await self._store.write(write)
+        passed: list[CheckedGate] = []
+        while active.standing.phase != phase:
+            if passed:
+                await self._store.write(write)
+            active, verdict, gate = await self._step(active, ending=ending, skip_qa=skip_qa)
+            passed.append(CheckedGate(gate, verdict, active.standing))
+        return active, tuple(passed)
+
+    async def _step(self, active: ActiveRun, *, ending: bool, skip_qa: bool) -> tuple[ActiveRun, Verdict, Gate]:
+        protocol = active.protocol
+        step = protocol.next_step(active.standing.phase)
+        if step is None and protocol.gate(active.standing.held_by or "") is not None:
+            active = await self.release(active, skip_qa=skip_qa)
+            step = protocol.next_step(active.standing.phase)
+        if step is None:
+            raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
+        verdict, active = await self._verify(active, step.gate, skip_qa=skip_qa)
+        if step.gate.blocking and not verdict.status.met:
+            requirement = f"{step.gate.level} {step.gate.name}: {verdict.reason}"
+            await self.hold(active, step.gate, BLOCKED, requirement if ending else None)
+            raise _unmet(step.gate, verdict)
+        return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
 
     async def release(self, active: ActiveRun, *, skip_qa: bool = False) -> ActiveRun:
         """Check the gate that blocks a run; if it is met, the run is where it was before."""
         gate = active.gate(active.standing.held_by or "")
-        verdict, active = await self.verify(active, gate, skip_qa=skip_qa)
+        verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
         if not verdict.status.met:
             raise _unmet(gate, verdict)
         return active
@@ -80,21 +89,21 @@ class Steps:
     async def renew(self, active: ActiveRun, *, skip_qa: bool) -> ActiveRun:
         """Check gates that depend on the change again, if the change is different by now."""
         results = await self._store.read(lambda tx: queries.gates(tx, active.run))
-        behind = [gate for gate in active.protocol.before(active.standing.at) if gate.blocking]
-        judged = [gate for gate in behind if gate.name in results and results[gate.name].fingerprint is not None]
-        if not judged:
+        judged = {result.gate: result.fingerprint for result in results if result.fingerprint is not None}
+        behind = [gate for gate in active.protocol.before(active.standing.at) if gate.blocking and gate.name in judged]
+        if not behind:
             return active
         now = await Git(active.worktree).fingerprint(active.run.starting_commit)
-        for gate in judged:
-            if results[gate.name].fingerprint == now:
+        for gate in behind:
+            if judged[gate.name] == now:
                 continue
-            verdict, active = await self.verify(active, gate, skip_qa=skip_qa)
+            verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
             if not verdict.status.met:
                 await self.hold(active, gate, BLOCKED, f"{gate.level} {gate.name}: {verdict.missing}")
                 raise _unmet(gate, verdict)
         return active
 
-    async def verify(self, active: ActiveRun, gate: Gate, *, skip_qa: bool = False) -> tuple[Verdict, ActiveRun]:
+    async def _verify(self, active: ActiveRun, gate: Gate, *, skip_qa: bool = False) -> tuple[Verdict, ActiveRun]:
         """Check a gate and store the result."""
         verdict = await self.check(active, gate, skip_qa=skip_qa)
 
@@ -104,36 +113,37 @@ class Steps:
 
         return verdict, active.moved(await self._store.write(write))
 
-    async def look(self, active: ActiveRun, gate: Gate) -> Verdict:
-        """Preview a gate's result without running commands; their last result counts."""
-        if any(check.kind is CheckKind.COMMAND and check.argv for check in gate.checks):
-            results = await self._store.read(lambda tx: queries.gates(tx, active.run))
+    async def missing(self, active: ActiveRun, gates: Sequence[Gate]) -> list[tuple[Gate, Verdict]]:
+        """Preview gates without running commands, whose last result counts; return those that are not met."""
+        results = {result.gate: result for result in await self._store.read(lambda tx: queries.gates(tx, active.run))}
+        found = []
+        for gate in gates:
             last = results.get(gate.name)
-            if last is None:
-                return Verdict(model.Status.FAIL, "", "its command has not run yet")
-            return Verdict(model.Status(last.status), last.evidence, last.evidence, last.fingerprint)
-        return await self.check(active, gate)
+            if not any(check.kind is CheckKind.COMMAND and check.argv for check in gate.checks):
+                verdict = await self.check(active, gate)
+            elif last is None:
+                verdict = Verdict(model.Status.FAIL, "", "its command has not run yet")
+            else:
+                verdict = Verdict(model.Status(last.status), last.evidence, last.evidence, last.fingerprint)
+            if not verdict.status.met:
+                found.append((gate, verdict))
+        return found
 
-    async def validate_all(self, active: ActiveRun, *, before_work: bool = False) -> dict[str, Any]:
+    async def validate_all(self, active: ActiveRun, *, before_work: bool = False) -> Validation:
         """Check every gate, or those before WORKING, and store the results."""
-        protocol = active.protocol
-        gates = protocol.before(WORKING) if before_work else protocol.gates
+        from holdfast.protocol.results import CheckedGate, Validation
+
+        gates = active.protocol.before(WORKING) if before_work else active.protocol.gates
         verdicts = [(gate, await self.check(active, gate)) for gate in gates]
 
-        def write(tx: Tx) -> dict[str, Any]:
-            views = [gate_view(gate, verdict, record(tx, active, gate, verdict)) for gate, verdict in verdicts]
-            failed = [view["phase"] for view in views if view["status"] == "FAIL" and view["blocking"]]
-            return {
-                "phase": ALL,
-                "status": "FAIL" if failed else "PASS",
-                "gates": views,
-                "blocking": bool(failed),
-                "message": f"Not met: {', '.join(failed)}." if failed else "Every blocking gate is met.",
-            }
+        def write(tx: Tx) -> Validation:
+            checked = [CheckedGate(gate, verdict, record(tx, active, gate, verdict)) for gate, verdict in verdicts]
+            return Validation(active.run, tuple(checked))
 
-        return await self._store.write(once(active.key, write))
+        return await self._store.write(first_time(active.key, write))
 
     async def hold(self, active: ActiveRun, gate: Gate, phase: str, requirement: str | None) -> None:
+        """Block a run until a gate is met; a requirement is stored as a violation."""
         run, standing = active.run, model.held(active.standing, gate, phase)
 
         def write(tx: Tx) -> None:
@@ -152,7 +162,7 @@ class Steps:
 
         def read(tx: Tx) -> Scene:
             # Trust covers the project as it is now; other commands that a run has kept are not run.
-            trusted = bool(project.digest) and queries.trusted_digest(tx, run.root) == project.digest
+            trusted = bool(project.digest) and queries.trusted(tx, run.root)[0] == project.digest
             known = {check.argv for check in gate.checks if check.argv} <= set(project.commands)
             evidence = queries.evidence(tx, run)
             return Scene(active.worktree, run, evidence, trusted and known, skip_qa=skip_qa)
@@ -165,7 +175,7 @@ def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
     run = active.run
     before = queries.standing(tx, queries.find(tx, run.row_id) or run)
     queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
-    after = model.verified(active.protocol, before, gate.name, verdict.status)
+    after = model.verified(before, gate.name, verdict.status)
     if verdict.status.met:
         queries.recover(tx, run, gate.name, f"{gate.name} met at {iso(tx.now())}")
     if after.phase != before.phase:
@@ -187,4 +197,4 @@ def with_present_commands(gate: Gate, project: ProjectProtocol) -> Gate:
 
 def _unmet(gate: Gate, verdict: Verdict) -> GateUnmet:
     steps = " ".join(f"{number}. {in_quotes(step, MAX_STEP_CHARS)}" for number, step in enumerate(gate.recovery, 1))
-    return GateUnmet(f"{gate.name} is not met: {verdict.missing or verdict.evidence}.", recovery=steps or None)
+    return GateUnmet(f"{gate.name} is not met: {verdict.reason}.", recovery=steps or None)

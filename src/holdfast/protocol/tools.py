@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pydantic import Field
 
+from holdfast.protocol import views
+from holdfast.protocol.model import ALL
 from holdfast.protocol.resources import resources
 from holdfast.protocol.service import Protocols
 from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
@@ -54,89 +57,31 @@ class NoParams(Params):
 
 def offer(protocols: Protocols) -> Offer:
     """All that the protocol puts on the wire."""
-    tools = [
-        _start(protocols),
-        _validate(protocols),
-        _advance(protocols),
-        _record(protocols),
-        _end(protocols),
-        _blocked(protocols),
-    ]
-    return Offer(tools=tools, order=60, applies=protocols.applies_to, resources=resources(protocols))
 
-
-def _start(protocols: Protocols) -> Tool:
-    async def handle(call: Call, params: StartParams) -> dict[str, Any]:
-        return await protocols.start(
+    async def start(call: Call, params: StartParams) -> dict[str, Any]:
+        started = protocols.start(
             call.caller.root,
             params.objective,
             branch=params.branch,
             starting_commit=params.starting_commit,
             key=call.key,
         )
+        return await call.reply(started, views.started_view)
 
-    return Tool(
-        name="session_start",
-        title="[Protocol] Start a working session",
-        description=(
-            "Start a working session under the project's protocol: phases whose gates the server verifies. Thought"
-            " sessions: init."
-        ),
-        params=StartParams,
-        handler=handle,
-        repetition=Repetition.STORED,
-        toolset="protocol",
-    )
+    async def validate(call: Call, params: GateParams) -> dict[str, Any]:
+        if params.phase == ALL:
+            return await call.reply(protocols.validate_all(call.caller.root, call.key), views.validation_view)
+        return await call.reply(protocols.validate(call.caller.root, params.phase, call.key), views.gate_view)
 
+    async def advance(call: Call, params: AdvanceParams) -> dict[str, Any]:
+        return await call.reply(protocols.advance(call.caller.root, params.to, call.key), views.advanced_view)
 
-def _validate(protocols: Protocols) -> Tool:
-    async def handle(call: Call, params: GateParams) -> dict[str, Any]:
-        return await protocols.validate(call.caller.root, params.phase, call.key)
+    async def record(call: Call, params: EvidenceParams) -> dict[str, Any]:
+        recorded = protocols.record(call.caller.root, params.phase, params.evidence_type, params.evidence, call.key)
+        return await call.reply(recorded, views.recorded_view)
 
-    return Tool(
-        name="validate_gate",
-        title="[Protocol] Check a gate",
-        description="Check whether a gate passes, by files, git and hooks.",
-        params=GateParams,
-        handler=handle,
-        repetition=Repetition.STORED,
-        toolset="protocol",
-    )
-
-
-def _advance(protocols: Protocols) -> Tool:
-    async def handle(call: Call, params: AdvanceParams) -> dict[str, Any]:
-        return await protocols.advance(call.caller.root, params.to, call.key)
-
-    return Tool(
-        name="advance_phase",
-        title="[Protocol] Next phase",
-        description="Finish the protocol's phase and go on; the gates between are checked.",
-        params=AdvanceParams,
-        handler=handle,
-        repetition=Repetition.STORED,
-        toolset="protocol",
-    )
-
-
-def _record(protocols: Protocols) -> Tool:
-    async def handle(call: Call, params: EvidenceParams) -> dict[str, Any]:
-        return await protocols.record(call.caller.root, params.phase, params.evidence_type, params.evidence, call.key)
-
-    return Tool(
-        name="record_evidence",
-        title="[Protocol] Record evidence",
-        description=("Record evidence for a gate, e.g. that the tests passed."),
-        params=EvidenceParams,
-        handler=handle,
-        repetition=Repetition.STORED,
-        toolset="protocol",
-    )
-
-
-def _end(protocols: Protocols) -> Tool:
-    async def handle(call: Call, params: EndParams) -> dict[str, Any]:
-        return await protocols.end(
+    async def end(call: Call, params: EndParams) -> dict[str, Any]:
+        ended = protocols.end(
             call.caller.root,
             params.summary,
             key_decisions=params.key_decisions or (),
@@ -144,29 +89,58 @@ def _end(protocols: Protocols) -> Tool:
             skip_qa=bool(params.skip_qa),
             key=call.key,
         )
+        return await call.reply(ended, views.ended_view)
 
-    return Tool(
-        name="session_end",
-        title="[Protocol] End the working session",
-        description=("End the working session: the remaining gates are checked, the first unmet one is named."),
-        params=EndParams,
-        handler=handle,
-        repetition=Repetition.STORED,
-        toolset="protocol",
-    )
+    async def blocked(call: Call, params: NoParams) -> dict[str, Any]:
+        return views.blocked_view(await protocols.blocked(call.caller.root))
 
-
-def _blocked(protocols: Protocols) -> Tool:
-    async def handle(call: Call, params: NoParams) -> dict[str, Any]:
-        return await protocols.blocked(call.caller.root)
-
-    return Tool(
-        name="get_blocked_reason",
-        title="[Protocol] What blocks",
-        description="Why am I blocked: what the session still needs, in order, and how to get it.",
-        params=NoParams,
-        handler=handle,
-        repetition=Repetition.IDEMPOTENT,
-        toolset="protocol",
-        read_only=True,
-    )
+    writing = partial(Tool, repetition=Repetition.STORED, toolset="protocol")
+    tools = [
+        writing(
+            name="session_start",
+            title="[Protocol] Start a working session",
+            description="Start a working session under the project's protocol: phases whose gates the server verifies."
+            " Thought sessions: init.",
+            params=StartParams,
+            handler=start,
+        ),
+        writing(
+            name="validate_gate",
+            title="[Protocol] Check a gate",
+            description="Check whether a gate passes, by files, git and hooks.",
+            params=GateParams,
+            handler=validate,
+        ),
+        writing(
+            name="advance_phase",
+            title="[Protocol] Next phase",
+            description="Finish the protocol's phase and go on; the gates between are checked.",
+            params=AdvanceParams,
+            handler=advance,
+        ),
+        writing(
+            name="record_evidence",
+            title="[Protocol] Record evidence",
+            description="Record evidence for a gate, e.g. that the tests passed.",
+            params=EvidenceParams,
+            handler=record,
+        ),
+        writing(
+            name="session_end",
+            title="[Protocol] End the working session",
+            description="End the working session: the remaining gates are checked, the first unmet one is named.",
+            params=EndParams,
+            handler=end,
+        ),
+        Tool(
+            name="get_blocked_reason",
+            title="[Protocol] What blocks",
+            description="Why am I blocked: what the session still needs, in order, and how to get it.",
+            params=NoParams,
+            handler=blocked,
+            repetition=Repetition.IDEMPOTENT,
+            toolset="protocol",
+            read_only=True,
+        ),
+    ]
+    return Offer(tools=tools, order=60, applies=protocols.applies_to, resources=resources(protocols))

@@ -1,73 +1,180 @@
-"""Views of gates and checklists for agents: small, without empty fields."""
+"""The protocol's results as JSON for tools, routes and commands alike: small, without empty fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
-from holdfast.protocol.model import Gate, Protocol, Standing, Status
-from holdfast.protocol.runs import Run, Verdict
+from holdfast.protocol import model
+from holdfast.protocol.model import ALL, COMPLETE, Standing, Status
+from holdfast.protocol.runs import Run
 from holdfast.times import iso
 
+if TYPE_CHECKING:
+    from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
+    from holdfast.protocol.serena.mirror_queries import Entry
 
-def gate_view(gate: Gate, verdict: Verdict, standing: Standing) -> dict[str, Any]:
-    """The answer of validate_gate."""
+JSON = dict[str, Any]
+
+_WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "is not met"}
+
+
+def started_view(started: Started) -> JSON:
+    """A new run, its checklist, and what comes before work."""
+    run, imported = started.run, started.imported
+    known = imported and {"session_id": imported.session_id, "objective": imported.objective, "phase": imported.phase}
+    return _present(
+        {
+            "session_id": run.id,
+            "phase": run.phase,
+            "blocked_until": model.blocked_until(started.protocol, Standing()),
+            "checklist": [
+                {
+                    "part": item.part.value,
+                    "requirement_level": item.level.value,
+                    "step": item.step,
+                    **({"gate": item.gate} if item.gate else {}),
+                    "done": False,
+                }
+                for item in started.protocol.checklist
+            ],
+            "branch": run.branch,
+            "starting_commit": run.starting_commit,
+            "enforcement": started.enforcement.value,
+            "imported": known and _present(known),
+        }
+    )
+
+
+def gate_view(checked: CheckedGate) -> JSON:
+    """The result of one gate."""
+    gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
-    said = verdict.evidence if met else (verdict.missing or verdict.evidence)
-    view: dict[str, Any] = {
+    said = verdict.evidence if met else verdict.reason
+    view: JSON = {
         "phase": gate.name,
         "requirement_level": gate.level.value,
         "status": verdict.status.value,
         "evidence": verdict.evidence,
         "blocking": gate.blocking,
-        "message": f"{gate.name} {_WORDS[verdict.status]}: {said}."
-        if said
-        else f"{gate.name} {_WORDS[verdict.status]}.",
-        "current_phase": standing.phase,
+        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {said}' if said else ''}.",
+        "current_phase": checked.standing.phase,
     }
     if not met:
         view["recovery"] = list(gate.recovery)
     return {name: value for name, value in view.items() if value != ""}
 
 
-def missing_view(gate: Gate, verdict: Verdict) -> dict[str, Any]:
-    """One line of get_blocked_reason."""
+def validation_view(validation: Validation) -> JSON:
+    """The results of all gates, and whether a blocking one is not met."""
+    failed = [one.gate.name for one in validation.gates if one.gate.blocking and not one.verdict.status.met]
     return {
-        "gate": gate.name,
-        "requirement_level": gate.level.value,
-        "missing": verdict.missing or verdict.evidence,
-        "recovery": list(gate.recovery),
+        "phase": ALL,
+        "status": "FAIL" if failed else "PASS",
+        "gates": _gates(validation.gates),
+        "blocking": bool(failed),
+        "message": f"Not met: {', '.join(failed)}." if failed else "Every blocking gate is met.",
     }
 
 
-def run_view(run: Run) -> dict[str, Any]:
-    """Summary of a run."""
-    view = {
-        "session_id": run.id,
-        "project": run.root,
-        "protocol": run.protocol,
-        "objective": run.objective,
-        "phase": run.phase,
-        "status": run.status,
-        "started_at": iso(run.started_at),
-        "ended_at": None if run.ended_at is None else iso(run.ended_at),
-        "commit_sha": run.end_commit,
+def worktree_view(validation: Validation | None) -> JSON:
+    """The results of a worktree's run for scripts; NONE if it has no run."""
+    if validation is None:
+        return {"status": "NONE", "gates": [], "message": "There is no active session in this worktree."}
+    return {**validation_view(validation), "session_id": validation.run.id}
+
+
+def advanced_view(advanced: Advanced) -> JSON:
+    """The phase that a run is in now, and its next gate."""
+    active = advanced.active
+    phase = active.standing.phase
+    step = active.protocol.next_step(phase)
+    return {
+        "session_id": active.run.id,
+        "phase": phase,
+        "gates": _gates(advanced.passed),
+        "blocked_until": model.blocked_until(active.protocol, active.standing),
+        "message": f"In {phase}." + (f" Next gate: {step.gate.name}." if step else ""),
     }
-    return {name: value for name, value in view.items() if value is not None}
 
 
-def checklist_view(protocol: Protocol, gates: Mapping[str, Status]) -> list[dict[str, Any]]:
-    """The checklist: each step, and whether its gate is met."""
-    return [
+def recorded_view(recorded: Recorded) -> JSON:
+    """Evidence as it was stored."""
+    return {
+        "session_id": recorded.run.id,
+        "phase": recorded.gate.name,
+        "recorded": True,
+        "source": recorded.judged.source.value,
+        "message": recorded.judged.message,
+    }
+
+
+def ended_view(ended: Ended) -> JSON:
+    """A run that is complete."""
+    return {
+        "status": COMPLETE,
+        "session_id": ended.run.id,
+        "phase": COMPLETE,
+        "commit_sha": ended.commit,
+        "gates": _gates(ended.passed),
+        "message": f"{ended.run.id} is complete.",
+    }
+
+
+def blocked_view(blocked: Blocked) -> JSON:
+    """What is missing and how to get it."""
+    active = blocked.active
+    names = model.blocked_until(active.protocol, active.standing)
+    message = "Nothing blocks."
+    if blocked.missing:
+        message = f"{blocked.missing[0][0].name} comes first."
+    elif names:
+        message = f"Nothing is missing: advance_phase checks {', '.join(names)}."
+    return _present(
         {
-            "part": item.part.value,
-            "requirement_level": item.level.value,
-            "step": item.step,
-            **({"gate": item.gate} if item.gate else {}),
-            "done": bool(item.gate and gates.get(item.gate, Status.FAIL).met),
+            "session_id": active.run.id,
+            "phase": active.standing.phase,
+            "blocked": bool(blocked.missing),
+            "held_by": active.standing.held_by,
+            "missing": [
+                {
+                    "gate": gate.name,
+                    "requirement_level": gate.level.value,
+                    "missing": verdict.reason,
+                    "recovery": list(gate.recovery),
+                }
+                for gate, verdict in blocked.missing
+            ],
+            "message": message,
         }
-        for item in protocol.checklist
-    ]
+    )
 
 
-_WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "is not met"}
+def run_view(run: Run) -> JSON:
+    """Summary of a run."""
+    return _present(
+        {
+            "session_id": run.id,
+            "project": run.root,
+            "protocol": run.protocol,
+            "objective": run.objective,
+            "phase": run.phase,
+            "status": run.status,
+            "started_at": iso(run.started_at),
+            "ended_at": None if run.ended_at is None else iso(run.ended_at),
+            "commit_sha": run.end_commit,
+        }
+    )
+
+
+def mirror_view(entry: Entry) -> JSON:
+    """Where the memories of a worktree are, and why not in a better location."""
+    return _present({"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind})
+
+
+def _gates(checked: Iterable[CheckedGate]) -> list[JSON]:
+    return [gate_view(one) for one in checked]
+
+
+def _present(values: JSON) -> JSON:
+    return {name: value for name, value in values.items() if value is not None}

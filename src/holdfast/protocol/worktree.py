@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from holdfast.files.inside import OutsideWorktree, real_path
@@ -40,17 +41,11 @@ def worktree_of(directory: Path) -> Worktree | None:
     return Worktree(path, root, project_key(path) or root, top is not None)
 
 
-def logged_numbers(worktree: Path) -> dict[str, list[int]]:
-    """The numbers of the session logs on disk, by day."""
-    found: dict[str, list[int]] = {}
+def logged_numbers(worktree: Path) -> list[tuple[str, int]]:
+    """Day and number of each session log on disk."""
     try:
         with os.scandir(real_path(worktree, SESSIONS)) as entries:
-            for count, entry in enumerate(entries):
-                log = _LOG.fullmatch(entry.name)
-                if log:
-                    found.setdefault(log[1], []).append(int(log[2]))
-                if count > MAX_LOGS:
-                    break
+            names = [_LOG.fullmatch(entry.name) for entry in islice(entries, MAX_LOGS)]
     except (OSError, OutsideWorktree):
-        return found
-    return found
+        return []
+    return [(log[1], int(log[2])) for log in names if log]

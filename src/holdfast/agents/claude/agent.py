@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from holdfast.agents import Agent
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.agents.claude.transcripts.part import ClaudeTranscripts
+
+if TYPE_CHECKING:
+    from holdfast.agents.project_settings import ProjectSettings
 
 
 class ClaudeSettings:
@@ -25,6 +29,25 @@ class ClaudeSettings:
         from holdfast.agents.claude.settings import is_installed
 
         return is_installed(project, purpose)
+
+    @property
+    def project_names(self) -> tuple[str, ...]:
+        """Return what it follows in a project's directory."""
+        from holdfast.agents.claude.project_settings import PROJECT_NAMES
+
+        return PROJECT_NAMES
+
+    def of_project(self, worktree: Path) -> ProjectSettings:
+        """Read the settings that a project brings along."""
+        from holdfast.agents.claude.project_settings import read_project_settings
+
+        return read_project_settings(worktree)
+
+    def mcp_servers(self, worktree: Path, env: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """Return the MCP servers that the user configured."""
+        from holdfast.agents.claude.mcp_servers import mcp_servers
+
+        return mcp_servers(worktree, env)
 
 
 def resume_command(session_id: str, *, fork: bool = False, config: Path | None = None) -> str:
@@ -52,4 +75,6 @@ CLAUDE = Agent(
     project_variable="CLAUDE_PROJECT_DIR",
     pid_variable="CLAUDE_PID",
     outer_variables=("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE"),
+    skills=".claude/skills",
+    mcp_tool="mcp__{server}__{tool}",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.protocol.model import Status
 from holdfast.text.quoting import named as plain_or_quoted
@@ -20,19 +21,9 @@ class Finding:
     text: str
 
 
-def passed(seen: str) -> Finding:
-    """Result of a check that passed."""
-    return Finding(Status.PASS, seen)
-
-
-def failed(missing: str) -> Finding:
-    """Result of a check that failed."""
-    return Finding(Status.FAIL, missing)
-
-
-def skipped(why: str) -> Finding:
-    """Result of a check that does not apply."""
-    return Finding(Status.SKIPPED, why)
+passed = partial(Finding, Status.PASS)
+failed = partial(Finding, Status.FAIL)
+skipped = partial(Finding, Status.SKIPPED)
 
 
 def shown(path: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from posixpath import expanduser, isdir, join
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKind
 from holdfast.errors import HoldfastError
@@ -26,30 +25,15 @@ from holdfast.text.quoting import error_text, in_quotes, quoted
 if TYPE_CHECKING:
     from holdfast.protocol.hooks.git_actions import GitAction
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
 LONGEST_WORDS = 300
 """Characters of a step or a fault in the project's words."""
-MOST_NAMED = 4
+MOST_LISTED = 4
 MOST_REMEMBERED = 1_000
-
-
-class _Remembered:
-    """A few things of the last conversations; the oldest are forgotten first."""
-
-    def __init__(self) -> None:
-        self._things: OrderedDict[object, object] = OrderedDict()
-
-    def add(self, thing: object, more: object = True) -> None:
-        self._things[thing] = more
-        if len(self._things) > MOST_REMEMBERED:
-            self._things.popitem(last=False)
-
-    def take(self, thing: object) -> object | None:
-        return self._things.pop(thing, None)
-
-    def __contains__(self, thing: object) -> bool:
-        return thing in self._things
 
 
 class ProtocolHooks:
@@ -60,9 +44,9 @@ class ProtocolHooks:
 
     def __init__(self, protocols: Protocols) -> None:
         self._protocols = protocols
-        self._awaits_prompt = _Remembered()
-        self._reminded = _Remembered()
-        self._let_through = _Remembered()
+        self._awaits_prompt: dict[str, bool] = {}
+        self._reminded: dict[tuple[object, ...], bool] = {}
+        self._let_through: dict[str, tuple[str, GitAction]] = {}
         self._events: dict[HookKind, Callable[[HookEvent], Awaitable[HookAnswer | None]]] = {
             HookKind.STARTED: self._session_start,
             HookKind.PROMPTED: self._prompt,
@@ -80,21 +64,21 @@ class ProtocolHooks:
         """A conversation begins or goes on: agents forget the protocol at a compaction, so they are told again."""
         if event.is_subagent:
             return None
-        situation, project = await self._protocols.standing_at(event.cwd)
-        if situation is not None:
-            return _told(_standing(situation)) if _speaks(situation.project) else None
+        active, project = await self._protocols.standing_at(event.cwd)
+        if active is not None:
+            return _told(_standing(active)) if _speaks(active.project) else None
         if project is None or not _speaks(project):
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
-            self._awaits_prompt.add(event.session_id)
+            _remember(self._awaits_prompt, event.session_id, True)
             return None
         return _told(_how_to_begin(project))
 
     async def _prompt(self, event: HookEvent) -> HookAnswer | None:
         """The first prompt begins a run, where the project says so."""
-        if not event.prompt or event.is_command:
+        if not event.prompt or event.is_command or not self._awaits_prompt.pop(event.session_id, None):
             return None
-        if not self._awaits_prompt.take(event.session_id) or await self._protocols.active_run(event.cwd) is not None:
+        if await self._protocols.active_run(event.cwd) is not None:
             return None
         try:
             await self._protocols.start_run(event.cwd, event.prompt)
@@ -111,15 +95,15 @@ class ProtocolHooks:
         from holdfast.protocol.hooks.git_actions import git_actions
 
         for action in sorted(await asyncio.to_thread(git_actions, tool.command)):
-            situation = await self._aimed_at(cwd, action)
-            gate = _unmet(situation) if situation is not None else None
-            if situation is None or gate is None or not _speaks(situation.project):
+            active = await self._aimed_at(cwd, action)
+            gate = _unmet(active)
+            if active is None or gate is None or not _speaks(active.project):
                 continue
-            if situation.project.enforcement is Enforcement.ENFORCE:
-                return _denied(_too_early(situation, gate, action))
-            self._let_through.add(tool.call_id, (cwd, action))
+            if active.project.enforcement is Enforcement.ENFORCE:
+                return HookAnswer(denied=_shortened(_too_early(active, gate, action)))
+            _remember(self._let_through, tool.call_id, (cwd, action))
             return _told(
-                _too_early(situation, gate, action) + " It was let through; if it worked, it is kept as a violation."
+                _too_early(active, gate, action) + " It was let through; if it worked, it is kept as a violation."
             )
         return None
 
@@ -130,42 +114,48 @@ class ProtocolHooks:
             return None
         if tool.kind is ToolKind.RUN:
             await self._record_violation(tool.call_id)
-        situation = await self._protocols.active_run(event.cwd)
-        if situation is None:
+        active = await self._protocols.active_run(event.cwd)
+        if active is None:
             return None
-        for reading in await asyncio.to_thread(readings, tool, situation.worktree):
-            await self._protocols.saw(situation, EvidenceKind.FILE_READ, reading.path, reading.sha256)
+        for reading in await asyncio.to_thread(readings, tool, active.worktree):
+            await self._protocols.saw(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
-            await self._protocols.saw(situation, EvidenceKind.TOOL_CALLED, tool.name, "")
+            await self._protocols.saw(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
 
     async def _record_violation(self, call_id: str) -> None:
-        let_through = self._let_through.take(call_id)
-        if not isinstance(let_through, tuple):
+        if call_id not in self._let_through:
             return
-        cwd, action = let_through
-        situation = await self._aimed_at(cwd, action)
-        gate = _unmet(situation) if situation is not None else None
-        if situation is not None and gate is not None:
-            await self._protocols.violated(situation, gate, f"{gate.level} {gate.name} before git {action.name}")
+        cwd, action = self._let_through.pop(call_id)
+        active = await self._aimed_at(cwd, action)
+        gate = _unmet(active)
+        if active is not None and gate is not None:
+            await self._protocols.violated(active, gate, f"{gate.level} {gate.name} before git {action.name}")
 
     async def _stop(self, event: HookEvent) -> HookAnswer | None:
         """An agent that wants to stop is sent back once for the same reason, and never twice in a row."""
         if event.already_sent_on is not False or event.is_subagent:
             return None
-        situation = await self._protocols.active_run(event.cwd)
-        if situation is None or not _speaks(situation.project):
+        active = await self._protocols.active_run(event.cwd)
+        if active is None or not _speaks(active.project):
             return None
-        missing = await self._protocols.missing(situation)
-        reason = (event.session_id, situation.run.row_id, *(gate.name for gate, _ in missing))
+        missing = await self._protocols.missing(active)
+        reason = (event.session_id, active.run.row_id, *(gate.name for gate, _ in missing))
         if reason in self._reminded:
             return None
-        self._reminded.add(reason)
-        return HookAnswer(keep_going=_shortened(_unfinished(situation, missing)))
+        _remember(self._reminded, reason, True)
+        return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
 
     async def _aimed_at(self, cwd: str, action: GitAction) -> ActiveRun | None:
         """The active run of the worktree that a commit or push targets, wherever the agent is."""
         return await self._protocols.active_run(await in_time(_existing, cwd, action.directory))
+
+
+def _remember(kept: dict[K, V], key: K, value: V) -> None:
+    """Keep something of the last conversations; the oldest is forgotten first."""
+    kept[key] = value
+    if len(kept) > MOST_REMEMBERED:
+        del kept[next(iter(kept))]
 
 
 def _existing(cwd: str, directory: str) -> str:
@@ -179,17 +169,15 @@ def _speaks(project: ProjectProtocol) -> bool:
     return project.enforcement is not Enforcement.OFF
 
 
-def _unmet(situation: ActiveRun) -> Gate | None:
+def _unmet(active: ActiveRun | None) -> Gate | None:
     """The gate for whose sake a commit is too early; there is none from work on."""
-    return None if situation.at_work else model.unmet_before_work(situation.protocol, situation.standing)
+    if active is None or active.at_work:
+        return None
+    return model.unmet_before_work(active.protocol, active.standing)
 
 
 def _told(text: str) -> HookAnswer:
     return HookAnswer(context=_shortened(text))
-
-
-def _denied(reason: str) -> HookAnswer:
-    return HookAnswer(denied=_shortened(reason))
 
 
 def _shortened(text: str) -> str:
@@ -197,25 +185,22 @@ def _shortened(text: str) -> str:
     return clipped(error_text(text), LONGEST_TEXT)
 
 
-def _too_early(situation: ActiveRun, gate: Gate, action: GitAction) -> str:
+def _too_early(active: ActiveRun, gate: Gate, action: GitAction) -> str:
     return (
-        f"`git {action.name}` comes too early: {gate.name} of session {situation.run.id} is not met. Next:"
+        f"`git {action.name}` comes too early: {gate.name} of session {active.run.id} is not met. Next:"
         f" {_words(gate.recovery)} Then call validate_gate with phase {gate.name}."
     )
 
 
-def _standing(situation: ActiveRun) -> str:
-    run, standing = situation.run, situation.standing
-    blocking = model.blocked_until(situation.protocol, standing)
+def _standing(active: ActiveRun) -> str:
+    run, standing = active.run, active.standing
     text = f"Holdfast: session {run.id} ({quoted(run.objective, 120)}) is active, in phase {standing.phase}."
     if standing.held_by is not None:
         text += f" It is held up until {standing.held_by} is met."
-    if not blocking:
+    gates, step = active.still_to_meet(LONGEST_WORDS)
+    if not gates:
         return f"{text} Nothing blocks: advance_phase goes on, session_end ends it."
-    gate = situation.protocol.gate(blocking[0])
-    named = ", ".join(blocking[:MOST_NAMED]) + (" …" if len(blocking) > MOST_NAMED else "")
-    next_step = f" Next: {_words(gate.recovery[:1])}" if gate is not None and gate.recovery else ""
-    return f"{text} Gates to meet: {named}.{next_step} get_blocked_reason tells the rest."
+    return f"{text} {gates}{step} get_blocked_reason tells the rest."
 
 
 def _how_to_begin(project: ProjectProtocol) -> str:
@@ -228,17 +213,15 @@ def _how_to_begin(project: ProjectProtocol) -> str:
     )
 
 
-def _unfinished(situation: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> str:
-    begun = f"Session {situation.run.id} is in phase {situation.standing.phase} and not ended."
+def _unfinished(active: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> str:
+    begun = f"Session {active.run.id} is in phase {active.standing.phase} and not ended."
     if not missing:
         return f"{begun} Every gate is met: call session_end with a summary."
     steps = []
-    for number, (gate, verdict) in enumerate(missing[:MOST_NAMED], start=1):
-        lacks = verdict.missing or verdict.evidence
-        steps.append(
-            f"{number}. {gate.name}{f' ({in_quotes(lacks, 100)})' if lacks else ''}: {_words(gate.recovery[:1])}"
-        )
-    more = f" And {len(missing) - MOST_NAMED} more." if len(missing) > MOST_NAMED else ""
+    for number, (gate, verdict) in enumerate(missing[:MOST_LISTED], start=1):
+        why = f" ({in_quotes(verdict.reason, 100)})" if verdict.reason else ""
+        steps.append(f"{number}. {gate.name}{why}: {_words(gate.recovery[:1])}")
+    more = f" And {len(missing) - MOST_LISTED} more." if len(missing) > MOST_LISTED else ""
     return f"{begun} If you wait for the user, just stop again. Missing: {' '.join(steps)}{more}"
 
 

@@ -1,135 +1,27 @@
-"""Reads the agent settings that a project brings along: hooks, MCP servers, commands, skills and agents.
-
-Managed agents start without it until the owner trusts exactly this content: everything in `.claude`, the servers of
-`.mcp.json`, and the files of the repository that these name as programs (`named_programs`).
-"""
+"""Finds the settings that a project brings for managed agents, which start without them until the owner trusts them."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from holdfast.files.inside import OutsideWorktree, TooLarge, UnreadableInside, read_inside, real_path
-from holdfast.protocol.project.named_programs import TooManyWords, named_programs, texts_of_markdown, texts_of_settings
-from holdfast.protocol.project.trust_digest import MAX_BYTES, MCP_SERVERS
-from holdfast.protocol.worktree import worktree_of
-
-CLAUDE = ".claude"
-FILES = (f"{CLAUDE}/settings.json", f"{CLAUDE}/settings.local.json", MCP_SERVERS)
-IGNORED_FOLDERS = frozenset({"worktrees", "plans", "agent-memory", "agent-memory-local"})
-"""Folders that Claude Code itself writes into .claude while it works; nothing in them is run."""
-PLUGIN = ".claude-plugin"
-MAX_FILES = 500
-MAX_TOTAL_BYTES = 16 * 1024 * 1024
-MAX_PROGRAM_BYTES = 1024 * 1024
+from holdfast.agents.project_settings import ProjectSettings
+from holdfast.agents.registry import settings_of
+from holdfast.protocol.worktree import Worktree, worktree_of
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """The settings of a worktree that an agent would follow, read once."""
-
-    files: Mapping[str, bytes] = field(default_factory=dict, hash=False)
-    """By path in the worktree: the content of FILES, the hash of all others."""
-    not_compared: tuple[str, ...] = ()
-    """Paths that are too large or lead out of the worktree: a change there goes unnoticed and is run."""
-    problem: str | None = None
-    """Why the settings cannot be trusted."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of the content; empty, and never trusted, if a part could not be read."""
-        if self.problem is not None:
-            return ""
-        whole = hashlib.sha256(b"holdfast agent settings 2")
-        parts = {**self.files, **dict.fromkeys(self.not_compared, b"not compared")}
-        for path, content in sorted(parts.items()):
-            for part in (path.encode("utf-8", "surrogateescape"), content):
-                whole.update(len(part).to_bytes(8, "big") + part)
-        return whole.hexdigest()
-
-
-def read_agent_settings(worktree: Path) -> AgentSettings:
-    """Read the agent settings of a worktree. Runs nothing, reads nothing outside, and never raises."""
+def agent_settings_at(directory: Path) -> tuple[Worktree | None, ProjectSettings | None]:
+    """The worktree of a directory and its agent settings; None for both if it has none."""
+    if has_no_agent_settings(directory):
+        return None, None
+    worktree = worktree_of(directory)
     try:
-        return _Reading(worktree).all()
-    except (UnreadableInside, TooManyWords) as error:
-        return AgentSettings(problem=str(error))
+        if worktree is None or not worktree.path.samefile(directory):
+            top = "another directory" if worktree is None else worktree.path
+            return worktree, ProjectSettings(problem=f"they belong to {top}, which contains this directory.")
     except OSError as error:
-        return AgentSettings(problem=f"{CLAUDE} cannot be read: {error.strerror}.")
-
-
-class _Reading:
-    """One reading of a worktree."""
-
-    def __init__(self, worktree: Path) -> None:
-        self._worktree = worktree
-        self._files: dict[str, bytes] = {}
-        self._not_compared: dict[str, None] = {}
-        self._texts: list[str] = []
-        """Texts that may name programs."""
-        self._bytes = 0
-
-    def all(self) -> AgentSettings:
-        for path in FILES:
-            content = read_inside(self._worktree, path, MAX_BYTES)
-            if content is not None:
-                self._files[path] = content
-                self._texts += texts_of_settings(content)
-        self._folder(CLAUDE)
-        for path in named_programs(self._texts, self._worktree):
-            self._program(path)
-        return AgentSettings(self._files, tuple(sorted(self._not_compared)))
-
-    def _folder(self, top: str) -> None:
-        """Add all files of a folder, following links that stay in the worktree."""
-        waiting, seen = [top], set()
-        while waiting:
-            folder = waiting.pop()
-            real = real_path(self._worktree, folder)
-            if real in seen or not real.is_dir():
-                continue
-            seen.add(real)
-            for name, is_folder in _entries(real):
-                path = f"{folder}/{name}"
-                if folder == CLAUDE and name in IGNORED_FOLDERS:
-                    continue
-                if is_folder:
-                    waiting.append(path)
-                elif path not in self._files:
-                    self._file(path)
-
-    def _program(self, path: str) -> None:
-        """Add the file or plugin folder that a name stands for, if it is in the worktree."""
-        try:
-            real = real_path(self._worktree, path)
-        except OutsideWorktree:
-            if os.path.lexists(self._worktree / path):
-                self._not_compared[path] = None
-            return
-        if path in self._files or real == Path(os.path.realpath(self._worktree)):
-            return
-        if (real / PLUGIN).is_dir():
-            self._folder(path)
-        elif real.is_file():
-            self._file(path)
-
-    def _file(self, path: str) -> None:
-        try:
-            content = read_inside(self._worktree, path, MAX_PROGRAM_BYTES)
-        except (TooLarge, OutsideWorktree):
-            self._not_compared[path] = None
-            return
-        if content is None:
-            return
-        self._bytes += len(content)
-        if len(self._files) >= MAX_FILES or self._bytes > MAX_TOTAL_BYTES:
-            raise _too_much()
-        self._files[path] = hashlib.sha256(content).digest()
-        if path.startswith(f"{CLAUDE}/") and path.endswith(".md"):
-            self._texts += texts_of_markdown(content[:MAX_BYTES])
+        return worktree, ProjectSettings(problem=f"{directory} cannot be read ({error.strerror}).")
+    return worktree, settings_of().of_project(worktree.path)
 
 
 def has_no_agent_settings(directory: Path) -> bool:
@@ -139,18 +31,4 @@ def has_no_agent_settings(directory: Path) -> bool:
         return False
     here = Path(os.path.realpath(directory))
     between = [here, *(folder for folder in here.parents if folder.is_relative_to(worktree.path))]
-    return not any(os.path.lexists(folder / name) for folder in between for name in (CLAUDE, MCP_SERVERS))
-
-
-def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
-    """The names in a folder, and whether each is a folder or a link to one."""
-    with os.scandir(folder) as entries:
-        for count, entry in enumerate(entries):
-            if count > MAX_FILES:
-                raise _too_much()
-            yield entry.name, entry.is_dir()
-
-
-def _too_much() -> UnreadableInside:
-    limit = f"{MAX_FILES} files or {MAX_TOTAL_BYTES // 1024 // 1024} MB"
-    return UnreadableInside(f"{CLAUDE} contains or names more than {limit}.")
+    return not any(os.path.lexists(folder / name) for folder in between for name in settings_of().project_names)

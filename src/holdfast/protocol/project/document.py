@@ -91,11 +91,8 @@ class DocumentPhase:
     part: Part
     title: str
     urgency: Urgency | None
-    condition: str
-    """The condition of the urgency, as written in the heading."""
-    requirements: tuple[Requirement, ...]
-    verification: tuple[str, ...]
     line: int
+    requirements: list[Requirement] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,59 +123,27 @@ def _blocks_only() -> MarkdownIt:
     return markdown
 
 
-@dataclass(slots=True)
-class _Draft:
-    part: Part
-    title: str
-    urgency: Urgency | None
-    condition: str
-    line: int
-    label: str | None = None
-    requirements: list[Requirement] = field(default_factory=list)
-    verification: list[str] = field(default_factory=list)
-
-    def note(self, entry: str) -> None:
-        """Add a list entry of the phase's body."""
-        if self.label == "verification":
-            self.verification.append(_short(plain(entry)))
-        elif self.label in (None, "requirements"):
-            self.requirements.append(Requirement(_level_in(entry), _short(plain(entry))))
-
-    def finished(self) -> DocumentPhase:
-        return DocumentPhase(
-            self.part,
-            self.title,
-            self.urgency,
-            self.condition,
-            tuple(self.requirements),
-            tuple(self.verification),
-            self.line,
-        )
-
-
 class _Reader:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
-        self._drafts: list[_Draft] = []
+        self._phases: list[DocumentPhase] = []
         self._items: dict[tuple[Part, Level, str], ChecklistItem] = {}
         self._faults: list[Fault] = []
 
     def document(self) -> Document:
         for part in Part:
-            if not any(draft.part is part for draft in self._drafts):
+            if not any(phase.part is part for phase in self._phases):
                 heading = f"## Session {part.value.capitalize()} Protocol"
                 message = f"There is no phase under `{heading}`. Write one like `### Phase 1: Title (BLOCKING)`."
                 self._faults.append(Fault(None, message))
-        return Document(
-            tuple(draft.finished() for draft in self._drafts),
-            tuple(self._items.values()),
-            tuple(self._faults[:MAX_FAULTS]),
-        )
+        return Document(tuple(self._phases), tuple(self._items.values()), tuple(self._faults[:MAX_FAULTS]))
 
     def read(self, tokens: Sequence[Token], *, first: int, part: Part | None, depth: int) -> None:
         """Read the blocks of a text whose first line is line `first` (from 0) of the document."""
         trail: list[tuple[int, Part | None]] = [(0, part)]
-        draft: _Draft | None = None
+        phase: DocumentPhase | None = None
+        label: str | None = None
+        """What the list entries below are, as the phase's body says."""
         lists = 0
         for index, token in enumerate(tokens):
             line = first + (token.map[0] if token.map else 0)
@@ -189,29 +154,28 @@ class _Reader:
                 named = None if _LIKE_A_PHASE.match(plain(heading)) else _PART.search(plain(heading))
                 part = Part(named[1].lower()) if named else trail[-1][1]
                 trail.append((level, part))
-                if draft is not None:
-                    draft.label = "another heading"
-                if draft is not None and part is not draft.part:
-                    draft = None
-                if depth == 0 and part is not None:
-                    draft = self._phase(heading, part, line) or draft
-            elif token.type == "paragraph_open" and token.level == 0 and draft is not None:
-                label = _LABEL.match(tokens[index + 1].content[:MAX_LINE])
-                if label:
-                    draft.label = (label["label"] or label["bare"]).strip().lower()
+                label = "another heading"
+                if phase is not None and part is not phase.part:
+                    phase = None
+                if depth == 0 and part is not None and (begun := self._phase(heading, part, line)):
+                    phase, label = begun, None
+            elif token.type == "paragraph_open" and token.level == 0:
+                if found := _LABEL.match(tokens[index + 1].content[:MAX_LINE]):
+                    label = (found["label"] or found["bare"]).strip().lower()
             elif token.type in ("bullet_list_open", "ordered_list_open"):
                 lists += 1
             elif token.type in ("bullet_list_close", "ordered_list_close"):
                 lists -= 1
-            elif token.type == "list_item_open" and lists == 1 and draft is not None:
-                if tokens[index + 1].type == "paragraph_open":
-                    draft.note(tokens[index + 2].content[:MAX_LINE])
+            elif token.type == "list_item_open" and lists == 1 and phase is not None:
+                if tokens[index + 1].type == "paragraph_open" and label in (None, "requirements"):
+                    entry = tokens[index + 2].content[:MAX_LINE]
+                    phase.requirements.append(Requirement(_level_in(entry), _short(plain(entry))))
             elif token.type == "table_open" and part is not None:
                 self._table(tokens, index, first, part)
             elif token.type == "fence" and depth < MAX_DEPTH and token.info.strip().lower() in MARKDOWN_FENCES:
                 self.read(_blocks_only().parse(token.content), first=line + 1, part=part, depth=depth + 1)
 
-    def _phase(self, heading: str, part: Part, line: int) -> _Draft | None:
+    def _phase(self, heading: str, part: Part, line: int) -> DocumentPhase | None:
         text = plain(heading)
         found = _PHASE.fullmatch(text)
         if found is None:
@@ -221,22 +185,22 @@ class _Reader:
         if len(text) > MAX_HEADING:
             self._fault(line, f"The heading is longer than {MAX_HEADING} characters.")
             return None
-        title, urgency, condition = _suffix(found["title"].strip())
+        title, urgency = _suffix(found["title"].strip())
         if misspelt := _misspelt(title):
             self._fault(line, f"({misspelt}) must be one of {', '.join(Urgency)}.")
         if not title:
             self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
             return None
-        earlier = next((one for one in self._drafts if (one.part, one.title.lower()) == (part, title.lower())), None)
+        earlier = next((one for one in self._phases if (one.part, one.title.lower()) == (part, title.lower())), None)
         if earlier is not None:
             self._fault(line, f"{title} is already defined in line {earlier.line}.")
             return None
-        if len(self._drafts) == MAX_PHASES:
+        if len(self._phases) == MAX_PHASES:
             self._fault(line, f"There are more than {MAX_PHASES} phases.")
             return None
-        draft = _Draft(part, title, urgency, condition, line + 1)
-        self._drafts.append(draft)
-        return draft
+        phase = DocumentPhase(part, title, urgency, line + 1)
+        self._phases.append(phase)
+        return phase
 
     def _table(self, tokens: Sequence[Token], start: int, first: int, part: Part) -> None:
         header: list[str] = []
@@ -298,19 +262,14 @@ class _Reader:
         self._faults.append(Fault(line + 1, message))
 
 
-def _suffix(title: str) -> tuple[str, Urgency | None, str]:
-    """Split a title into text, urgency and its condition: `(BLOCKING when code changed)`."""
+def _suffix(title: str) -> tuple[str, Urgency | None]:
+    """Split a title into its text and the urgency after it, which may have a condition: `(BLOCKING when …)`."""
     found = _SUFFIX.search(title)
-    if found is None:
-        return title, None, ""
-    whole = found["suffix"].strip()
+    whole = found["suffix"].strip() if found else ""
     word = next((urgency for urgency in Urgency if re.search(rf"\b{urgency}\b", whole)), None)
     if word is None and whole.upper() in Urgency.__members__:
         word = Urgency(whole.upper())
-    if word is None:
-        return title, None, ""
-    condition = "" if whole.upper() == word else whole
-    return title[: found.start()].strip(), word, condition
+    return (title, None) if found is None or word is None else (title[: found.start()].strip(), word)
 
 
 def _misspelt(title: str) -> str | None:

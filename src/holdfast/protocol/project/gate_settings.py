@@ -81,7 +81,7 @@ def _other_checks(table: Mapping[str, Any], complain: Complain) -> tuple[Check, 
         paths = _entries(table, key, '["docs/HANDOFF.md"]', complain)
         if paths is not None and all(_stays_inside(path, key, complain) for path in paths):
             checks.append(Check(kind, paths=tuple(PurePosixPath(path).as_posix() for path in paths)))
-    names = _entries(table, "tool_called", '["mcp__serena__*"]', complain)
+    names = _entries(table, "tool_called", '["*serena*"]', complain)
     if names is not None:
         checks.append(Check(CheckKind.TOOL_CALLED, names=names))
     if _flag(table, "claim", False, complain):

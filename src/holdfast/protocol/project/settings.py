@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.protocol.model import Gate, Protocol
 from holdfast.protocol.project import DOCUMENT
-from holdfast.protocol.project.toml_lines import line_of, line_of_error, reason_of
+from holdfast.protocol.project.toml_lines import line_of, located
 from holdfast.protocol.project.trust_digest import (
     MAX_BYTES,
     MCP_SERVERS,
@@ -243,7 +243,8 @@ def _settings(content: bytes | None) -> _Settings:
         line = content.count(b"\n", 0, error.start) + 1
         return _Settings(faults=(ProjectFault(SETTINGS, line, "The file is not UTF-8."),))
     except tomllib.TOMLDecodeError as error:
-        return _Settings(faults=(ProjectFault(SETTINGS, line_of_error(text, error), f"{reason_of(error)}."),))
+        line, reason = located(text, error)
+        return _Settings(faults=(ProjectFault(SETTINGS, line, f"{reason}."),))
     except TomlFault as fault:
         return _Settings(faults=(ProjectFault(SETTINGS, fault.line, fault.message),))
     return _checked(text, found)

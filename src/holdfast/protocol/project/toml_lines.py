@@ -35,15 +35,11 @@ def line_of(text: str, *keys: str) -> int | None:
     return None if best is None else best[1]
 
 
-def line_of_error(text: str, error: tomllib.TOMLDecodeError) -> int:
-    """The line (from 1) of a TOML error."""
+def located(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
+    """The line (from 1) of a TOML error, and its message without the position."""
     found = _AT.search(str(error))
-    return int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
-
-
-def reason_of(error: tomllib.TOMLDecodeError) -> str:
-    """The message of a TOML error, without its position."""
-    return str(error).split(" (at ")[0]
+    line = int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
+    return line, str(error).split(" (at ")[0]
 
 
 def _split(keys: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from holdfast.files import read_bounded
+from holdfast.agents.registry import settings_of
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.process.child_environment import command_environment, without_own
 from holdfast.text import bounded_json
@@ -20,7 +20,6 @@ PROJECT_VARIABLE = "SERENA_PROJECT"
 PROJECT_FILE = ".serena/project.yml"
 SERVERS_FILE = ".mcp.json"
 MAX_CONFIG_BYTES = 32 * 1024 * 1024
-"""Limit of a configuration file; Claude Code keeps its history in the same one."""
 
 STARTS_SERVER = "start-mcp-server"
 SERVER_PROGRAMS = ("serena-mcp-server",)
@@ -71,24 +70,19 @@ def is_serena_project(worktree: Path) -> bool:
 
 
 def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, str]:
-    """The Serena of the user's Claude Code configuration; the entry for this project before the general one."""
-    home = Path(env.get("HOME") or Path.home())
-    path = Path(env.get("CLAUDE_CONFIG_DIR") or home) / ".claude.json"
+    """The Serena of the user's own configuration; the entry for this project before the general one."""
     try:
-        config = _mapping(bounded_json.loads(read_bounded(path, MAX_CONFIG_BYTES)))
-    except FileNotFoundError:
-        return None, ""
-    except (OSError, ValueError) as error:
-        return None, f"{path} cannot be read: {error}."
-    local = _mapping(_mapping(config.get("projects")).get(str(worktree)))
-    return _entry(local, env) or _entry(config, env), ""
+        lists = settings_of().mcp_servers(worktree, env)
+    except ValueError as error:
+        return None, str(error)
+    return next(filter(None, (_entry(servers, env) for servers in lists)), None), ""
 
 
 def _from_project(worktree: Path, program: str | None, env: Mapping[str, str]) -> tuple[Launch | None, str]:
     """The Serena that the project's own files name."""
     try:
         servers = read_inside(worktree, SERVERS_FILE, MAX_CONFIG_BYTES)
-        launch = _entry(_mapping(bounded_json.loads(servers)), env) if servers else None
+        launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
         if launch is None and program is not None and read_inside(worktree, PROJECT_FILE, MAX_CONFIG_BYTES) is not None:
             launch = _direct(program)
     except (UnreadableInside, ValueError) as error:
@@ -100,9 +94,8 @@ def _direct(program: str) -> Launch:
     return Launch((program, STARTS_SERVER), takes_options=True)
 
 
-def _entry(config: Mapping[str, Any], env: Mapping[str, str]) -> Launch | None:
+def _entry(servers: Mapping[str, Any], env: Mapping[str, str]) -> Launch | None:
     """The entry of the server called serena, otherwise the first whose name contains it."""
-    servers = _mapping(config.get("mcpServers"))
     names = sorted((name for name in servers if NAME in name.lower()), key=lambda name: name.lower() != NAME)
     for name in names:
         entry = _mapping(servers[name])
@@ -130,7 +123,7 @@ def _pairs(given: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 def _expand_variables(text: str, env: Mapping[str, str]) -> str:
-    """Expand ${NAME} and ${NAME:-default} as Claude Code does."""
+    """Expand ${NAME} and ${NAME:-default} as agents do."""
     # Each } closes at most one of them; searching from every ${ anew would be quadratic on hostile text.
     *closed, rest = text.split("}")
     return "".join(_closed(part, env) for part in closed) + rest

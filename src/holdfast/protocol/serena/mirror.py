@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from holdfast.errors import HoldfastError
 from holdfast.files.in_time import in_time
@@ -37,6 +37,7 @@ from holdfast.protocol.serena.memory_files import (
 from holdfast.protocol.serena.mirror_queries import Entry
 from holdfast.protocol.serena.session import SerenaTrouble
 from holdfast.protocol.serena.state_file import read_state_json, state_json
+from holdfast.protocol.service import Protocols
 from holdfast.store import Store
 
 FIRST_RETRY_S = 5.0
@@ -73,24 +74,8 @@ class Memories(Protocol):
         ...
 
 
-class Keeper(Protocol):
-    """Keeper of a worktree's memories: Serena."""
-
-    async def memories(self, worktree: Path, trusted: bool) -> Memories | None:
-        """Return the worktree's memories; None if it cannot keep them. Raises SerenaTrouble if it should but fails."""
-        ...
-
-
-class Runs(Protocol):
-    """What the mirror needs of the protocol's service."""
-
-    async def views(self, root: str, limit: int = memories.LATEST) -> list[RunView]:
-        """Return the runs of a worktree: the active one first, then the newest."""
-        ...
-
-    async def trusts(self, root: str) -> bool:
-        """Return whether the owner trusts the worktree's present content."""
-        ...
+Serena = Callable[[Path, bool], Awaitable[Memories | None]]
+"""Gives the memories of a worktree, trusted or not; None if Serena does not keep them. Raises SerenaTrouble."""
 
 
 class RetryDelays:
@@ -118,10 +103,10 @@ class Mirror:
     """Writes the memories of every worktree on this machine whose runs changed."""
 
     def __init__(
-        self, store: Store, runs: Runs, serena: Keeper, *, clock: Callable[[], float] = time.monotonic
+        self, store: Store, protocols: Protocols, serena: Serena, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._store = store
-        self._runs = runs
+        self._protocols = protocols
         self._serena = serena
         self._read_to: int | None = None
         self._best, self._any = RetryDelays(clock), RetryDelays(clock)
@@ -132,18 +117,14 @@ class Mirror:
         async with self._stepping:
             await self._note_changes()
             for entry in await self._store.read(mirror_queries.unfinished):
-                if self._due(entry):
+                delays = self._any if entry.behind else self._best
+                if delays.over(entry.root):
                     await self._follow(entry)
 
-    async def health(self) -> list[dict[str, Any]]:
+    async def health(self) -> list[Entry]:
         """Return where the memories of each worktree on this machine are, and their last failure."""
-        found = []
-        for entry in await self._store.read(mirror_queries.entries):
-            if await _on_this_machine(entry.root) is not None:
-                told = {"root": entry.root, "place": entry.place, "failure": entry.failure}
-                known = {name: value for name, value in told.items() if value is not None}
-                found.append({**known, "behind": entry.wanted > entry.done})
-        return found
+        entries = await self._store.read(mirror_queries.entries)
+        return [entry for entry in entries if await _on_this_machine(entry.root) is not None]
 
     async def _note_changes(self) -> None:
         seen = self._read_to
@@ -154,17 +135,13 @@ class Mirror:
             await self._store.write(lambda tx: mirror_queries.note(tx, changed))
         self._read_to = read_to
 
-    def _due(self, entry: Entry) -> bool:
-        pauses = self._any if entry.wanted > entry.done else self._best
-        return pauses.over(entry.root)
-
     async def _follow(self, entry: Entry) -> None:
         root = entry.root
         worktree = await _on_this_machine(root)
         if worktree is None:
             return  # on PostgreSQL, the daemon of the machine that has it mirrors it
         try:
-            views = await self._runs.views(root)
+            views = await self._protocols.views(root)
             place, failure = await self._mirror(worktree, entry, views)
         except (HoldfastError, UnreadableInside, OSError) as error:
             self._any.lengthen(root)
@@ -202,7 +179,7 @@ class Mirror:
         if not self._best.over(entry.root):
             return None, entry.failure
         try:
-            kept = await self._serena.memories(worktree, await self._runs.trusts(entry.root))
+            kept = await self._serena(worktree, await self._protocols.trusts(entry.root))
             return (None, None) if kept is None else (MemoryLocation.SERENA, await self._write(kept, entry.root, views))
         except SerenaTrouble as trouble:
             return None, trouble.message

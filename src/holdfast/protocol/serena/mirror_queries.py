@@ -1,13 +1,17 @@
 """The mirror's SQL: how far the memories of each worktree are, each query a function of a transaction."""
 
+# ruff: noqa: S608 - the statements are built from constants only
+
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast.store import Tx, events
 
 READ_AT_ONCE = 500
+ENTRY = "root, wanted, done, place, failure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,11 @@ class Entry:
     place: str | None
     failure: str | None
 
+    @property
+    def behind(self) -> bool:
+        """Whether a change is not written yet."""
+        return self.wanted > self.done
+
 
 def last_noted(tx: Tx) -> int:
     """The newest event that was noted; a restart continues from there."""
@@ -29,7 +38,7 @@ def last_noted(tx: Tx) -> int:
     return int(row["seq"]) if row and row["seq"] is not None else 0
 
 
-def changed_since(tx: Tx, seq: int) -> tuple[int, dict[str, int]]:
+def changed_since(tx: Tx, seq: int) -> tuple[int, list[tuple[str, int]]]:
     """The last event that was read, and the worktrees whose runs changed after an event, each with its newest one."""
     rows = tx.all(
         "SELECT seq, data FROM events WHERE seq > :seq AND kind LIKE 'protocol.%' ORDER BY seq LIMIT :limit",
@@ -37,13 +46,13 @@ def changed_since(tx: Tx, seq: int) -> tuple[int, dict[str, int]]:
         limit=READ_AT_ONCE,
     )
     named = ((json.loads(row["data"]).get("root"), int(row["seq"])) for row in rows)
-    found = {root: at for root, at in named if isinstance(root, str)}
-    return (rows[-1]["seq"] if len(rows) == READ_AT_ONCE else max(seq, events.head(tx))), found
+    newest = {root: at for root, at in named if isinstance(root, str)}
+    return (rows[-1]["seq"] if len(rows) == READ_AT_ONCE else max(seq, events.head(tx))), list(newest.items())
 
 
-def note(tx: Tx, changed: dict[str, int]) -> None:
+def note(tx: Tx, changed: Iterable[tuple[str, int]]) -> None:
     """Note that the memories of these worktrees must be written."""
-    for root, seq in changed.items():
+    for root, seq in changed:
         tx.run(
             "INSERT INTO protocol_mirror (root, wanted, done, at) VALUES (:root, :seq, 0, :now)"
             " ON CONFLICT (root) DO UPDATE SET wanted = excluded.wanted WHERE excluded.wanted > protocol_mirror.wanted",
@@ -55,17 +64,13 @@ def note(tx: Tx, changed: dict[str, int]) -> None:
 
 def entries(tx: Tx) -> list[Entry]:
     """Every worktree that has or had something to mirror."""
-    rows = tx.all("SELECT root, wanted, done, place, failure FROM protocol_mirror ORDER BY root")
-    return [Entry(**row) for row in rows]
+    return [Entry(**row) for row in tx.all(f"SELECT {ENTRY} FROM protocol_mirror ORDER BY root")]
 
 
 def unfinished(tx: Tx) -> list[Entry]:
     """The worktrees whose memories are behind or in a fallback location."""
-    rows = tx.all(
-        "SELECT root, wanted, done, place, failure FROM protocol_mirror"
-        " WHERE wanted > done OR failure IS NOT NULL ORDER BY at, root"
-    )
-    return [Entry(**row) for row in rows]
+    behind = "wanted > done OR failure IS NOT NULL"
+    return [Entry(**row) for row in tx.all(f"SELECT {ENTRY} FROM protocol_mirror WHERE {behind} ORDER BY at, root")]
 
 
 def mirrored(tx: Tx, root: str, seq: int, place: str, failure: str | None) -> None:

@@ -50,11 +50,11 @@ def read_state_json(text: str) -> ImportedState | None:
         said.get("branch"),
         said.get("starting_commit"),
         said.get("current_phase"),
-        {
-            gate: _evidence_text(evidence.get(gate) if isinstance(evidence, dict) else None)
+        tuple(
+            (gate, _evidence_text(evidence.get(gate) if isinstance(evidence, dict) else None))
             for gate in (completed if isinstance(completed, list) else [])
             if isinstance(gate, str)
-        },
+        ),
     )
 
 
@@ -67,15 +67,13 @@ def _active(view: RunView) -> dict[str, Any]:
         "starting_commit": short(run.starting_commit),
         "started_at": timestamp(run.started_at),
         "current_phase": run.phase,
-        "phases_completed": [name for name, result in view.gates.items() if result.status == Status.PASS],
+        "phases_completed": [result.gate for result in view.gates if result.status == Status.PASS],
         "checklist": [
             {"part": item.part.value, "req": item.level.value, "step": item.step, "done": done, "evidence": evidence}
             for item in view.protocol.checklist
             for done, evidence in [checklist_state(item, view)]
         ],
-        "evidence": {
-            name: {"status": result.status, "evidence": result.evidence} for name, result in view.gates.items()
-        },
+        "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in view.gates},
     }
 
 
