@@ -31,7 +31,6 @@ KNOWLEDGE = {
 
 ELSEWHERE: dict[str, set[str]] = {
     "app.py": {"import"},
-    "briefing/sharing.py": {"import"},
     "cli/bridge_init.py": {"import"},
     "cli/handoff.py": {"flag", "path", "variable"},
     "cli/move.py": {"flag"},

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
+    from holdfast.store import Store
 
 
 Permission = Callable[[str, dict[str, Any]], Awaitable[bool | str | None]]
@@ -200,7 +201,7 @@ class SettingsPart(Protocol):
 
 
 class TranscriptsPart(Protocol):
-    """Finds an agent's transcripts on this machine and reads them as neutral entries. It writes none."""
+    """Finds an agent's transcripts on this machine, reads them as neutral entries, and copies them to a store."""
 
     def follow(
         self, transcript: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]
@@ -256,6 +257,16 @@ class TranscriptsPart(Protocol):
         """Return the ids whose headings stand in the transcript: what was handed over with them was seen.
 
         All of them where there is no transcript to look at."""
+        ...
+
+    async def copy_to_store(self, store: Store, session_id: str, transcript: Path) -> None:
+        """Bring the store's copy of a session that is over level with its file."""
+        ...
+
+    async def copy_from_store(self, store: Store, session_id: str, folder: Path) -> bool:
+        """Continue or create a session's file from the store's copy; False if it has none or both went on differently.
+
+        The caller holds the session's lock."""
         ...
 
 
