@@ -13,11 +13,12 @@ from holdfast.agents.claude.hooks import HOOKS
 from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.model import LONGEST, TOKENS, Occasion, tokens
 from holdfast.briefing.predecessors import OFFERED_MS
+from holdfast.briefing.queries import agent_sessions as session_queries
 from holdfast.briefing.queries import settling as settling_queries
 from holdfast.briefing.service import VOUCHED_MS
 from holdfast.briefing.unfinished import Settled
-from holdfast.capability.briefing import Covered
-from holdfast.capability.briefing import Place as Somewhere
+from holdfast.briefing.views import briefing_view
+from holdfast.capability.briefing import Audience, Covered
 from holdfast.reasoning.briefing_source import OWN
 from holdfast.reasoning.model import Draft
 from holdfast.store import Row
@@ -47,7 +48,7 @@ async def test_an_empty_project_is_told_nothing(place: Place) -> None:
     async with world(place) as one:
         made = one.agent()
         assert await made.starts() == "" and made.answer == {}
-        assert (await one.briefings.asked(Somewhere(one.root, None))).text == ""
+        assert (await one.briefings.asked(Audience(one.root, None))).text == ""
 
 
 async def test_a_session_that_was_cut_off_is_told_of_with_the_way_back(place: Place) -> None:
@@ -184,7 +185,7 @@ async def test_of_work_of_long_ago_one_line_says_that_it_is_told_when_asked(plac
         one.past(OFFERED_MS + DAY)
         _, line = (await one.agent().starts()).splitlines()
         assert "over 30 days ago" in line and "resume" in line and "Mend the fence" not in line
-        assert "Mend the fence" in (await one.briefings.asked(Somewhere(one.root, None))).text
+        assert "Mend the fence" in (await one.briefings.asked(Audience(one.root, None))).text
 
 
 async def test_open_work_is_told_however_old_it_is(place: Place) -> None:
@@ -205,7 +206,7 @@ async def test_a_session_that_goes_on_while_it_is_weighed_is_not_settled(place: 
         await old.starts("resume")
         old.asked("And the south side.")
         await old.hook("PreCompact")
-        await one.store.write(lambda tx: settling_queries.settle(tx, {old.id: Settled.FINISHED}, past.weighed_at))
+        await one.store.write(lambda tx: settling_queries.settle(tx, [(old.id, Settled.FINISHED)], past.weighed_at))
         assert "no end" in await one.agent().starts()
 
 
@@ -301,10 +302,10 @@ async def test_stored_text_cannot_steer_and_names_of_sessions_cannot_either(plac
 async def test_whoever_asks_gets_it_within_their_budget(place: Place) -> None:
     async with world(place) as one:
         old = await worked(one)
-        whole = await one.briefings.asked(Somewhere(one.root, None))
+        whole = await one.briefings.asked(Audience(one.root, None))
         assert "Mend the fence" in whole.text and whole.recovered == old.id
-        assert {item["kind"] for item in whole.view()["items"]} >= {"way back"}
-        assert tokens((await one.briefings.asked(Somewhere(one.root, None), 150)).text) <= 150
+        assert {item["kind"] for item in briefing_view(whole)["items"]} >= {"way back"}
+        assert tokens((await one.briefings.asked(Audience(one.root, None), 150)).text) <= 150
 
 
 async def test_what_was_recovered_is_kept(place: Place) -> None:
@@ -359,7 +360,7 @@ async def test_a_forgotten_project_has_nothing_left_to_tell(place: Place) -> Non
     async with world(place) as one:
         old = await worked(one)
         await old.hook("SessionEnd", reason="other")
-        assert await one.briefings.forget(one.root) == 1
+        assert await one.store.write(lambda tx: session_queries.forget(tx, one.root)) == 1
         for table in ("agent_sessions", "ledgers", "recoveries", "transcript_lines"):
             assert await rows_in(one, table) == []
         assert await one.agent().starts() == "", "its transcripts are still there, and are not read again"
@@ -369,7 +370,7 @@ async def test_a_forgotten_project_has_nothing_left_to_tell(place: Place) -> Non
 async def test_after_a_project_was_forgotten_only_what_came_later_is_told(place: Place) -> None:
     async with world(place) as one:
         old = await worked(one)
-        await one.briefings.forget(one.root)
+        await one.store.write(lambda tx: session_queries.forget(tx, one.root))
         one.past(1_000)
         old.asked("Now paint the gate.")
         await old.hook("SessionEnd", reason="other")

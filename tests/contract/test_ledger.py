@@ -15,6 +15,7 @@ from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
+from holdfast.briefing.queries import settling
 from holdfast.identity.project import Root, RootSource, canonical_uri
 from holdfast.store import Store
 
@@ -108,7 +109,7 @@ def test_a_reading_that_comes_late_does_not_undo_a_later_one(place: Place, tmp_p
         early = folded(Ledger(transcript.session_id), transcript.entries)
         transcript.ask("And the gate.")
         later = folded(Ledger(transcript.session_id), transcript.entries)
-        where = queries.Place(root_of(tmp_path), "here", "t.jsonl")
+        where = queries.TranscriptLocation(root_of(tmp_path), "here", "t.jsonl")
         begun, short, long = Position(), Position(900, "256.head.a"), Position(1_200, "256.head.b")
 
         async def keep(ledger: Ledger, position: Position) -> bool:
@@ -125,7 +126,7 @@ def test_a_reading_that_comes_late_does_not_undo_a_later_one(place: Place, tmp_p
 def test_the_latest_sessions_of_a_project_are_found_wherever_they_were(place: Place, tmp_path: Path) -> None:
     async def scenario(ledgers: Ledgers, store: Store) -> None:
         async def found(root: Root, limit: int = 5) -> list[str]:
-            return await store.read(lambda tx: [one.session_id for one in queries.recent(tx, root, limit)])
+            return await store.read(lambda tx: settling.latest(tx, [root], limit))
 
         here, there, other = (root_of(tmp_path / name, key) for name, key in (("a", "k"), ("b", "k"), ("c", None)))
         ids = []

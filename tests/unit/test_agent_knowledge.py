@@ -38,7 +38,6 @@ KNOWLEDGE = {
 
 ELSEWHERE: dict[str, set[str]] = {
     "app.py": {"import"},
-    "briefing/sharing.py": {"import"},
     "cli/bridge_init.py": {"import"},
     "cli/protocol_init.py": {"import"},
     "cli/setup.py": {"hook event", "import"},

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.briefing.model import LONGEST, TOKENS, Occasion, Wish, fitting, joined, tokens
-from holdfast.briefing.settings import FILE, WishUnreadable, budget, wish
+from holdfast.briefing.model import LONGEST, TOKENS, BriefingSetting, Occasion, fitting, joined, tokens
+from holdfast.briefing.settings import FILE, BriefingSettingUnreadable, briefing_setting, budget
 from holdfast.capability.briefing import Item
 from holdfast.text.quoting import quoted
 
@@ -63,26 +63,26 @@ def test_quoted_text_is_one_line_and_cannot_end_its_quotes(text: str) -> None:
     ("occasion", "wanted", "expected"),
     [
         (Occasion.STARTUP, None, 400),
-        (Occasion.STARTUP, Wish.FULL, 1_200),
-        (Occasion.STARTUP, Wish.OFFER, 400),
+        (Occasion.STARTUP, BriefingSetting.FULL, 1_200),
+        (Occasion.STARTUP, BriefingSetting.OFFER, 400),
         (Occasion.CRASH, None, 1_200),
-        (Occasion.CRASH, Wish.OFFER, 400),
-        (Occasion.COMPACT, Wish.OFFER, 400),
-        (Occasion.COMPACT, Wish.OFF, 0),
+        (Occasion.CRASH, BriefingSetting.OFFER, 400),
+        (Occasion.COMPACT, BriefingSetting.OFFER, 400),
+        (Occasion.COMPACT, BriefingSetting.OFF, 0),
         (Occasion.CLEAR, None, TOKENS[Occasion.CLEAR]),
     ],
 )
-def test_how_much_each_occasion_may_cost(occasion: Occasion, wanted: Wish | None, expected: int) -> None:
+def test_how_much_each_occasion_may_cost(occasion: Occasion, wanted: BriefingSetting | None, expected: int) -> None:
     assert budget(occasion, wanted) == expected
 
 
 def test_the_environment_is_stronger_than_the_project(tmp_path: Path) -> None:
-    assert wish(None, tmp_path) is None
+    assert briefing_setting(None, tmp_path) is None
     file = tmp_path / FILE
     file.parent.mkdir()
     file.write_text('mode = "offer"\n')
-    assert wish(None, tmp_path) is Wish.OFFER
-    assert wish("off", tmp_path) is Wish.OFF
+    assert briefing_setting(None, tmp_path) is BriefingSetting.OFFER
+    assert briefing_setting("off", tmp_path) is BriefingSetting.OFF
 
 
 @pytest.mark.parametrize("content", [b"mode = ", b'mode = "loud"', b"mode = 3", b"", b"\xff", b"x" * 20_000])
@@ -90,5 +90,5 @@ def test_a_setting_that_says_nothing_is_named(tmp_path: Path, content: bytes) ->
     file = tmp_path / FILE
     file.parent.mkdir()
     file.write_bytes(content)
-    with pytest.raises(WishUnreadable, match=r"briefing\.toml"):
-        wish(None, tmp_path)
+    with pytest.raises(BriefingSettingUnreadable, match=r"briefing\.toml"):
+        briefing_setting(None, tmp_path)

@@ -11,7 +11,7 @@ from tests.transcripts import BEGAN, Transcript, folded
 
 from holdfast.agents.claude.transcripts.neutral import entry_of
 from holdfast.briefing.ledger.folding import fold
-from holdfast.briefing.ledger.model import LARGEST, MAX_FILES, MAX_REQUEST, Ledger
+from holdfast.briefing.ledger.model import MAX_FILES, MAX_LEDGER_BYTES, MAX_REQUEST, Ledger
 
 TRACE = """Exit code 1
 Traceback (most recent call last):
@@ -295,7 +295,7 @@ def test_a_ledger_stays_small_whatever_a_transcript_holds(entries: int) -> None:
         transcript.edit(f"/home/me/{'é' * 300}/{number}.py")
         transcript.fail(f"{number} " + "x" * 5_000, f"Exit code 1\n{'é' * 5_000}Heron{number}Error")
     ledger = ledger_of(transcript)
-    assert len(ledger.to_json().encode()) <= LARGEST
+    assert len(ledger.to_json().encode()) <= MAX_LEDGER_BYTES
     assert len(ledger.read) <= MAX_FILES
     assert ledger.latest_request is not None and ledger.latest_request.startswith(f"{entries - 1} ")
     assert ledger.first_request is not None and ledger.first_request.startswith("0 ")
@@ -366,4 +366,4 @@ def _breaks_no_ledger(made: list[tuple[str, dict[str, Any], Any, Any, str]]) -> 
         fold(ledger, entry_of({"type": "user", "message": {"content": [result]}, "toolUseResult": content}))
     written = ledger.to_json()
     assert Ledger.from_json(written) == ledger
-    assert len(written.encode()) <= LARGEST
+    assert len(written.encode()) <= MAX_LEDGER_BYTES

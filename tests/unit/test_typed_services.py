@@ -18,6 +18,7 @@ DONE = (
     "bridge",
     "teams",
     "protocol",
+    "briefing",
 )
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
@@ -25,12 +26,14 @@ WORKERS = {
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
     "protocol": ("active_run", "evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
+    "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""
 VIEWS = ("views", "rest_models", ".entries")
 UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
 """Names that say nothing of what is in them; `Row` is the store's alias of a dict."""
 ALLOWED = {
+    "briefing/unfinished.py: GitNow.committed": "commit times by path, which never leave the process",
     "bridge/chat/service.py: Chats.loops": "background loops by name, which never leave the process",
     "teams/service.py: Teams.targets": "teams by name, which never leave the process",
     "reasoning/queries/sessions.py: conditions": "an SQL condition and the parameters in it",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agents.project_settings import ProjectSettings
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
+    from holdfast.store import Store
 
 
 Permission = Callable[[str, dict[str, Any]], Awaitable[bool | str | None]]
@@ -224,7 +225,7 @@ class SettingsPart(Protocol):
 
 
 class TranscriptsPart(Protocol):
-    """Finds an agent's transcripts on this machine and reads them as neutral entries. It writes none."""
+    """Finds an agent's transcripts on this machine, reads them as neutral entries, and copies them to a store."""
 
     def follow(
         self, transcript: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]
@@ -284,6 +285,16 @@ class TranscriptsPart(Protocol):
 
     def config_of(self, transcript: Path) -> Path | None:
         """Return the configuration directory that a transcript lies in, where its path tells."""
+        ...
+
+    async def copy_to_store(self, store: Store, session_id: str, transcript: Path) -> None:
+        """Bring the store's copy of a session that is over level with its file."""
+        ...
+
+    async def copy_from_store(self, store: Store, session_id: str, folder: Path) -> bool:
+        """Continue or create a session's file from the store's copy; False if it has none or both went on differently.
+
+        The caller holds the session's lock."""
         ...
 
 

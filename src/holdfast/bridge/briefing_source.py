@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.bridge.model import OpenTask, Priority, Task
 from holdfast.bridge.service import Bridge, Inbox
-from holdfast.capability.briefing import Item, Place, Rank, Source
+from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.identity.project import path_of
 from holdfast.text.quoting import named, quoted
 from holdfast.times import iso
@@ -17,10 +17,10 @@ MOST_SENDERS = 4
 def inbox(bridge: Bridge) -> Source:
     """The task, and the messages by sender and urgency."""
 
-    async def tell(place: Place) -> list[Item]:
-        target = bridge.around(place.root)
+    async def tell(audience: Audience) -> list[Item]:
+        target = bridge.around(audience.root)
         if target is None:
-            return [_open(one, place) for one in await bridge.open_tasks(place.root, MOST_TASKS)]
+            return [_open(one, audience) for one in await bridge.open_tasks(audience.root, MOST_TASKS)]
         found = await bridge.inbox(target)
         return [*_task(found.task), *_messages(target, found)]
 
@@ -40,9 +40,9 @@ def _task(task: Task | None) -> list[Item]:
     return [Item("task", Rank.TASK, text, "queue_status")]
 
 
-def _open(one: OpenTask, place: Place) -> Item:
-    task, own = one.task, one.task.owner == place.identity
-    where = "" if task.root == place.root.uri else f" in {named(str(path_of(task.root) or task.root), TEXT)}"
+def _open(one: OpenTask, audience: Audience) -> Item:
+    task, own = one.task, one.task.owner == audience.identity
+    where = "" if task.root == audience.root.uri else f" in {named(str(path_of(task.root) or task.root), TEXT)}"
     when = iso(task.updated_at)
     text = f"Your task (saved {when}):" if own else f"Open task that an earlier session saved{where} ({when}):"
     if one.at_work and not own:

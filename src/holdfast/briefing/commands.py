@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.briefing.service import Briefings
+from holdfast.briefing.views import briefing_view
 from holdfast.capability import Command, Progress
-from holdfast.capability.briefing import Place
+from holdfast.capability.briefing import Audience
 from holdfast.identity.root_argument import root_argument
 from holdfast.teams.service import Teams
 
 
 def commands(briefings: Briefings, teams: Teams) -> list[Command]:
-    """What the command line asks for."""
+    """Return the commands."""
 
     async def resume(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await teams.refresh()
-        found = await briefings.asked(Place(await root_argument(args.get("project")), None), args.get("budget"))
-        return found.view()
+        audience = Audience(await root_argument(args.get("project")), None)
+        return briefing_view(await briefings.asked(audience, args.get("budget")))
 
     async def dismiss(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await root_argument(args.get("project"))

@@ -1,4 +1,4 @@
-"""What briefing does when an agent's hook calls: it tells, keeps the ledger up to date, and notes the end."""
+"""Answers agents' hooks: briefs, brings the ledger up to date, and records the end of a session."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind
-from holdfast.briefing.model import Wish
-from holdfast.briefing.queries.agent_sessions import Visit
+from holdfast.briefing.model import BriefingSetting
+from holdfast.briefing.queries.agent_sessions import StartedSession
 from holdfast.briefing.service import NOTHING, Briefing, Briefings
-from holdfast.briefing.settings import WishUnreadable, wish
+from holdfast.briefing.settings import BriefingSettingUnreadable, briefing_setting
 from holdfast.capability.briefing import Covered
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import Root, RootSource, locate
@@ -20,14 +20,14 @@ from holdfast.text.quoting import error_text
 KINDS = (HookKind.STARTED, HookKind.COMPACTING, HookKind.ENDED)
 SOURCES = ("startup", "resume", "compact", "clear")
 AGAIN_SECONDS = 3.0
-"""A session start that is told twice within this time, by a plugin and by settings, is answered once."""
+"""A session start that is reported twice within this time, by a plugin and by settings, is answered once."""
 LONGEST_PATH = 4096
 
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 class BriefingHooks:
-    """Answers the hooks of agents that begin, are compacted, or end."""
+    """Answers the hooks of agent sessions that begin, are compacted or end."""
 
     def __init__(self, briefings: Briefings, machine: str, again_s: float = AGAIN_SECONDS) -> None:
         self._briefings = briefings
@@ -43,14 +43,14 @@ class BriefingHooks:
         wanted: str | None = None,
         covered: Covered = NOTHING,
     ) -> HookAnswer | None:
-        """What the hook is to print; None when there is nothing to say."""
+        """Return the hook's answer; None if there is nothing to say."""
         if event.is_subagent or not _SESSION.fullmatch(event.session_id) or not _is_path(event.cwd):
             return None
         if event.kind is HookKind.STARTED:
             return await self._begins(event, pid, wanted, covered)
         transcript = _transcript(event)
         if event.kind is HookKind.COMPACTING and transcript is not None:
-            await self._briefings.compacts(event.session_id, transcript, await in_time(_root, event.cwd))
+            await self._briefings.bring_up_to_date(event.session_id, transcript, await in_time(_root, event.cwd))
         elif event.kind is HookKind.ENDED:
             root = await in_time(_root, event.cwd)
             await self._briefings.ends(event.session_id, transcript, root, event.reason[:40])
@@ -65,8 +65,8 @@ class BriefingHooks:
         transcript = _transcript(event)
         root = await in_time(_root, cwd)
 
-        def arrival() -> tuple[Visit, Wish | None]:
-            visit = Visit(
+        def read() -> tuple[StartedSession, BriefingSetting | None]:
+            started = StartedSession(
                 session_id=session,
                 root=root,
                 machine=self._machine,
@@ -75,13 +75,13 @@ class BriefingHooks:
                 pid=pid,
                 pid_mark=mark_of(pid) if pid is not None else None,
             )
-            return visit, wish(wanted, Path(cwd))
+            return started, briefing_setting(wanted, Path(cwd))
 
         try:
-            visit, wished = await in_time(arrival)
-        except WishUnreadable as failure:
+            started, setting = await in_time(read)
+        except BriefingSettingUnreadable as failure:
             return HookAnswer(notice=error_text(f"Holdfast: {failure}"))
-        found = await self._briefings.begins(visit, wished, covered)
+        found = await self._briefings.begins(started, setting, covered)
         return None if found is None else _answer(found)
 
     def _first_time(self, session: str, source: str, pid: int | None) -> bool:

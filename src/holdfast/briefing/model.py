@@ -1,4 +1,4 @@
-"""The rules of a briefing: what is told first, how much, and that it fits. Pure, no I/O."""
+"""Rules of a briefing: what comes first, how much is told, and that it fits. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holdfast.capability.briefing import Item
 LONGEST = 9_000
 """Characters of a briefing: Claude Code cuts what is longer than 10,000 to a preview."""
 BYTES_PER_TOKEN = 3.5
-"""How a text's size is estimated without a tokenizer; English prose has over 4, paths and code a little less."""
+"""Estimates a text's size without a tokenizer; English prose has over 4, paths and code a little less."""
 
 
-class Wish(StrEnum):
-    """How much the user wants: HOLDFAST_BRIEFING, or the project's own setting."""
+class BriefingSetting(StrEnum):
+    """How much the user wants agents to be told."""
 
     OFF = "off"
     OFFER = "offer"
@@ -23,12 +23,12 @@ class Wish(StrEnum):
 
 
 class Occasion(StrEnum):
-    """Why an agent is told."""
+    """Why an agent is briefed."""
 
     STARTUP = "startup"
-    """A new conversation, and the last one ended in an orderly way."""
+    """A new session, and the last one ended in an orderly way."""
     CRASH = "crash"
-    """A new conversation, and the last one was cut off."""
+    """A new session, and the last one was cut off."""
     RESUME = "resume"
     COMPACT = "compact"
     CLEAR = "clear"
@@ -44,17 +44,17 @@ TOKENS = {
     Occasion.CLEAR: 60,
     Occasion.ASKED: 1_200,
 }
-"""What each occasion may cost."""
+"""How much a briefing may cost on each occasion."""
 
 
 def tokens(text: str) -> int:
-    """About how many tokens a text costs, rather too many than too few."""
-    return -int(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+    """Estimate how many tokens a text costs, rather too many than too few."""
+    return -int(-size(text) // BYTES_PER_TOKEN)
 
 
 def fitting(items: Iterable[Item], budget: int, frame: str = "") -> list[Item]:
-    """The items that fit a budget of tokens beside a frame, most needed first; each kind and text once."""
-    left = min(budget * BYTES_PER_TOKEN, LONGEST) - _size(frame)
+    """Return the items that fit a budget of tokens beside a frame, most needed first, each text once."""
+    left = min(budget * BYTES_PER_TOKEN, LONGEST) - size(frame)
     chosen: list[Item] = []
     seen: set[str] = set()
     for item in sorted(items, key=lambda one: one.rank):
@@ -62,17 +62,18 @@ def fitting(items: Iterable[Item], budget: int, frame: str = "") -> list[Item]:
             continue
         seen.add(item.text)
         versions = [item] if item.shorter is None else [item, replace(item, text=item.shorter, shorter=None)]
-        fits = next((one for one in versions if _size(one.line) + 1 <= left), None)
+        fits = next((one for one in versions if size(one.line) + 1 <= left), None)
         if fits is not None:
             chosen.append(fits)
-            left -= _size(fits.line) + 1
+            left -= size(fits.line) + 1
     return chosen
 
 
 def joined(frame: str, items: Sequence[Item]) -> str:
-    """The briefing's text; nothing where there is nothing to tell."""
+    """Return the briefing's text; empty if there is nothing to tell."""
     return "\n".join([frame, *(item.line for item in items)]) if items else ""
 
 
-def _size(text: str) -> int:
+def size(text: str) -> int:
+    """Return how many bytes a text has, also one that is no valid Unicode."""
     return len(text.encode("utf-8", "surrogatepass"))

@@ -7,7 +7,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.briefing.places import GIT_SECONDS
+from holdfast.briefing.session_directory import GIT_SECONDS
 from holdfast.capability.briefing import Item, Rank
 from holdfast.identity.project import Root, checkout_of, path_of
 from holdfast.reasoning.queries import projects as project_queries

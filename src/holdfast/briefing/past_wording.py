@@ -9,8 +9,8 @@ from pathlib import Path
 from holdfast.agents.registry import resume_command_of
 from holdfast.briefing.ledger.wording import items as ledger_items
 from holdfast.briefing.model import Occasion
-from holdfast.briefing.places import Relation, Where
 from holdfast.briefing.predecessors import OFFERED_MS, Past, Predecessor
+from holdfast.briefing.session_directory import Relation, SessionDirectory
 from holdfast.briefing.unfinished import own_files
 from holdfast.capability.briefing import Item, Rank
 from holdfast.text import counted
@@ -173,7 +173,7 @@ def _short(one: Predecessor) -> str:
     return one.session_id[:SHORT_ID]
 
 
-def _directory(where: Where) -> str:
+def _directory(where: SessionDirectory) -> str:
     return named(where.directory or "", LONGEST_PATH)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from holdfast.briefing.service import Briefings
-from holdfast.capability.briefing import Place
+from holdfast.briefing.views import briefing_view
+from holdfast.capability.briefing import Audience
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import MAX_ROOT, RootSource, locate
 from holdfast.wire.http.fields import whole_number
@@ -21,15 +22,15 @@ Budget = Annotated[
 ]
 
 
-class BriefingAsked(RequestModel):
-    """Which project, and how long it may be."""
+class BriefingQuery(RequestModel):
+    """Which project, and how long the briefing may be."""
 
     project: Project
     budget: Budget = 1_200
 
 
-class BriefingTold(ResponseModel):
-    """One text, and its parts."""
+class BriefingResponse(ResponseModel):
+    """A briefing's text and parts."""
 
     project: str
     occasion: str
@@ -40,14 +41,12 @@ class BriefingTold(ResponseModel):
 
 
 def routes(briefings: Briefings) -> list[RestRoute]:
-    """The route of the briefing."""
+    """Return the briefing's route."""
 
     async def briefing(asked: RestRequest) -> Reply:
-        query: BriefingAsked = asked.query
-        found = await briefings.asked(
-            Place(await in_time(locate, query.project, RootSource.ARGUMENT), None), query.budget
-        )
-        return Reply(found.view())
+        query: BriefingQuery = asked.query
+        root = await in_time(locate, query.project, RootSource.ARGUMENT)
+        return Reply(briefing_view(await briefings.asked(Audience(root, None), query.budget)))
 
     return [
         RestRoute(
@@ -56,8 +55,8 @@ def routes(briefings: Briefings) -> list[RestRoute]:
             "briefing",
             "Where a project's work stands, as an agent that starts there is told",
             briefing,
-            {200: Answer("The text and its parts.", BriefingTold)},
-            query=BriefingAsked,
+            {200: Answer("The text and its parts.", BriefingResponse)},
+            query=BriefingQuery,
             tag="briefing",
         )
     ]

@@ -7,19 +7,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.briefing import moved
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import items as ledger_items
-from holdfast.briefing.model import Occasion, Wish, fitting, joined, tokens
+from holdfast.briefing.model import BriefingSetting, Occasion, fitting, joined
 from holdfast.briefing.past_wording import also_unfinished, past_items
 from holdfast.briefing.predecessors import Past, Predecessors, runs_here
 from holdfast.briefing.queries import agent_sessions, settling
-from holdfast.briefing.queries.agent_sessions import AgentSession, Visit
+from holdfast.briefing.queries.agent_sessions import AgentSession, StartedSession
 from holdfast.briefing.settings import budget
-from holdfast.capability.briefing import Covered, Item, Place, Rank, Source
+from holdfast.capability.briefing import Audience, Covered, Item, Rank, Source
 from holdfast.errors import BadInput
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import Root, RootSource, locate, path_of
@@ -51,42 +51,29 @@ CLEARED = "Holdfast: what was done here before is kept; the tool `resume` tells 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What an agent is told: one text, and its parts."""
+    """What an agent is told: one text and its parts."""
 
     occasion: Occasion
     project: str
     frame: str
     items: tuple[Item, ...]
     recovered: str | None = None
-    """The session whose work it is about, where it is not the agent's own."""
+    """The session whose work it is about, if that is not the agent's own."""
     past: Past | None = None
     first_commit: str | None = None
-    """The project's, where it is to be kept."""
+    """The project's first commit, if it is to be stored."""
 
     @property
     def marks(self) -> list[str]:
-        """By which it is known later what the agent was told."""
-        of = [f"{agent_sessions.OF_SESSION}{one.session_id}" for one in (self.past.unfinished if self.past else ())]
-        return [*(_digest(item) for item in self.items), *of]
+        """What is stored to know later what the agent was told: digests of the lines, and the unfinished sessions."""
+        unfinished = self.past.unfinished if self.past else ()
+        sessions = [f"{agent_sessions.OF_SESSION}{one.session_id}" for one in unfinished]
+        return [*(_digest(item) for item in self.items), *sessions]
 
     @property
     def text(self) -> str:
-        """As the agent reads it."""
-        if self.occasion is Occasion.CLEAR:
-            return self.frame
-        return joined(self.frame, self.items)
-
-    def view(self) -> dict[str, Any]:
-        """The same for programs."""
-        told = [{"kind": item.kind, "text": item.text, "more": item.more} for item in self.items]
-        return {
-            "project": self.project,
-            "occasion": self.occasion.value,
-            **({"recovered": self.recovered} if self.recovered else {}),
-            "tokens": tokens(self.text),
-            "items": [{name: value for name, value in one.items() if value is not None} for one in told],
-            "text": self.text,
-        }
+        """The text as the agent reads it."""
+        return self.frame if self.occasion is Occasion.CLEAR else joined(self.frame, self.items)
 
 
 class Briefings:
@@ -106,92 +93,82 @@ class Briefings:
         self._ledgers = ledgers
         self._sources = sources
         self._shared = shared
-        """Where several machines share the store."""
+        """Set if several machines share the store."""
         self._predecessors = Predecessors(store, machine, ledgers, is_connected, shared)
 
     # -- an agent's hooks ---------------------------------------------------------------------------------------------
 
-    async def begins(self, visit: Visit, wanted: Wish | None, covered: Covered = NOTHING) -> Briefing | None:
-        """A session begins or goes on: what it is told now, beside what other hooks told it; None for nothing."""
-        found = None if wanted is Wish.OFF else await self._on_arrival(visit, wanted, covered)
+    async def begins(
+        self, session: StartedSession, setting: BriefingSetting | None, covered: Covered = NOTHING
+    ) -> Briefing | None:
+        """Record that a session begins or goes on; returns what it is told besides what other hooks tell it."""
+        found = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
         # One commit, before anything is told: what was not answered can be asked again.
-        await self._store.write(lambda tx: _arrived(tx, visit, found))
-        if visit.transcript is not None and visit.source in ("startup", "resume", "clear"):
-            self._ledgers.git.begins(visit.session_id, visit.root, visit.transcript)
+        await self._store.write(lambda tx: _record_start(tx, session, found))
+        if session.transcript is not None and session.source in ("startup", "resume", "clear"):
+            self._ledgers.git.begins(session.session_id, session.root, session.transcript)
         return found if found is not None and found.text else None
 
-    async def compacts(self, session_id: str, transcript: Path, root: Root) -> None:
-        """A compaction is about to forget what the transcript still tells."""
-        await self._bring_up_to_date(session_id, transcript, root)
+    async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root, *, urgent: bool = True) -> None:
+        """Read what the transcript has to tell by now, as before a compaction, and have git looked at."""
+        ledger = await self._ledgers.bring_up_to_date(session_id, transcript, root)
+        if ledger is not None:
+            self._ledgers.git.goes_on(ledger, root, urgent=urgent)
 
     async def ends(self, session_id: str, transcript: Path | None, root: Root, reason: str) -> None:
-        """A session ends in an orderly way."""
+        """Record that a session ended in an orderly way."""
         if transcript is not None:
-            await self._bring_up_to_date(session_id, transcript, root)
+            await self.bring_up_to_date(session_id, transcript, root)
             if self._shared is not None:
                 await self._shared.share(session_id, transcript)
         await self._store.write(lambda tx: agent_sessions.ended(tx, session_id, reason))
 
     async def catch_up(self) -> None:
-        """Bring ledgers of sessions that go on, or were cut off, up to date: other machines can read nothing else."""
-        read = self._store.read
-        unended = await read(lambda tx: agent_sessions.unended(tx, self._machine, tx.now() - CAUGHT_UP_MS))
+        """Bring the ledgers of sessions that did not end up to date: other machines can read nothing else."""
+        unended = await self._store.read(lambda tx: agent_sessions.unended(tx, self._machine, tx.now() - CAUGHT_UP_MS))
         for one in unended:
             if one.transcript is not None:
-                root = Root(one.root, one.project_key, RootSource.DIRECTORY)
-                await self._bring_up_to_date(one.session_id, Path(one.transcript), root, urgent=False)
+                await self.bring_up_to_date(one.session_id, Path(one.transcript), one.project, urgent=False)
                 if self._shared is not None and not runs_here(one):
                     await self._shared.share(one.session_id, Path(one.transcript))
         running = [one.session_id for one in unended if runs_here(one)]
         if running and self._shared is not None:
             await self._store.write(lambda tx: agent_sessions.vouch(tx, running, VOUCHED_MS))
 
-    async def _bring_up_to_date(self, session_id: str, transcript: Path, root: Root, *, urgent: bool = True) -> None:
-        ledger = await self._ledgers.bring_up_to_date(session_id, transcript, root)
-        if ledger is not None:
-            self._ledgers.git.goes_on(ledger, root, urgent=urgent)
-
     async def look_at_git(self, *, once: bool = False) -> None:
-        """Look at git for the sessions that begin and go on, for as long as the daemon runs."""
+        """Look at git for sessions that begin and go on, for as long as the daemon runs."""
         await (self._ledgers.git.finish() if once else self._ledgers.git.run())
 
-    async def forget(self, root: Root) -> int:
-        """Remove what is known of the sessions of a project; how many there were."""
-        return await self._store.write(lambda tx: agent_sessions.forget(tx, root))
-
     async def managed(self, project: Path, session_id: str) -> str:
-        """What an agent that Holdfast runs itself is told with the first turn of a new process.
+        """Return what a managed agent is told with the first turn of a new process.
 
-        It has its own conversation, and gets its messages one by one: neither the work of a person's sessions in the
-        same project nor the queue is told here.
+        It has its own conversation and gets its messages one by one, so it is told neither of the work of a person's
+        sessions in the same project nor of the queue.
         """
         root = await in_time(locate, str(project), RootSource.DIRECTORY)
-        visit = Visit(session_id, root, self._machine, "resume", None, None, None)
-        found = await self.begins(visit, None, NOTHING.and_known("messages"))
+        session = StartedSession(session_id, root, self._machine, "resume", None, None, None)
+        found = await self.begins(session, None, NOTHING.and_known("messages"))
         return found.text if found is not None else ""
 
-    # -- whoever asks -------------------------------------------------------------------------------------------------
-
-    async def asked(self, place: Place, limit: int | None = None) -> Briefing:
-        """All there is to tell, within a budget of tokens."""
-        own = await self._own_ledger(place.session_id, place.root)
-        items = self._of_ledger(own, place.root, Occasion.COMPACT) if own is not None and _worked(own) else []
-        past = await self._predecessors.find(place.root, place.session_id, within_ms=None)
+    async def asked(self, audience: Audience, limit: int | None = None) -> Briefing:
+        """Return all there is to tell, within a budget of tokens."""
+        root, session_id = audience.root, audience.session_id
+        own = await self._own_ledger(session_id, root)
+        items = ledger_items(own, path_of(root.uri), Occasion.COMPACT) if own is not None and _worked(own) else []
+        past = await self._predecessors.find(root, session_id, within_ms=None)
         recovered = None
         if items:
             items += also_unfinished(past.unfinished, past.more)
         elif past.main is not None:
-            items, recovered = past_items(past, path_of(place.root.uri), Occasion.CRASH), past.main.session_id
-        items += await self._from_sources(place) + _at_work(past.live)
-        wanted = limit or budget(Occasion.ASKED, None)
-        briefing = self._briefing(Occasion.ASKED, place.root, items, wanted, recovered, past)
-        session_id = place.session_id
+            items, recovered = past_items(past, path_of(root.uri), Occasion.CRASH), past.main.session_id
+        items += await self._from_sources(audience) + _at_work(past.live)
+        briefing = _briefing(Occasion.ASKED, root, items, limit or budget(Occasion.ASKED, None), recovered, past)
         if session_id is not None and past.unfinished:
             await self._store.write(lambda tx: agent_sessions.mark_told(tx, session_id, briefing.marks))
         return briefing
 
     async def dismiss(self, root: Root, session_id: str) -> str:
-        """Tell a session's work no longer as open, also by how its id begins; the id. Raises BadInput."""
+        """Stop telling a session's work as open; returns its id, of which the beginning may be given."""
         found = await self._predecessors.dismiss(root, session_id) if session_id else None
         if found is None:
             raise BadInput(
@@ -201,57 +178,62 @@ class Briefings:
             )
         return found
 
-    async def _on_arrival(self, visit: Visit, wanted: Wish | None, covered: Covered) -> Briefing | None:
-        if visit.source == "compact":
-            return await self._compacted(visit, budget(Occasion.COMPACT, wanted), covered)
-        if visit.source == "resume":
-            return await self._resumed(visit, budget(Occasion.RESUME, wanted), covered.and_known(OWN))
-        if visit.source == "clear":
-            return await self._cleared(visit)
-        return await self._started(visit, wanted, covered)
-
     # -- the occasions ------------------------------------------------------------------------------------------------
 
-    async def _started(self, visit: Visit, wanted: Wish | None, covered: Covered) -> Briefing | None:
-        folder = Path(visit.transcript).parent if visit.transcript else None
+    async def _on_start(
+        self, session: StartedSession, setting: BriefingSetting | None, covered: Covered
+    ) -> Briefing | None:
+        audience = Audience(session.root, session.session_id)
+        match session.source:
+            case "compact":
+                return await self._compacted(session, audience, budget(Occasion.COMPACT, setting), covered)
+            case "resume":
+                return await self._resumed(session, audience, budget(Occasion.RESUME, setting), covered.and_known(OWN))
+            case "clear":
+                return await self._cleared(session, audience)
+        return await self._started(session, audience, setting, covered)
+
+    async def _started(
+        self, session: StartedSession, audience: Audience, setting: BriefingSetting | None, covered: Covered
+    ) -> Briefing | None:
+        root, folder = session.root, Path(session.transcript).parent if session.transcript else None
         past, told, commit = await asyncio.gather(
-            self._predecessors.find(visit.root, visit.session_id, visit.pid, folder),
-            self._from_sources(Place(visit.root, visit.session_id), covered),
-            moved.first_commit(self._store, visit.root),
+            self._predecessors.find(root, session.session_id, session.pid, folder),
+            self._from_sources(audience, covered),
+            moved.first_commit(self._store, root),
         )
         if past.is_paused:
             return None
         main = past.main
-        # Whoever started again since the crash and did not go on with it is reminded of it, at less cost.
-        fresh = main is not None and main is past.newest and main.cut_off and bool(main.open)
-        occasion = Occasion.CRASH if fresh else Occasion.STARTUP
-        detail = Occasion.CRASH if wanted is Wish.FULL else occasion
-        items = [*past_items(past, path_of(visit.root.uri), detail), *told, *_at_work(past.live)]
+        # A user who started again since the crash and did not continue is reminded of it, at less cost.
+        is_fresh_crash = main is not None and main is past.newest and main.cut_off and bool(main.open)
+        occasion = Occasion.CRASH if is_fresh_crash else Occasion.STARTUP
+        detail = Occasion.CRASH if setting is BriefingSetting.FULL else occasion
+        items = [*past_items(past, path_of(root.uri), detail), *told, *_at_work(past.live)]
         if commit is not None and main is None and past.older is None:
-            items += await moved.offer(self._store, visit.root, commit.id)
+            items += await moved.offer(self._store, root, commit.id)
         recovered = main.session_id if main is not None else None
-        briefing = self._briefing(occasion, visit.root, items, budget(occasion, wanted), recovered, past)
+        briefing = _briefing(occasion, root, items, budget(occasion, setting), recovered, past)
         return replace(briefing, first_commit=commit.id if commit is not None and commit.is_new else None)
 
-    async def _compacted(self, visit: Visit, limit: int, covered: Covered) -> Briefing:
-        ledger = await self._own_ledger(visit.session_id, visit.root, visit.transcript)
-        items = self._of_ledger(ledger, visit.root, Occasion.COMPACT) if ledger is not None else []
-        items += await self._from_sources(Place(visit.root, visit.session_id), covered)
-        return self._briefing(Occasion.COMPACT, visit.root, items, limit)
+    async def _compacted(self, session: StartedSession, audience: Audience, limit: int, covered: Covered) -> Briefing:
+        root = session.root
+        ledger = await self._own_ledger(session.session_id, root, session.transcript)
+        items = ledger_items(ledger, path_of(root.uri), Occasion.COMPACT) if ledger is not None else []
+        return _briefing(Occasion.COMPACT, root, [*items, *await self._from_sources(audience, covered)], limit)
 
-    async def _resumed(self, visit: Visit, limit: int, covered: Covered) -> Briefing:
-        known = await self._store.read(lambda tx: agent_sessions.of(tx, visit.session_id))
+    async def _resumed(self, session: StartedSession, audience: Audience, limit: int, covered: Covered) -> Briefing:
+        known = await self._store.read(lambda tx: agent_sessions.of(tx, session.session_id))
         told = known.digests if known is not None else ()
-        items = await self._from_sources(Place(visit.root, visit.session_id), covered)
-        news = [item for item in items if _digest(item) not in told]
-        return self._briefing(Occasion.RESUME, visit.root, news, limit)
+        items = await self._from_sources(audience, covered)
+        return _briefing(Occasion.RESUME, session.root, [item for item in items if _digest(item) not in told], limit)
 
-    async def _cleared(self, visit: Visit) -> Briefing | None:
-        past = await self._predecessors.find(visit.root, visit.session_id, visit.pid)
-        known = past.main is not None or await self._from_sources(Place(visit.root, visit.session_id))
+    async def _cleared(self, session: StartedSession, audience: Audience) -> Briefing | None:
+        past = await self._predecessors.find(session.root, session.session_id, session.pid)
+        known = past.main is not None or await self._from_sources(audience)
         if past.is_paused or not known:
             return None
-        return Briefing(Occasion.CLEAR, _name(visit.root), CLEARED, ())
+        return Briefing(Occasion.CLEAR, _name(session.root), CLEARED, ())
 
     # -- what there is to tell ----------------------------------------------------------------------------------------
 
@@ -265,51 +247,52 @@ class Briefings:
             return await self._ledgers.of(session_id)
         return await self._ledgers.bring_up_to_date(session_id, Path(transcript), root)
 
-    async def _from_sources(self, place: Place, covered: Covered = NOTHING) -> list[Item]:
-        known = sorted(self._sources, key=lambda source: source.order)
-        asked = [source for source in known if not source.kinds <= covered.known]
-        told = await asyncio.gather(*(source.tell(place) for source in asked))
+    async def _from_sources(self, audience: Audience, covered: Covered = NOTHING) -> list[Item]:
+        sources = sorted(self._sources, key=lambda source: source.order)
+        asked = [source for source in sources if not source.kinds <= covered.known]
+        told = await asyncio.gather(*(source.tell(audience) for source in asked))
         told_by_others = await covered.kinds()
         return [item for items in told for item in items if item.kind not in told_by_others]
 
-    def _of_ledger(self, ledger: Ledger, root: Root, occasion: Occasion) -> list[Item]:
-        return ledger_items(ledger, path_of(root.uri), occasion)
 
-    def _briefing(
-        self,
-        occasion: Occasion,
-        root: Root,
-        items: Sequence[Item],
-        limit: int,
-        recovered: str | None = None,
-        past: Past | None = None,
-    ) -> Briefing:
-        about = FRAMES[occasion]
-        if occasion is Occasion.STARTUP and past is not None and past.unfinished:
-            about = FRAMES[Occasion.CRASH] if past.unfinished[0].cut_off else LEFT_OPEN
-        frame = f"[Holdfast briefing for {named(_name(root), LONGEST_PATH)}: {about} {STATE}]"
-        return Briefing(occasion, _name(root), frame, tuple(fitting(items, limit, frame)), recovered, past)
+def _briefing(
+    occasion: Occasion,
+    root: Root,
+    items: Sequence[Item],
+    limit: int,
+    recovered: str | None = None,
+    past: Past | None = None,
+) -> Briefing:
+    about = FRAMES[occasion]
+    if occasion is Occasion.STARTUP and past is not None and past.unfinished:
+        about = FRAMES[Occasion.CRASH] if past.unfinished[0].cut_off else LEFT_OPEN
+    frame = f"[Holdfast briefing for {named(_name(root), LONGEST_PATH)}: {about} {STATE}]"
+    return Briefing(occasion, _name(root), frame, tuple(fitting(items, limit, frame)), recovered, past)
 
 
-def _arrived(tx: Tx, visit: Visit, briefing: Briefing | None) -> None:
-    """The session is seen, and what it is told is kept; nothing where recording is paused."""
-    if project_queries.is_paused(tx, visit.root, None):
+def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None) -> None:
+    """Store that a session was seen and what it is told; nothing while recording is paused."""
+    if project_queries.is_paused(tx, session.root, None):
         return
-    agent_sessions.seen(tx, visit)
-    if briefing is not None and briefing.past is not None:
+    agent_sessions.seen(tx, session)
+    if briefing is None:
+        return
+    if briefing.past is not None:
         settling.settle(tx, briefing.past.settled, briefing.past.weighed_at)
-    if briefing is not None and briefing.first_commit is not None:
-        project_queries.set_first_commit(tx, visit.root, briefing.first_commit)
-    if briefing is None or not briefing.items:
+    if briefing.first_commit is not None:
+        project_queries.set_first_commit(tx, session.root, briefing.first_commit)
+    if not briefing.items:
         return
-    agent_sessions.mark_told(tx, visit.session_id, briefing.marks)
+    agent_sessions.mark_told(tx, session.session_id, briefing.marks)
     if briefing.occasion is not Occasion.RESUME:
         kinds = [item.kind for item in briefing.items]
-        agent_sessions.recovered(tx, visit.root, visit.session_id, briefing.recovered, briefing.occasion.value, kinds)
+        agent_sessions.recovered(
+            tx, session.root, session.session_id, briefing.recovered, briefing.occasion.value, kinds
+        )
 
 
 def _worked(ledger: Ledger) -> bool:
-    """Whether a session has done more than to be asked for the first time."""
+    """Return whether a session did more than to be asked for the first time."""
     return bool(ledger.turns > 1 or ledger.compactions or ledger.read or ledger.modified or ledger.failed)
 
 

@@ -1,36 +1,36 @@
-"""How much a user wants to be told: HOLDFAST_BRIEFING where the agent runs, else `.holdfast/briefing.toml` there."""
+"""How much a user wants agents to be told: HOLDFAST_BRIEFING where the agent runs, else `.holdfast/briefing.toml`."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from holdfast.briefing.model import TOKENS, Occasion, Wish
+from holdfast.briefing.model import TOKENS, BriefingSetting, Occasion
 from holdfast.errors import HoldfastError
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.text import bounded_toml
 from holdfast.text.bounded_toml import TomlFault
 
 FILE = ".holdfast/briefing.toml"
-LARGEST = 16 * 1024
+MAX_SETTING_BYTES = 16 * 1024
 
 
-class WishUnreadable(HoldfastError):
-    """A setting that says nothing Holdfast knows."""
+class BriefingSettingUnreadable(HoldfastError):
+    """A briefing setting cannot be read, or is none that Holdfast knows."""
 
     code = "E_BRIEFING_SETTING"
 
 
-def wish(environment: str | None, project: Path | None) -> Wish | None:
-    """The wish in force; None where nobody has one, and each occasion gets what it needs."""
+def briefing_setting(environment: str | None, project: Path | None) -> BriefingSetting | None:
+    """Return the setting in force; None if nobody set one, so that each occasion gets what it needs."""
     if environment:
-        return _wish(environment, "HOLDFAST_BRIEFING")
+        return _parsed(environment, "HOLDFAST_BRIEFING")
     if project is None or not os.path.lexists(project / FILE):
         return None
     try:
-        content = read_inside(project, FILE, LARGEST)
+        content = read_inside(project, FILE, MAX_SETTING_BYTES)
     except UnreadableInside as failure:
-        raise WishUnreadable(f"{FILE}: {failure}") from failure
+        raise BriefingSettingUnreadable(f"{FILE}: {failure}") from failure
     if content is None:
         return None
     import tomllib  # most projects have no such file, and all of them wait for the daemon to start
@@ -38,24 +38,24 @@ def wish(environment: str | None, project: Path | None) -> Wish | None:
     try:
         mode = bounded_toml.loads(content.decode()).get("mode")
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, TomlFault) as failure:
-        raise WishUnreadable(f"{FILE}: {failure}", recovery='It may hold: mode = "off"') from failure
-    return _wish(mode, f"{FILE}: mode")
+        raise BriefingSettingUnreadable(f"{FILE}: {failure}", recovery='It may hold: mode = "off"') from failure
+    return _parsed(mode, f"{FILE}: mode")
 
 
-def budget(occasion: Occasion, wanted: Wish | None) -> int:
-    """How many tokens a briefing may cost by itself; 0 for none."""
-    if wanted is Wish.OFF:
+def budget(occasion: Occasion, setting: BriefingSetting | None) -> int:
+    """Return how many tokens a briefing may cost; 0 for no briefing."""
+    if setting is BriefingSetting.OFF:
         return 0
     usual = TOKENS[occasion]
-    if wanted is Wish.OFFER:
+    if setting is BriefingSetting.OFFER:
         return min(usual, TOKENS[Occasion.STARTUP])
-    if wanted is Wish.FULL and occasion is Occasion.STARTUP:
+    if setting is BriefingSetting.FULL and occasion is Occasion.STARTUP:
         return TOKENS[Occasion.CRASH]
     return usual
 
 
-def _wish(text: object, where: str) -> Wish:
+def _parsed(text: object, where: str) -> BriefingSetting:
     try:
-        return Wish(str(text))
+        return BriefingSetting(str(text))
     except ValueError:
-        raise WishUnreadable(f"{where} must be off, offer or full, not {str(text)[:40]!r}.") from None
+        raise BriefingSettingUnreadable(f"{where} must be off, offer or full, not {str(text)[:40]!r}.") from None

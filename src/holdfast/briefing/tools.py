@@ -8,7 +8,7 @@ from pydantic import Field
 
 from holdfast.briefing.model import LONGEST
 from holdfast.briefing.service import Briefings
-from holdfast.capability.briefing import Place
+from holdfast.capability.briefing import Audience
 from holdfast.identity.caller import Caller
 from holdfast.wire.mcp.tools import Call, Offer, Page, Params, Prompt, Repetition, Resource, Tool
 
@@ -30,7 +30,7 @@ def offer(briefings: Briefings) -> Offer:
     async def told(caller: Caller, budget: int | None = None) -> str:
         if caller.root is None:
             return NO_ROOT
-        found = await briefings.asked(Place(caller.root, caller.agent_session, caller.identity), budget)
+        found = await briefings.asked(Audience(caller.root, caller.agent_session, caller.identity), budget)
         return found.text[:LONGEST] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:

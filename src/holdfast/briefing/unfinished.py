@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.briefing.ledger.told_files import decided
 
 CLEARED = "clear"
 """The end reason of a conversation that its user put away: its plans went with it, its files did not."""
@@ -58,7 +58,7 @@ NOTHING_OPEN = OpenWork()
 
 def own_files(ledger: Ledger) -> list[str]:
     """The files that a session modified, the latest last."""
-    return [file.path for file in decided(ledger)[0]]
+    return [file.path for file in changed_files(ledger)[0]]
 
 
 def may_be_open(ledger: Ledger) -> bool:

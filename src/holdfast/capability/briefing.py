@@ -51,7 +51,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Audience:
     """Who is to be told, and where they are."""
 
     root: Root
@@ -89,7 +89,7 @@ class Source:
 
     kinds: frozenset[str]
     """Of which kinds its items are."""
-    tell: Callable[[Place], Awaitable[list[Item]]]
+    tell: Callable[[Audience], Awaitable[list[Item]]]
     """The items; none where there is nothing to tell."""
     order: int = 0
     """Where its items stand among equally important ones; the smallest comes first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.capability.briefing import Item, Place, Rank, Source
+from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.identity.project import path_of
 from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.service import Protocols
@@ -14,8 +14,8 @@ OBJECTIVE = 160
 def run(protocols: Protocols) -> Source:
     """The active run of the worktree."""
 
-    async def tell(place: Place) -> list[Item]:
-        path = path_of(place.root.uri)
+    async def tell(audience: Audience) -> list[Item]:
+        path = path_of(audience.root.uri)
         active = await protocols.active_run(str(path)) if path is not None else None
         return [] if active is None else [_item(active)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.capability.briefing import Item, Place, Rank, Source
+from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.reasoning.model import ADOPTED
 from holdfast.reasoning.service import OfferedSession, Reasoning
 from holdfast.text import counted
@@ -19,8 +19,8 @@ OWN = "own thoughts"
 def thoughts(reasoning: Reasoning) -> Source:
     """The session that the next thought goes on with, and the pinned one where that is another."""
 
-    async def tell(place: Place) -> list[Item]:
-        offered = await reasoning.offered(place.root, place.identity)
+    async def tell(audience: Audience) -> list[Item]:
+        offered = await reasoning.offered(audience.root, audience.identity)
         return [
             Item(
                 OWN if found.own else "thoughts",

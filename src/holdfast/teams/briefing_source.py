@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.capability.briefing import Item, Place, Rank, Source
+from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.teams.model import Exchange
 from holdfast.teams.service import Teams
 from holdfast.text.quoting import quoted
@@ -14,10 +14,10 @@ TEXT = 120
 def colleagues(teams: Teams) -> Source:
     """The latest exchanges."""
 
-    async def tell(place: Place) -> list[Item]:
+    async def tell(audience: Audience) -> list[Item]:
         return [
             Item("teams", Rank.OTHERS, _told(one), 'teams_session {operation: "list"}')
-            for one in await teams.lately(place.root)
+            for one in await teams.lately(audience.root)
         ]
 
     return Source(frozenset({"teams"}), tell, order=40)

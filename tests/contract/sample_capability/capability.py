@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.hook_events import HookAnswer, HookKind
 from holdfast.capability import Capability, Command, Hook, HookCall, Loop, Progress
-from holdfast.capability.briefing import Item, Place, Rank, Source
+from holdfast.capability.briefing import Audience, Item, Rank, Source
 
 if TYPE_CHECKING:
     from holdfast.wire.http.rest import Reply, RestRequest, RestRoute
@@ -60,7 +60,7 @@ def capability() -> Capability:
     async def answer(call: HookCall) -> HookAnswer | None:
         return HookAnswer(context="Greet whoever comes.") if call.event.kind is HookKind.STARTED else None
 
-    async def tell(place: Place) -> list[Item]:
+    async def tell(audience: Audience) -> list[Item]:
         named = ", ".join(greetings.names)
         return [Item("greetings", Rank.OTHERS, f"Greeted here: {named}.", "greet")] if named else []
 

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, replace
 
 from holdfast.briefing.ledger import queries
+from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import MAX_FILES, GitStart, Ledger
-from holdfast.briefing.ledger.queries import Place
-from holdfast.briefing.ledger.told_files import decided
+from holdfast.briefing.ledger.queries import TranscriptLocation
 from holdfast.identity.project import Root, path_of
 from holdfast.store import Store, Tx
 
@@ -83,14 +83,14 @@ class GitWatch:
         start = None if project is None else await start_of(project, look.at)
         if start is None:
             return
-        place = Place(look.root, self._machine, transcript.encode("utf-8", "replace").decode("utf-8"))
+        location = TranscriptLocation(look.root, self._machine, transcript.encode("utf-8", "replace").decode("utf-8"))
 
         def begin(ledger: Ledger) -> None:
             # What git saw of an earlier part of the session stays told.
-            ledger.modified = decided(ledger)[0][-MAX_FILES:]
+            ledger.modified = changed_files(ledger)[0][-MAX_FILES:]
             ledger.git_start, ledger.git_view = start, None
 
-        await self._store.write(lambda tx: queries.keep_git(tx, look.session_id, look.root, begin, place))
+        await self._store.write(lambda tx: queries.keep_git(tx, look.session_id, look.root, begin, location))
 
     async def _seen(self, look: _Look) -> None:
         from holdfast.briefing.ledger.git_view import view_of

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-LARGEST = 60_000
+MAX_LEDGER_BYTES = 60_000
 """Bytes of a ledger as it is stored."""
 MAX_REQUEST = 1_500
 """Characters kept of the first and the last request."""
@@ -231,7 +231,7 @@ class Ledger:
     def to_json(self) -> str:
         """As it is stored; where it would be too large, the oldest of the longest lists are left out."""
         written = _json(self)
-        while _size(written) > LARGEST and any(getattr(self, name) for name in _LISTS):
+        while _size(written) > MAX_LEDGER_BYTES and any(getattr(self, name) for name in _LISTS):
             longest = max((getattr(self, name) for name in _LISTS), key=lambda parts: _size(_json(parts)))
             del longest[: max(1, len(longest) // 4)]
             written = _json(self)

@@ -13,7 +13,7 @@ from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.git_watch import GitWatch
 from holdfast.briefing.ledger.model import MAX_SUBAGENTS, Ledger, is_session_id
-from holdfast.briefing.ledger.queries import Kept, Place
+from holdfast.briefing.ledger.queries import Kept, TranscriptLocation
 from holdfast.errors import BadInput
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, canonical_uri
@@ -48,11 +48,11 @@ class Ledgers:
             return before.ledger
         ledger, position = caught_up.ledger, caught_up.position
         based_on = Position() if before is None else before.position
-        place = Place(root, self._machine, str(transcript).encode("utf-8", "replace").decode("utf-8"))
+        location = TranscriptLocation(root, self._machine, str(transcript).encode("utf-8", "replace").decode("utf-8"))
 
         def write(tx: Tx) -> bool:
             # Not what a project was told to forget while its transcript was being read.
-            return forgotten_queries.until(tx, root) == since and queries.keep(tx, ledger, position, based_on, place)
+            return forgotten_queries.until(tx, root) == since and queries.keep(tx, ledger, position, based_on, location)
 
         if await self._store.write(write):
             return ledger

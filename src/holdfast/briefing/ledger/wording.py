@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.agents.transcript_position import CallKind
+from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo, Touched
-from holdfast.briefing.ledger.told_files import decided
 from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Occasion
 from holdfast.capability.briefing import Item, Rank
 from holdfast.text.quoting import named, quoted
@@ -162,7 +162,7 @@ def _next(ledger: Ledger) -> list[Item]:
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     found: list[Item] = []
     places = _prefixes(project, ledger.cwd)
-    own, others = decided(ledger)
+    own, others = changed_files(ledger)
     modified, meanwhile = ([_file(file, places) for file in reversed(files)] for files in (own, others))
     if modified:
         found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))

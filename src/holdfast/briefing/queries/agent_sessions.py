@@ -1,4 +1,4 @@
-"""Which sessions of agents were seen in a project, how each ended, and what each was told: the SQL of them."""
+"""SQL of the agent sessions that hooks told of: where each was seen, how it ended, and what it was told."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ OF_SESSION = "session:"
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """An agent's session that says, by its hook, that it begins or goes on."""
+class StartedSession:
+    """An agent session whose hook says that it begins or goes on."""
 
     session_id: str
     root: Root
@@ -39,7 +39,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class AgentSession:
-    """A session of an agent, as it was seen."""
+    """An agent session as its hooks told of it."""
 
     session_id: str
     root: str
@@ -71,13 +71,13 @@ class AgentSession:
         return frozenset(one.removeprefix(OF_SESSION) for one in self.digests if one.startswith(OF_SESSION))
 
     @property
-    def place(self) -> Root:
+    def project(self) -> Root:
         """The project that it was seen in."""
         return Root(self.root, self.project_key, RootSource.DIRECTORY)
 
 
-def seen(tx: Tx, visit: Visit) -> None:
-    """A session begins or goes on; one that had ended has begun again."""
+def seen(tx: Tx, session: StartedSession) -> None:
+    """Store that a session begins or goes on; one that had ended has begun again."""
     tx.run(
         "INSERT INTO agent_sessions (session_id, root, project_key, machine, pid, pid_mark, transcript, source,"
         " started_at, seen_at) VALUES (:session, :root, :key, :machine, :pid, :mark, :transcript, :source, :now, :now)"
@@ -85,21 +85,21 @@ def seen(tx: Tx, visit: Visit) -> None:
         " machine = excluded.machine, pid = excluded.pid, pid_mark = excluded.pid_mark,"
         " transcript = coalesce(excluded.transcript, agent_sessions.transcript), source = excluded.source,"
         " seen_at = excluded.seen_at, ended_at = NULL, end_reason = NULL, alive_until = NULL",
-        session=visit.session_id,
-        root=visit.root.uri,
-        key=visit.root.key,
-        machine=visit.machine,
-        pid=visit.pid,
-        mark=visit.pid_mark,
-        transcript=visit.transcript,
-        source=visit.source,
+        session=session.session_id,
+        root=session.root.uri,
+        key=session.root.key,
+        machine=session.machine,
+        pid=session.pid,
+        mark=session.pid_mark,
+        transcript=session.transcript,
+        source=session.source,
         now=tx.now(),
     )
-    tx.emit("briefing.session", visit.session_id, {"root": visit.root.uri, "source": visit.source})
+    tx.emit("briefing.session", session.session_id, {"root": session.root.uri, "source": session.source})
 
 
 def ended(tx: Tx, session_id: str, reason: str) -> None:
-    """A session ended in an orderly way."""
+    """Store that a session ended in an orderly way."""
     changed = tx.run(
         "UPDATE agent_sessions SET ended_at = :now, seen_at = :now, end_reason = :reason WHERE session_id = :session",
         now=tx.now(),
@@ -111,13 +111,13 @@ def ended(tx: Tx, session_id: str, reason: str) -> None:
 
 
 def of(tx: Tx, session_id: str) -> AgentSession | None:
-    """A session by its id."""
+    """Return a session by its id."""
     row = tx.one(f"SELECT {COLUMNS} FROM agent_sessions WHERE session_id = :session", session=session_id)
     return _session(row) if row else None
 
 
 def latest(tx: Tx, root: Root, since: int, limit: int) -> list[AgentSession]:
-    """The sessions seen in a project since a time, under this root or another of the same project; latest first."""
+    """Return the sessions seen in a project since a time, under any of its roots, the latest first."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM agent_sessions WHERE root = :root AND seen_at >= :since"
         " ORDER BY seen_at DESC LIMIT :limit",
@@ -138,7 +138,7 @@ def latest(tx: Tx, root: Root, since: int, limit: int) -> list[AgentSession]:
 
 
 def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
-    """The sessions of a machine that were seen since a time and have not ended in order."""
+    """Return the sessions of a machine that were seen since a time and did not end in an orderly way."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM agent_sessions WHERE machine = :machine AND ended_at IS NULL AND seen_at >= :since",
         machine=machine,
@@ -148,13 +148,13 @@ def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
 
 
 def vouch(tx: Tx, session_ids: Sequence[str], lease_ms: int) -> None:
-    """These sessions are at work, says their machine."""
+    """Renew their machine's word that these sessions are running."""
     for session_id in session_ids:
         leases.renew(tx, SESSIONS, lease_ms, key=session_id)
 
 
 def forget(tx: Tx, root: Root) -> int:
-    """Remove what is known of a project's sessions, under every root it is known by; how many there were."""
+    """Delete what is known of a project's sessions, under every root; returns how many there were."""
     where = "root = :root OR project_key = :key"
     given = {"root": root.uri, "key": root.key}
     rows = tx.all(f"SELECT session_id FROM agent_sessions WHERE {where}", **given)
@@ -176,7 +176,7 @@ def forget(tx: Tx, root: Root) -> int:
 
 
 def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
-    """A session was told these lines."""
+    """Store what a session was told."""
     known = of(tx, session_id)
     before = [one for one in (known.digests if known else ()) if one not in digests]
     tx.run(
@@ -189,7 +189,7 @@ def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
 def recovered(
     tx: Tx, root: Root, session_id: str, recovered_id: str | None, occasion: str, kinds: Sequence[str]
 ) -> None:
-    """Keep that a session got something back."""
+    """Store that a session got something back."""
     tx.run(
         "INSERT INTO recoveries (root, session_id, recovered, occasion, what, at)"
         " VALUES (:root, :session, :recovered, :occasion, :what, :now)",

@@ -1,28 +1,63 @@
-"""Which sessions may still have open work, and which are settled: the SQL of it."""
+"""SQL of open work: which sessions may still have some, and which are settled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.briefing.unfinished import Settled
-from holdfast.identity.project import Root
-from holdfast.store import Row, Tx
+from holdfast.briefing.queries import agent_sessions
+from holdfast.briefing.queries.agent_sessions import AgentSession
+from holdfast.briefing.unfinished import LaterSession, Settled
+from holdfast.identity.project import Root, path_of
+from holdfast.store import Tx
 
 
-def unsettled(tx: Tx, roots: Sequence[Root], limit: int) -> list[str]:
-    """The sessions of a project that are not settled, the latest first."""
-    return _latest(tx, roots, limit, " AND settled_at IS NULL")
+@dataclass(frozen=True, slots=True)
+class WeighedSession:
+    """A session that may have left work open."""
+
+    ledger: Ledger
+    root: str
+    machine: str
+    settled: Settled | None
+    """Why nothing of it is open any more."""
+    seen: AgentSession | None
+    """As its hooks told of it; None if only its transcript does."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.ledger.session_id
+
+    @property
+    def directory(self) -> str | None:
+        """Where it worked."""
+        path = path_of(self.root)
+        return self.ledger.cwd or (None if path is None else str(path))
+
+    def as_later(self) -> LaterSession:
+        """Return what of it says that it took up the work of another one."""
+        return LaterSession(self.ledger, self.seen.told_of if self.seen is not None else frozenset())
 
 
-def latest(tx: Tx, roots: Sequence[Root], limit: int) -> list[str]:
-    """The sessions of a project, settled or not, the latest first."""
-    return _latest(tx, roots, limit, "")
+def weighed(tx: Tx, roots: Sequence[Root], most_latest: int, most_unsettled: int) -> list[WeighedSession]:
+    """Return the latest sessions of a project and those that are not settled, the latest first."""
+    ids = (*latest(tx, roots, most_latest), *latest(tx, roots, most_unsettled, " AND settled_at IS NULL"))
+    found: list[WeighedSession] = []
+    for session_id in dict.fromkeys(ids):
+        sql = "SELECT content, root, machine, settled, settled_at FROM ledgers WHERE session_id = :id"
+        if row := tx.one(sql, id=session_id):
+            settled = Settled(row["settled"]) if row["settled_at"] is not None else None
+            seen = agent_sessions.of(tx, session_id)
+            ledger = Ledger.from_json(row["content"])
+            found.append(WeighedSession(ledger, str(row["root"]), str(row["machine"]), settled, seen))
+    return sorted(found, key=lambda one: one.ledger.last_at, reverse=True)
 
 
-def settle(tx: Tx, settled: Mapping[str, Settled], weighed_at: int) -> None:
-    """Tell these sessions' work no longer as open, unless one has gone on since it was weighed."""
-    for session_id, why in settled.items():
+def settle(tx: Tx, settled: Iterable[tuple[str, Settled]], weighed_at: int) -> None:
+    """Stop telling these sessions' work as open, except of a session that went on since it was weighed."""
+    for session_id, why in settled:
         tx.run(
             "UPDATE ledgers SET settled = :why, settled_at = :now WHERE session_id = :id AND updated_at < :weighed",
             why=why.value,
@@ -33,25 +68,19 @@ def settle(tx: Tx, settled: Mapping[str, Settled], weighed_at: int) -> None:
 
 
 def dismiss(tx: Tx, roots: Sequence[Root], name: str) -> str | None:
-    """Settle a session of a project by its id, or by how it begins; None where not exactly one is meant."""
-    found = [one for one in _latest(tx, roots, 1_000, "") if one == name or one.startswith(name)]
-    exact = [one for one in found if one == name] or found
+    """Settle a session of a project by its id or the beginning of it; None unless exactly one is meant."""
+    found = [one for one in latest(tx, roots, 1_000) if one.startswith(name)]
+    exact = [name] if name in found else found
     if len(exact) != 1:
         return None
-    settle(tx, {exact[0]: Settled.DISMISSED}, tx.now() + 1)
+    settle(tx, [(exact[0], Settled.DISMISSED)], tx.now() + 1)
     tx.emit("briefing.dismissed", exact[0], {})
     return exact[0]
 
 
-def ledgers(tx: Tx, session_ids: Iterable[str]) -> list[tuple[Ledger, Row]]:
-    """These sessions' ledgers, with where each was and on which machine."""
-    sql = "SELECT content, root, project_key, machine, settled, settled_at FROM ledgers WHERE session_id = :id"
-    rows = [row for one in session_ids if (row := tx.one(sql, id=one)) is not None]
-    return [(Ledger.from_json(row["content"]), row) for row in rows]
-
-
-def _latest(tx: Tx, roots: Sequence[Root], limit: int, condition: str) -> list[str]:
-    latest: dict[str, int] = {}
+def latest(tx: Tx, roots: Sequence[Root], limit: int, condition: str = "") -> list[str]:
+    """Return the ids of a project's sessions that a condition holds for, the latest first."""
+    found: dict[str, int] = {}
     for root in roots:
         for column, value in (("root", root.uri), ("project_key", root.key)):
             if value is not None:
@@ -61,5 +90,5 @@ def _latest(tx: Tx, roots: Sequence[Root], limit: int, condition: str) -> list[s
                     value=value,
                     limit=limit,
                 )
-                latest.update({str(row["session_id"]): int(row["last_at"]) for row in rows})
-    return sorted(latest, key=lambda one: (-latest[one], one))[:limit]
+                found.update({str(row["session_id"]): int(row["last_at"]) for row in rows})
+    return sorted(found, key=lambda one: (-found[one], one))[:limit]

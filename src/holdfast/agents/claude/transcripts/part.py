@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
+    from holdfast.store import Store
 
 SUFFIX = ".jsonl"
 
@@ -98,3 +99,15 @@ class ClaudeTranscripts:
     def config_of(self, transcript: Path) -> Path | None:
         """Return the configuration directory that a transcript lies in."""
         return next((folder.parent for folder in transcript.parents if folder.name == "projects"), None)
+
+    async def copy_to_store(self, store: Store, session_id: str, transcript: Path) -> None:
+        """Bring the store's copy of a session that is over level with its file."""
+        from holdfast.agents.claude.transcripts import copying
+
+        await copying.to_store(store, session_id, transcript)
+
+    async def copy_from_store(self, store: Store, session_id: str, folder: Path) -> bool:
+        """Continue or create a session's file from the store's copy."""
+        from holdfast.agents.claude.transcripts import copying
+
+        return await copying.from_store(store, session_id, folder)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast.briefing.ledger.model import Ledger, Touched
 
 
-def decided(ledger: Ledger) -> tuple[list[Touched], list[Touched]]:
+def changed_files(ledger: Ledger) -> tuple[list[Touched], list[Touched]]:
     """The files that a session modified, the latest last, and those that others changed meanwhile.
 
     Where git looked, it decides: what is as it was before is left out, and what no tool or command named is the

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Changed, GitStart, GitView, Ledger, Touched
-from holdfast.briefing.ledger.told_files import decided
 
 BEGAN, LOOKED = 100, 200
 
@@ -49,7 +49,7 @@ def test_git_decides_between_its_two_looks(
     file: Touched, view: GitView | None, own: list[str], meanwhile: list[str]
 ) -> None:
     ledger = Ledger("s", modified=[file], mentioned=["/p/named"], git_start=GitStart("/p", None, BEGAN), git_view=view)
-    assert tuple([one.path for one in files] for files in decided(ledger)) == (own, meanwhile)
+    assert tuple([one.path for one in files] for files in changed_files(ledger)) == (own, meanwhile)
 
 
 def test_what_git_saw_comes_back_as_it_was_written() -> None:

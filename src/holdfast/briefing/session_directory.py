@@ -1,6 +1,6 @@
-"""Where a session worked and how that differs from here, by git's files; what git says of its files now.
+"""Where a session worked, how its files differ from those here, and what git says of them now.
 
-Every agent that starts waits for it: read in threads, within limits, and nothing of a repository is executed.
+Every agent that starts waits for it: it reads in threads, within limits, and executes nothing of a repository.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,12 +20,12 @@ GIT_SECONDS = 1.5
 """How long an agent that starts waits for git; what git does not say in time is not told."""
 MOST_FILES = 400
 COMPARED = 20
-LARGEST_COMPARED = 256 * 1024
+MAX_COMPARED_BYTES = 256 * 1024
 """Bytes of a file that is compared with the same one here; a larger one counts by its size."""
 
 
 class Relation(StrEnum):
-    """What a session's directory is, seen from here."""
+    """How a session's directory relates to the one here."""
 
     HERE = "here"
     SAME_CHECKOUT = "another directory of this checkout"
@@ -36,7 +36,7 @@ class Relation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class SessionDirectory:
     """Where a session worked."""
 
     directory: str | None
@@ -44,81 +44,67 @@ class Where:
     here: str | None = None
     """The branch that is checked out here."""
     differing: tuple[str, ...] = ()
-    """Of its files those that are different here, or are missing."""
+    """Its files that are different or missing here."""
     compared: int = 0
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether its files are not those that are here."""
+        """Whether its files are others than those here."""
         return self.relation not in (Relation.HERE, Relation.SAME_CHECKOUT)
 
 
-HERE = Where(None, Relation.HERE)
+HERE = SessionDirectory(None, Relation.HERE)
 
 
-def where(root: Root, directory: str | None, files: Sequence[str], same_machine: bool) -> Where:
-    """Where a session worked that was in a directory and modified these files."""
+def session_directory(root: Root, directory: str | None, files: Sequence[str], same_machine: bool) -> SessionDirectory:
+    """Return how a session's directory relates to a root, and which of the files that it modified differ there."""
     here = path_of(root.uri)
     if not same_machine:
-        return Where(directory, Relation.ANOTHER_MACHINE)
+        return SessionDirectory(directory, Relation.ANOTHER_MACHINE)
     if here is None or directory is None:
         return HERE
     ours = checkout_of(here)
     branch = ours.branch if ours is not None else None
     if os.path.realpath(directory) == str(here):
-        return Where(directory, Relation.HERE, branch)
+        return SessionDirectory(directory, Relation.HERE, branch)
     if not Path(directory).is_dir():
-        return Where(directory, Relation.GONE, branch)
+        return SessionDirectory(directory, Relation.GONE, branch)
     theirs = checkout_of(Path(os.path.realpath(directory)))
     if ours is not None and theirs is not None and ours.top == theirs.top:
-        return Where(directory, Relation.SAME_CHECKOUT, branch)
+        return SessionDirectory(directory, Relation.SAME_CHECKOUT, branch)
     if ours is None or theirs is None:
-        return Where(directory, Relation.CLONE, branch)
+        return SessionDirectory(directory, Relation.CLONE, branch)
     relation = Relation.WORKTREE if ours.common == theirs.common else Relation.CLONE
     differing, compared = _differing(ours, theirs, files)
-    return Where(directory, relation, ours.branch, differing, compared)
+    return SessionDirectory(directory, relation, ours.branch, differing, compared)
 
 
-async def git_now(asked: Mapping[str, Sequence[str]], since_ms: int) -> dict[str, GitNow]:
-    """What git says of the files of each directory, where it does within the time."""
-    found: dict[str, GitNow] = {}
-
-    async def look(directory: str, files: Sequence[str]) -> None:
-        known = await _git_now(directory, files, since_ms)
-        if known is not None:
-            found[directory] = known
-
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(GIT_SECONDS):
-            await asyncio.gather(*(look(directory, files) for directory, files in asked.items()))
-    return found
-
-
-async def _git_now(directory: str, files: Sequence[str], since_ms: int) -> GitNow | None:
+async def git_now(directory: str, files: Sequence[str], since_ms: int) -> GitNow | None:
+    """Return what git says of a directory's files; None if it does not answer in time."""
     from holdfast.git.state import Git, GitFault  # most starts have nothing to ask git
 
-    inside = await asyncio.to_thread(_inside, directory, files)
-    if inside is None:
-        return None
-    top, names = inside
-    if not names:
-        return GitNow()
-    git = Git(top, timeout_s=GIT_SECONDS)
-    try:
-        uncommitted = await git.uncommitted(list(names))
-        # Where nothing is committed, the log has nothing to add, and the agent waits.
-        is_all_open = len(uncommitted) == len(names)
-        committed = {} if is_all_open else await git.last_commits(list(names), since_ms)
-    except GitFault:
-        return None
-    return GitNow(
-        frozenset(path for name, path in names.items() if name in uncommitted),
-        {names[name]: at for name, at in committed.items() if name in names},
-    )
+    with contextlib.suppress(TimeoutError, GitFault):
+        async with asyncio.timeout(GIT_SECONDS):
+            inside = await asyncio.to_thread(_inside, directory, files)
+            if inside is None:
+                return None
+            top, names = inside
+            if not names:
+                return GitNow()
+            git = Git(top, timeout_s=GIT_SECONDS)
+            uncommitted = await git.uncommitted(list(names))
+            # Where nothing is committed, the log has nothing to add, and the agent waits.
+            is_all_open = len(uncommitted) == len(names)
+            committed = {} if is_all_open else await git.last_commits(list(names), since_ms)
+            return GitNow(
+                frozenset(path for name, path in names.items() if name in uncommitted),
+                {names[name]: at for name, at in committed.items() if name in names},
+            )
+    return None
 
 
 def _inside(directory: str, files: Iterable[str]) -> tuple[Path, dict[str, str]] | None:
-    """The checkout that a directory is in, and those of the files that are in it, by their names there."""
+    """Return the checkout of a directory, and those of the files that are in it by their names there."""
     checkout = checkout_of(Path(os.path.realpath(directory)))
     if checkout is None:
         return None
@@ -150,6 +136,6 @@ def _is_same(one: Path, other: Path) -> bool:
         sizes = {path.stat().st_size for path in (one, other) if path.is_file()}
         if len(sizes) != 1 or one.is_file() != other.is_file():
             return not one.exists() and not other.exists()
-        return sizes.pop() > LARGEST_COMPARED or one.read_bytes() == other.read_bytes()
+        return sizes.pop() > MAX_COMPARED_BYTES or one.read_bytes() == other.read_bytes()
     except OSError:
         return False
