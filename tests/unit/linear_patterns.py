@@ -283,7 +283,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "reasoning.fulltext:_UNSPACED": (T("a"), T("数")),
     "reasoning.fulltext:_PIECE": (T("a"), T("数"), T("a数"), T(" ")),
     "reasoning.fulltext:_ACCENTS": (T("a"), T("\u0301")),
-    "reasoning.library:_POSITION": (T("1"), T("a", "1_")),
+    "reasoning.browser:_POSITION": (T("1"), T("a", "1_")),
     "reasoning.limits:_SESSION_ID": (T("a"),),
     "reasoning.limits:_BRANCH_ID": (T("a"),),
     "reasoning.limits:_PLACE": (T("1"), T("1", "1.")),

@@ -20,7 +20,7 @@ DONE = (
 )
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
-    "reasoning": ("library", "retention", "reading", "search", "session_choice"),
+    "reasoning": ("session_browser", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
 }

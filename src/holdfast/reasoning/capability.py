@@ -34,7 +34,7 @@ def capability(reasoning: Reasoning) -> Capability:
 
     async def index() -> None:
         """Make what was recorded lately findable."""
-        await reasoning.library.index()
+        await reasoning.browser.index()
 
     return Capability(
         name="reasoning",

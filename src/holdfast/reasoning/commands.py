@@ -13,10 +13,10 @@ from holdfast.identity.root_argument import root_argument
 from holdfast.reasoning import limits
 from holdfast.reasoning.entries import outline_view, piece_view, session_view
 from holdfast.reasoning.export import Format
-from holdfast.reasoning.library import LIST_LIMIT, Library, cursor_after
 from holdfast.reasoning.model import Session
 from holdfast.reasoning.reading import OUTLINE_LIMIT
 from holdfast.reasoning.service import Reasoning
+from holdfast.reasoning.session_browser import LIST_LIMIT, SessionBrowser, cursor_after
 from holdfast.reasoning.views import export_view, search_view, surroundings_view
 from holdfast.text.masking import mask_for_async
 
@@ -40,14 +40,14 @@ def commands(reasoning: Reasoning) -> list[Command]:
         await reasoning.unpause(root)
         return {"project": root.uri, "paused": False}
 
-    return [Command("pause", pause), Command("unpause", unpause), *SessionCommands(reasoning.library).commands()]
+    return [Command("pause", pause), Command("unpause", unpause), *SessionCommands(reasoning.browser).commands()]
 
 
 class SessionCommands:
     """The commands of `holdfast sessions`."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, browser: SessionBrowser) -> None:
+        self._browser = browser
 
     def commands(self) -> list[Command]:
         """What the command line asks for."""
@@ -65,26 +65,26 @@ class SessionCommands:
         more = True
         while more and len(found) < wanted:
             cursor = cursor_after(found[-1]) if found else None
-            page = await self._library.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
+            page = await self._browser.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
             found += page.sessions
             more = page.more
         return await _told({"sessions": [session_view(session) for session in found], "more": more})
 
     async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root, query = await _root(args), str(args.get("query", ""))
-        found = await self._library.search(root, query, everywhere=root is None, limit=args.get("limit"))
+        found = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
         return await _told(search_view(found))
 
     async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """The session with the beginning of every thought, or with `text` with all of them whole."""
         chosen = await self._chosen(args)
         if args.get("text"):
-            whole = await self._library.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
+            whole = await self._browser.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
             entries = [piece_view(piece) for piece in whole.pieces]
             return await _told({"session": session_view(whole.session), "thoughts": entries, "links": []})
         entries, after = [], 0
         while True:
-            page = await self._library.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
+            page = await self._browser.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
             for thought in page.thoughts:
                 entry = outline_view(thought)
                 entries.append(entry | {"thought": entry.pop("begins")})
@@ -96,7 +96,7 @@ class SessionCommands:
 
     async def _export(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         form = Format(args.get("format") or "markdown")
-        page = await self._library.export(PERSON, await self._chosen(args), measure=lambda page: 0, room=EVERYTHING)
+        page = await self._browser.export(PERSON, await self._chosen(args), measure=lambda page: 0, room=EVERYTHING)
         return export_view(page, form)
 
     async def _chosen(self, args: dict[str, Any]) -> str:
@@ -104,11 +104,11 @@ class SessionCommands:
         given = args.get("session")
         if given is None:
             root = await _root(args)
-            newest = await self._library.list(root, limit=1)
+            newest = await self._browser.list(root, limit=1)
             if not newest.sessions:
                 raise NotFound("There are no sessions of this project.", recovery=ALL)
             return newest.sessions[0].id
-        ids = await self._library.ids_beginning(limits.session_id(given))
+        ids = await self._browser.ids_beginning(limits.session_id(given))
         if not ids:
             raise NotFound(f"Session {given} not found.", recovery=ALL)
         if len(ids) > 1 and given not in ids:

@@ -9,8 +9,8 @@ from typing import Any
 from holdfast.errors import NotFound
 from holdfast.identity.caller import Caller
 from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought, render
-from holdfast.reasoning.library import cursor_after
 from holdfast.reasoning.service import Reasoning
+from holdfast.reasoning.session_browser import cursor_after
 from holdfast.reasoning.views import context_view, export_size
 from holdfast.store.events import Event
 from holdfast.text import counted, one_line
@@ -33,14 +33,14 @@ def session_resource(reasoning: Reasoning) -> Resource:
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
         measure = export_size(Format.MARKDOWN, FOR_AGENTS)
-        page = await reasoning.library.export(caller, values["id"], measure=measure, room=READ_CHARACTERS)
+        page = await reasoning.browser.export(caller, values["id"], measure=measure, room=READ_CHARACTERS)
         text = render(Format.MARKDOWN, page, FOR_AGENTS)
         if page.next_cursor is not None:
             text += f'\nIt goes on: session {{operation: "export", cursor: "{page.next_cursor}"}}.\n'
         return Words(text, ANYBODY)
 
     async def listing(caller: Caller, cursor: str | None) -> Page:
-        found = await reasoning.library.list(caller.root, limit=LISTED, cursor=cursor)
+        found = await reasoning.browser.list(caller.root, limit=LISTED, cursor=cursor)
         items = [
             (
                 f"{SESSIONS}/{session.id}",
@@ -73,7 +73,7 @@ def thought_resource(reasoning: Reasoning) -> Resource:
             raise NotFound(
                 f"Thought {in_quotes(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)"
             )
-        thought = await reasoning.library.thought(caller, values["id"], int(values["n"]))
+        thought = await reasoning.browser.thought(caller, values["id"], int(values["n"]))
         return Words(markdown_thought(thought, FOR_AGENTS) + "\n", ANYBODY)
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
@@ -81,7 +81,7 @@ def thought_resource(reasoning: Reasoning) -> Resource:
             return await _session_ids(reasoning, caller, typed)
         if name != "n" or "id" not in given or (typed and not _NUMBER.fullmatch(typed)):
             return []
-        session = await reasoning.library.session(given["id"])
+        session = await reasoning.browser.session(given["id"])
         return completed_numbers(typed, session.thought_count)
 
     return Resource(
@@ -158,5 +158,5 @@ def quoted_context(reply: dict[str, Any]) -> str:
 
 
 async def _session_ids(reasoning: Reasoning, caller: Caller, typed: str) -> list[str]:
-    found = await reasoning.library.list(caller.root, limit=COMPLETED)
+    found = await reasoning.browser.list(caller.root, limit=COMPLETED)
     return [session.id for session in found.sessions if session.id.startswith(typed)]

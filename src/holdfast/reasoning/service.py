@@ -38,7 +38,6 @@ from holdfast.text import first_line
 from holdfast.times import iso
 
 if TYPE_CHECKING:
-    from holdfast.reasoning.library import Library
     from holdfast.reasoning.results import (
         BoundRoot,
         CallerState,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         RecordedThought,
         StartedSession,
     )
+    from holdfast.reasoning.session_browser import SessionBrowser
 
 TITLE_FROM_THOUGHT = 80
 CONTEXT_DEFAULT, CONTEXT_LIMIT = 10, 100
@@ -88,11 +88,11 @@ class Reasoning:
         self.sweep = retention.sweep
 
     @cached_property
-    def library(self) -> Library:
+    def browser(self) -> SessionBrowser:
         """Finding, reading and arranging sessions."""
-        from holdfast.reasoning.library import Library  # no hook needs it
+        from holdfast.reasoning.session_browser import SessionBrowser  # no hook needs it
 
-        return Library(self._store)
+        return SessionBrowser(self._store)
 
     # -- thinking ------------------------------------------------------------------------------------------------
 

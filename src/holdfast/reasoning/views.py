@@ -18,7 +18,6 @@ from holdfast.reasoning.entries import (
 )
 from holdfast.reasoning.export import Format, Style, render
 from holdfast.reasoning.fulltext import Term
-from holdfast.reasoning.library import REPLY_CHARACTERS, cursor_after
 from holdfast.reasoning.model import KEEP_DELETED_MS, Session, Status, Thought
 from holdfast.reasoning.reading import CONTEXT_CUT, LEAST_ROOM
 from holdfast.reasoning.results import (
@@ -38,6 +37,7 @@ from holdfast.reasoning.results import (
     ThoughtsPage,
 )
 from holdfast.reasoning.search import snippet
+from holdfast.reasoning.session_browser import REPLY_CHARACTERS, cursor_after
 from holdfast.text import age, counted
 from holdfast.text.masking import ANYBODY, Words
 from holdfast.times import iso
@@ -206,7 +206,7 @@ def bound_view(bound: BoundRoot | None) -> dict[str, Any]:
     return present(success=True, boundRoot=bound.uri, session=session)
 
 
-# -- the library ------------------------------------------------------------------------------------------------------
+# -- browsing sessions ------------------------------------------------------------------------------------------------
 
 
 def sessions_view(page: SessionsPage) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The library: sessions are listed, searched, read, named, pinned, archived, linked and deleted."""
+"""Sessions that exist already: listed, searched, read, renamed, tagged, pinned, archived, linked and deleted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _POSITION = re.compile(r"([0-9]{1,16})_([A-Za-z0-9._-]{1,64})")
 T = TypeVar("T")
 
 
-class Library:
+class SessionBrowser:
     """What can be done with sessions that are there already. `session_id` None means the one the caller is on."""
 
     def __init__(self, store: Store) -> None:
