@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.identity.caller import Caller
 from holdfast.reasoning import views
-from holdfast.reasoning.export import Format
+from holdfast.reasoning.export import Format, export_size, export_view
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.session_browser import SessionBrowser
 from holdfast.store.calls import AlreadyAnswered, CallKey
@@ -65,9 +65,9 @@ class BrowserReplies(_Replies):
 
     async def export(self, caller: Caller, chosen: str | None, form: Format, *arguments: Any, **options: Any) -> Reply:
         """A page of a session that fits into a reply."""
-        measure = views.export_size(form)
+        measure = export_size(form)
         page = await self._service.export(caller, chosen, *arguments, measure=measure, **options)  # type: ignore[union-attr]
-        return views.export_view(page, form)
+        return export_view(page, form)
 
 
 class ReasoningReplies(_Replies):

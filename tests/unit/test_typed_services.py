@@ -25,7 +25,7 @@ WORKERS = {
     "history": ("search", "scanning"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""
-VIEWS = ("views", "rest_models", ".entries")
+VIEWS = ("views", "rest_models")
 UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
 """Names that say nothing of what is in them; `Row` is the store's alias of a dict."""
 ALLOWED = {

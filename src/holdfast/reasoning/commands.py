@@ -11,13 +11,12 @@ from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.identity.project import Root, RootSource, locate
 from holdfast.identity.root_argument import root_argument
 from holdfast.reasoning import limits
-from holdfast.reasoning.entries import outline_view, piece_view, session_view
-from holdfast.reasoning.export import Format
+from holdfast.reasoning.export import Format, export_view
 from holdfast.reasoning.model import Session
 from holdfast.reasoning.reading import OUTLINE_LIMIT
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.session_browser import LIST_LIMIT, SessionBrowser, cursor_after
-from holdfast.reasoning.views import export_view, search_view, surroundings_view
+from holdfast.reasoning.views import outline_view, piece_view, search_view, session_view, surroundings_view
 from holdfast.text.masking import mask_for_async
 
 PERSON = Caller(Transport.RELAY, Era.LEGACY, None)

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from holdfast.reasoning.entries import branch_view, piece_view, session_view
 from holdfast.reasoning.model import Thought
 from holdfast.reasoning.results import ThoughtsPage
+from holdfast.reasoning.views import branch_view, piece_view, present, session_view, size
 from holdfast.text import counted, one_line
+from holdfast.text.masking import ANYBODY, Words
 from holdfast.text.quoting import in_quotes, marked
 from holdfast.times import iso
 
@@ -50,6 +51,22 @@ def render(form: Format, page: ThoughtsPage, style: Style | None = None) -> str:
             return as_json(page)
         case Format.MERMAID:
             return mermaid([piece.thought for piece in page.pieces if not piece.start], page.line_ends)
+
+
+def export_view(page: ThoughtsPage, form: Format) -> dict[str, Any]:
+    """A page of a session in a format for people and programs."""
+    return present(
+        success=True,
+        sessionId=page.session.id,
+        format=form.value,
+        text=Words(render(form, page), ANYBODY),
+        nextCursor=page.next_cursor,
+    )
+
+
+def export_size(form: Format, style: Style | None = None) -> Callable[[ThoughtsPage], int]:
+    """What measures the characters of a page of an export on the wire."""
+    return lambda page: size(render(form, page, style))
 
 
 def markdown(page: ThoughtsPage, style: Style) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 from holdfast.errors import NotFound
 from holdfast.identity.caller import Caller
-from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought, render
+from holdfast.reasoning.export import FOR_AGENTS, Format, export_size, markdown_thought, render
 from holdfast.reasoning.service import Reasoning
 from holdfast.reasoning.session_browser import cursor_after
-from holdfast.reasoning.views import context_view, export_size
+from holdfast.reasoning.views import context_view
 from holdfast.store.events import Event
 from holdfast.text import counted, one_line
 from holdfast.text.masking import ANYBODY, Words

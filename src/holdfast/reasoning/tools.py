@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from holdfast.errors import BadInput
 from holdfast.reasoning import views
-from holdfast.reasoning.export import Format
+from holdfast.reasoning.export import Format, export_size, export_view
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.params import InitParams, SessionParams, ThoughtParams
 from holdfast.reasoning.resources import continue_prompt, session_resource, thought_resource
@@ -134,10 +134,8 @@ def _session(reasoning: Reasoning) -> Tool:
                 return views.search_view(found)
             case "export":
                 form = Format(params.format or "markdown")
-                page = await browser.export(
-                    caller, chosen, params.limit, params.cursor, measure=views.export_size(form)
-                )
-                return views.export_view(page, form)
+                page = await browser.export(caller, chosen, params.limit, params.cursor, measure=export_size(form))
+                return export_view(page, form)
             case "rename":
                 changed = browser.rename(caller, chosen, _given("title", params.title), key)
             case "tag":

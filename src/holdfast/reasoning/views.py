@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.identity.caller import Caller
 from holdfast.reasoning.analysis import analyze
-from holdfast.reasoning.entries import (
-    branch_view,
-    outline_view,
-    piece_view,
-    present,
-    session_view,
-    size,
-    thought_view,
-)
-from holdfast.reasoning.export import Format, Style, render
 from holdfast.reasoning.fulltext import Term
-from holdfast.reasoning.model import KEEP_DELETED_MS, Session, Status, Thought
+from holdfast.reasoning.model import KEEP_DELETED_MS, Branch, Piece, Session, Status, Thought
 from holdfast.reasoning.reading import CONTEXT_CUT, LEAST_ROOM
 from holdfast.reasoning.results import (
     BoundRoot,
@@ -38,18 +29,91 @@ from holdfast.reasoning.results import (
 )
 from holdfast.reasoning.search import snippet
 from holdfast.reasoning.session_browser import REPLY_CHARACTERS, cursor_after
-from holdfast.text import age, counted
+from holdfast.text import age, counted, one_line
 from holdfast.text.masking import ANYBODY, Words
 from holdfast.times import iso
 
 ROOM_FOR_BRANCHES = 4_000
 ROOM_FOR_LINKS = 3_000
+HEADING = 80
 
 PAUSED = {
     "recorded": False,
     "paused": True,
     "message": "Recording is paused for this project; `holdfast resume-recording` starts it again. Nothing was stored.",
 }
+
+# -- single sessions, thoughts and branches ---------------------------------------------------------------------------
+
+
+def session_view(session: Session) -> dict[str, Any]:
+    """A session's metadata."""
+    return present(
+        id=session.id,
+        title=session.title,
+        tags=list(session.tags),
+        domain=session.domain,
+        thoughtCount=session.thought_count,
+        branchCount=session.branch_count,
+        createdAt=iso(session.created_at),
+        updatedAt=iso(session.updated_at),
+        mcpRootUri=session.root_uri,
+        status=session.status.value,
+        pinned=session.pinned,
+        damage=session.damage,
+    )
+
+
+def thought_view(thought: Thought, cut: int | None = None) -> dict[str, Any]:
+    """A thought; over `cut` characters it is shortened and says so."""
+    long = cut is not None and len(thought.content) > cut
+    return _frame(thought) | present(
+        thought=Words(thought.content, thought.connection_id, lambda text: text[:cut] if long else text),
+        truncated=long or None,
+        createdAt=iso(thought.created_at),
+    )
+
+
+def piece_view(piece: Piece) -> dict[str, Any]:
+    """A thought as far as a page holds it; its secrets were masked for whoever reads it."""
+    part = {} if piece.whole else {"truncated": True, "fromCharacter": piece.start, "characters": piece.characters}
+    return thought_view(piece.thought) | {"thought": Words(piece.thought.content, ANYBODY)} | part
+
+
+def outline_view(thought: Thought) -> dict[str, Any]:
+    """Where a thought stands and how it begins."""
+    return _frame(thought) | {
+        "begins": Words(thought.content, thought.connection_id, lambda text: one_line(text, HEADING))
+    }
+
+
+def branch_view(branch: Branch) -> dict[str, Any]:
+    """A branch."""
+    return {"branchId": branch.id, "fromThought": branch.from_number, "thoughtCount": branch.thought_count}
+
+
+def present(**fields: Any) -> dict[str, Any]:
+    """The fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def size(entry: Any) -> int:
+    """The characters of an entry on the wire."""
+    return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":"))) + 1
+
+
+def _frame(thought: Thought) -> dict[str, Any]:
+    return present(
+        thoughtNumber=thought.number,
+        totalThoughts=thought.total,
+        branchId=thought.branch_id,
+        branchFromThought=thought.branch_from,
+        revisesThought=thought.revises,
+        isRevision=True if thought.is_revision and thought.revises is None else None,
+        requestedNumber=thought.requested_number if thought.renumbered else None,
+        nextThoughtNeeded=None if thought.next_needed else False,
+    )
+
 
 # -- thinking and coming back ---------------------------------------------------------------------------------------
 
@@ -278,22 +342,6 @@ def passage_view(page: ThoughtsPage) -> dict[str, Any]:
 def passage_size(page: ThoughtsPage) -> int:
     """The characters of a range of thoughts on the wire."""
     return size(passage_view(page))
-
-
-def export_view(page: ThoughtsPage, form: Format) -> dict[str, Any]:
-    """A page of a session in a format for people and programs."""
-    return present(
-        success=True,
-        sessionId=page.session.id,
-        format=form.value,
-        text=Words(render(form, page), ANYBODY),
-        nextCursor=page.next_cursor,
-    )
-
-
-def export_size(form: Format, style: Style | None = None) -> Callable[[ThoughtsPage], int]:
-    """What measures the characters of a page of an export on the wire."""
-    return lambda page: size(render(form, page, style))
 
 
 def analysis_view(found: SessionSteps) -> dict[str, Any]:
