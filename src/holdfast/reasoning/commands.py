@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from holdfast.capability import Command, Progress
@@ -27,19 +28,17 @@ EVERYTHING = 1 << 40
 
 
 def commands(reasoning: Reasoning) -> list[Command]:
-    """What the command line asks for."""
+    return [
+        Command("pause", partial(_pause, reasoning, True)),
+        Command("unpause", partial(_pause, reasoning, False)),
+        *SessionCommands(reasoning.browser).commands(),
+    ]
 
-    async def pause(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = await root_argument(args.get("project"))
-        await reasoning.pause(root)
-        return {"project": root.uri, "paused": True}
 
-    async def unpause(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = await root_argument(args.get("project"))
-        await reasoning.unpause(root)
-        return {"project": root.uri, "paused": False}
-
-    return [Command("pause", pause), Command("unpause", unpause), *SessionCommands(reasoning.browser).commands()]
+async def _pause(reasoning: Reasoning, paused: bool, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    root = await root_argument(args.get("project"))
+    await (reasoning.pause(root) if paused else reasoning.unpause(root))
+    return {"project": root.uri, "paused": paused}
 
 
 class SessionCommands:
@@ -49,7 +48,6 @@ class SessionCommands:
         self._browser = browser
 
     def commands(self) -> list[Command]:
-        """What the command line asks for."""
         return [
             Command("sessions-list", self._list),
             Command("sessions-show", self._show),
@@ -75,7 +73,7 @@ class SessionCommands:
         return await _told(search_view(found))
 
     async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """The session with the beginning of every thought, or with `text` with all of them whole."""
+        """Show a session with the beginning of every thought, or with `text` every thought in full."""
         chosen = await self._chosen(args)
         if args.get("text"):
             whole = await self._browser.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
@@ -99,7 +97,7 @@ class SessionCommands:
         return export_view(page, form)
 
     async def _chosen(self, args: dict[str, Any]) -> str:
-        """The session whose id begins as given; without one the project's most recent."""
+        """Find the session whose id begins as given; without one, the project's most recent."""
         given = args.get("session")
         if given is None:
             root = await _root(args)

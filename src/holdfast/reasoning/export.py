@@ -27,8 +27,6 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&=:$^@\"'])")
 
 
 class Format(StrEnum):
-    """What an export is written in."""
-
     MARKDOWN = "markdown"
     JSON = "json"
     MERMAID = "mermaid"
@@ -43,7 +41,6 @@ class Style:
 
 
 def render(form: Format, page: ThoughtsPage, style: Style | None = None) -> str:
-    """One page of a session."""
     match form:
         case Format.MARKDOWN:
             return markdown(page, style or DOCUMENT)
@@ -54,7 +51,6 @@ def render(form: Format, page: ThoughtsPage, style: Style | None = None) -> str:
 
 
 def export_view(page: ThoughtsPage, form: Format) -> dict[str, Any]:
-    """A page of a session in a format for people and programs."""
     return present(
         success=True,
         sessionId=page.session.id,
@@ -65,7 +61,7 @@ def export_view(page: ThoughtsPage, form: Format) -> dict[str, Any]:
 
 
 def export_size(form: Format, style: Style | None = None) -> Callable[[ThoughtsPage], int]:
-    """What measures the characters of a page of an export on the wire."""
+    """Return a function that measures a page of an export in characters on the wire."""
     return lambda page: size(render(form, page, style))
 
 
@@ -96,7 +92,7 @@ def markdown(page: ThoughtsPage, style: Style) -> str:
 
 
 def markdown_thought(thought: Thought, style: Style, part: str = "") -> str:
-    """One thought under its heading; `part` says where it holds only a part of it."""
+    """Render one thought under its heading; `part` says which part of the thought it is."""
     heading = f"## Thought {thought.number}"
     if thought.branch_id:
         heading += f", branch `{thought.branch_id}` from {thought.branch_from}"
@@ -109,7 +105,6 @@ def markdown_thought(thought: Thought, style: Style, part: str = "") -> str:
 
 
 def as_json(page: ThoughtsPage) -> str:
-    """The session as one JSON object."""
     document: dict[str, Any] = {
         "session": session_view(page.session),
         "branches": [branch_view(branch) for branch in page.branches],

@@ -29,8 +29,6 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def session_resource(reasoning: Reasoning) -> Resource:
-    """A whole session."""
-
     async def read(caller: Caller, values: dict[str, str]) -> str:
         measure = export_size(Format.MARKDOWN, FOR_AGENTS)
         page = await reasoning.browser.export(caller, values["id"], measure=measure, room=READ_CHARACTERS)
@@ -66,8 +64,6 @@ def session_resource(reasoning: Reasoning) -> Resource:
 
 
 def thought_resource(reasoning: Reasoning) -> Resource:
-    """One whole thought."""
-
     async def read(caller: Caller, values: dict[str, str]) -> str:
         if not _NUMBER.fullmatch(values["n"]):
             raise NotFound(
@@ -95,14 +91,12 @@ def thought_resource(reasoning: Reasoning) -> Resource:
 
 
 def changed_sessions(event: Event) -> Sequence[str]:
-    """The session an event changes."""
     if not event.kind.startswith(("reasoning.session_", "reasoning.thought_")):
         return ()
     return (f"{SESSIONS}/{event.subject}",)
 
 
 def changed_thoughts(event: Event) -> Sequence[str]:
-    """The thought an event brings."""
     if event.kind != "reasoning.thought_added":
         return ()
     return (f"{SESSIONS}/{event.subject}/thoughts/{event.data['number']}",)
@@ -123,8 +117,6 @@ def completed_numbers(typed: str, count: int) -> list[str]:
 
 
 def continue_prompt(reasoning: Reasoning) -> Prompt:
-    """The project's context as a message."""
-
     async def render(caller: Caller) -> str:
         return quoted_context(context_view(await reasoning.load_context(caller)))
 
@@ -137,7 +129,7 @@ def continue_prompt(reasoning: Reasoning) -> Prompt:
 
 
 def quoted_context(reply: dict[str, Any]) -> str:
-    """What was recovered, stated and quoted as data."""
+    """Render a recovered session as text, with what was thought quoted as data."""
     lines = [reply["message"]]
     if not reply["success"]:
         return "\n".join(lines)

@@ -17,7 +17,6 @@ T = TypeVar("T")
 
 
 def offer(reasoning: Reasoning) -> Offer:
-    """All that reasoning puts on the wire."""
     return Offer(
         order=20,
         tools=[_thought(reasoning), _init(reasoning), _session(reasoning)],
@@ -86,14 +85,8 @@ def _init(reasoning: Reasoning) -> Tool:
         ),
         params=InitParams,
         handler=handle,
-        repetition={
-            "get_state": Repetition.IDEMPOTENT,
-            "list_roots": Repetition.IDEMPOTENT,
-            "bind_root": Repetition.STORED,
-            "start_new": Repetition.STORED,
-            "load_context": Repetition.IDEMPOTENT,
-            "list_sessions": Repetition.IDEMPOTENT,
-        },
+        repetition=dict.fromkeys(("bind_root", "start_new"), Repetition.STORED)
+        | dict.fromkeys(("get_state", "list_roots", "load_context", "list_sessions"), Repetition.IDEMPOTENT),
         hint="what was thought before",
         root_argument="mcpRootUri",
         meets_strangers=True,
@@ -173,21 +166,8 @@ def _session(reasoning: Reasoning) -> Tool:
         ),
         params=SessionParams,
         handler=handle,
-        repetition={
-            "list": Repetition.IDEMPOTENT,
-            "get": Repetition.IDEMPOTENT,
-            "search": Repetition.IDEMPOTENT,
-            "export": Repetition.IDEMPOTENT,
-            "rename": Repetition.STORED,
-            "tag": Repetition.STORED,
-            "pin": Repetition.STORED,
-            "unpin": Repetition.STORED,
-            "archive": Repetition.STORED,
-            "restore": Repetition.STORED,
-            "link": Repetition.STORED,
-            "delete": Repetition.STORED,
-            "analyze": Repetition.IDEMPOTENT,
-        },
+        repetition=dict.fromkeys(("list", "get", "search", "export", "analyze"), Repetition.IDEMPOTENT)
+        | dict.fromkeys(("rename", "tag", "pin", "unpin", "archive", "restore", "link", "delete"), Repetition.STORED),
         destructive=True,
         root_argument="mcpRootUri",
     )

@@ -47,7 +47,6 @@ PAUSED = {
 
 
 def session_view(session: Session) -> dict[str, Any]:
-    """A session's metadata."""
     return present(
         id=session.id,
         title=session.title,
@@ -65,7 +64,7 @@ def session_view(session: Session) -> dict[str, Any]:
 
 
 def thought_view(thought: Thought, cut: int | None = None) -> dict[str, Any]:
-    """A thought; over `cut` characters it is shortened and says so."""
+    """Show a thought; over `cut` characters it is shortened and says so."""
     long = cut is not None and len(thought.content) > cut
     return _frame(thought) | present(
         thought=Words(thought.content, thought.connection_id, lambda text: text[:cut] if long else text),
@@ -75,30 +74,27 @@ def thought_view(thought: Thought, cut: int | None = None) -> dict[str, Any]:
 
 
 def piece_view(piece: Piece) -> dict[str, Any]:
-    """A thought as far as a page holds it; its secrets were masked for whoever reads it."""
+    """Show the part of a thought that a page holds; its secrets are already masked for the reader."""
     part = {} if piece.whole else {"truncated": True, "fromCharacter": piece.start, "characters": piece.characters}
     return thought_view(piece.thought) | {"thought": Words(piece.thought.content, ANYBODY)} | part
 
 
 def outline_view(thought: Thought) -> dict[str, Any]:
-    """Where a thought stands and how it begins."""
     return _frame(thought) | {
         "begins": Words(thought.content, thought.connection_id, lambda text: one_line(text, HEADING))
     }
 
 
 def branch_view(branch: Branch) -> dict[str, Any]:
-    """A branch."""
     return {"branchId": branch.id, "fromThought": branch.from_number, "thoughtCount": branch.thought_count}
 
 
 def present(**fields: Any) -> dict[str, Any]:
-    """The fields that have a value."""
+    """Drop the fields without a value."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def size(entry: Any) -> int:
-    """The characters of an entry on the wire."""
     return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":"))) + 1
 
 
@@ -119,7 +115,7 @@ def _frame(thought: Thought) -> dict[str, Any]:
 
 
 def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
-    """A thought that was recorded; None where recording is paused."""
+    """Show a recorded thought; None where recording is paused."""
     if done is None:
         return dict(PAUSED)
     session, draft, recorded = done.session, done.draft, done.recorded
@@ -147,7 +143,7 @@ def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
 
 
 def started_view(started: StartedSession | None) -> dict[str, Any]:
-    """A session that was begun; None where recording is paused."""
+    """Show a started session; None where recording is paused."""
     if started is None:
         return {"success": False, **PAUSED}
     session = started.session
@@ -162,7 +158,7 @@ def started_view(started: StartedSession | None) -> dict[str, Any]:
 
 
 def context_view(loaded: LoadedContext | NotLoaded) -> dict[str, Any]:
-    """A session that was brought back, with its last thoughts; or why none was."""
+    """Show a loaded session with its last thoughts, or why none was loaded."""
     if isinstance(loaded, NotLoaded):
         return present(
             success=False,
@@ -204,7 +200,7 @@ def summary(session: Session, now: int) -> str:
 
 
 def previous_view(session: Session) -> dict[str, Any]:
-    """A session that a caller could go on with instead."""
+    """Show a session that a caller could continue instead."""
     return {
         "sessionId": session.id,
         "title": session.title,
@@ -232,7 +228,6 @@ def _pass_the_id_on(session: Session) -> str:
 
 
 def state_view(state: CallerState) -> dict[str, Any]:
-    """Who a caller is, where it is and which session it is on."""
     caller, connection = state.caller, state.connection
     return present(
         success=True,
@@ -251,7 +246,6 @@ def state_view(state: CallerState) -> dict[str, Any]:
 
 
 def roots_view(caller: Caller, bound_root: str | None) -> dict[str, Any]:
-    """The roots the client named, and the one that counts."""
     return present(
         success=True,
         roots=list(caller.client_roots),
@@ -262,7 +256,7 @@ def roots_view(caller: Caller, bound_root: str | None) -> dict[str, Any]:
 
 
 def bound_view(bound: BoundRoot | None) -> dict[str, Any]:
-    """The root that a caller was bound to; None for a caller that is a stranger every time."""
+    """Show the root that a caller was bound to; None for an unrecognised caller."""
     if bound is None:
         message = "This caller is not recognised across calls, so nothing can be bound to it."
         return {"success": False, "message": f"{message} Pass mcpRootUri with each call."}
@@ -274,7 +268,6 @@ def bound_view(bound: BoundRoot | None) -> dict[str, Any]:
 
 
 def sessions_view(page: SessionsPage) -> dict[str, Any]:
-    """A page of sessions."""
     shown = fitting(map(session_view, page.sessions), REPLY_CHARACTERS)
     more = page.more or len(shown) < len(page.sessions)
     return present(
@@ -283,7 +276,6 @@ def sessions_view(page: SessionsPage) -> dict[str, Any]:
 
 
 def search_view(page: SearchPage) -> dict[str, Any]:
-    """A page of what a search found."""
     named = [
         present(sessionId=found.id, title=found.title, status=found.status.value, tags=list(found.tags) or None)
         for found in page.sessions
@@ -311,7 +303,6 @@ def _found_view(hit: FoundThought, thought: Thought, terms: Sequence[Term]) -> d
 
 
 def outline_page_view(page: OutlinePage) -> dict[str, Any]:
-    """The structure of a session."""
     reply = {
         "success": True,
         "session": session_view(page.session),
@@ -326,7 +317,6 @@ def outline_page_view(page: OutlinePage) -> dict[str, Any]:
 
 
 def passage_view(page: ThoughtsPage) -> dict[str, Any]:
-    """A range of whole thoughts."""
     reply = {
         "success": True,
         "session": session_view(page.session),
@@ -340,28 +330,23 @@ def passage_view(page: ThoughtsPage) -> dict[str, Any]:
 
 
 def passage_size(page: ThoughtsPage) -> int:
-    """The characters of a range of thoughts on the wire."""
     return size(passage_view(page))
 
 
 def analysis_view(found: SessionSteps) -> dict[str, Any]:
-    """How a session went."""
     return {"success": True, "sessionId": found.session.id, "title": found.session.title, **analyze(found.steps)}
 
 
 def changed_view(session: Session, **more: str) -> dict[str, Any]:
-    """A session after a change."""
     return {"success": True, "session": session_view(session), **more}
 
 
 def deleted_view(session: Session) -> dict[str, Any]:
-    """A session that was deleted, and for how long it can be restored."""
     days = KEEP_DELETED_MS // 86_400_000
     return changed_view(session, message=f"Deleted; operation restore brings it back for {days} days.")
 
 
 def surroundings_view(around: Surroundings) -> dict[str, Any]:
-    """What belongs to a session beside its thoughts."""
     links = [present(sessionId=one.id, title=one.title, mcpRootUri=one.root_uri) for one in around.links]
     return present(
         branches=fitting(map(branch_view, around.branches), ROOM_FOR_BRANCHES),
@@ -374,12 +359,12 @@ def surroundings_view(around: Surroundings) -> dict[str, Any]:
 
 
 def room_beside(reply: Any) -> int:
-    """How many characters of entries a reply carries beside what is in it."""
+    """How many characters of entries a reply has room for beside what is already in it."""
     return max(LEAST_ROOM, REPLY_CHARACTERS - size(reply))
 
 
 def fitting(entries: Iterable[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
-    """As many of the entries as there is room for, at least the first one."""
+    """Take entries while there is room, at least the first one."""
     taken: list[dict[str, Any]] = []
     for entry in entries:
         budget -= size(entry)

@@ -43,12 +43,10 @@ class Scope:
 
 
 def session(tx: Tx, session_id: str) -> Session | None:
-    """The session with this id, whatever its state."""
     return next(iter(_sessions(tx, "id = :id", id=session_id)), None)
 
 
 def add_session(tx: Tx, new: Session) -> None:
-    """Store a new session."""
     _insert(tx, "sessions", **asdict(new) | {"tags": _tags_text(new.tags), "status": new.status.value})
 
 
@@ -96,13 +94,13 @@ def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[
 
 
 def project_has_sessions(tx: Tx, project_key: str) -> bool:
-    """Whether any session of the project is active or archived, under whichever root."""
+    """Whether any session of the project is active or archived, under any root."""
     sql = "SELECT 1 AS found FROM sessions WHERE project_key = :key AND status IN ('active', 'archived') LIMIT 1"
     return tx.one(sql, key=project_key) is not None
 
 
 def root_has_sessions(tx: Tx, root_uri: str) -> bool:
-    """Whether anything was kept under exactly this root."""
+    """Whether any session of exactly this root is active or archived, linked ones included."""
     own = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
     linked = (
         "SELECT 1 AS found FROM session_roots r JOIN sessions s ON s.id = r.session_id"
@@ -121,7 +119,7 @@ def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> l
 
 
 def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int | None]]:
-    """The WHERE clause of a scope, with its parameters; column names get `prefix`."""
+    """Build the WHERE clause of a scope and its parameters; column names get `prefix`."""
     params: dict[str, str | int | None] = {}
     terms = []
     if scope.root is not None:
@@ -142,16 +140,12 @@ def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int
 
 
 def session_ids(tx: Tx, offset: int, limit: int) -> list[str]:
-    """A page of all session ids, in the order of the ids.
-
-    Not those after an id: one that is damaged is read with U+FFFD in it, and what comes after that may be itself again.
-    """
+    # By offset, not after an id: a damaged id is read with U+FFFD in it, and the next page could begin with it again.
     rows = tx.all("SELECT id FROM sessions ORDER BY id LIMIT :limit OFFSET :offset", offset=offset, limit=limit)
     return [row["id"] for row in rows]
 
 
 def ids_beginning(tx: Tx, beginning: str) -> list[str]:
-    """The first two ids that begin so."""
     rows = tx.all(
         "SELECT id FROM sessions WHERE substr(id, 1, :length) = :beginning ORDER BY length(id), id LIMIT 2",
         length=len(beginning),
@@ -161,7 +155,7 @@ def ids_beginning(tx: Tx, beginning: str) -> list[str]:
 
 
 def damaged_fields(tx: Tx, session_id: str) -> list[str]:
-    """Which fields of a session's row cannot be read and are shown as if they were new."""
+    """The fields of a session's row that cannot be read and are shown with default values."""
     row = tx.one("SELECT tags, status FROM sessions WHERE id = :id", id=session_id)
     if row is None:
         return []
@@ -170,22 +164,19 @@ def damaged_fields(tx: Tx, session_id: str) -> list[str]:
 
 
 def set_title(tx: Tx, session_id: str, title: str) -> None:
-    """Rename a session."""
     tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=title, id=session_id)
 
 
 def set_tags(tx: Tx, session_id: str, tags: Sequence[str]) -> None:
-    """Replace a session's tags."""
     tx.run("UPDATE sessions SET tags = :tags WHERE id = :id", tags=_tags_text(tags), id=session_id)
 
 
 def set_pinned(tx: Tx, session_id: str, pinned: bool) -> None:
-    """Pin or unpin a session."""
     tx.run("UPDATE sessions SET pinned = :pinned WHERE id = :id", pinned=int(pinned), id=session_id)
 
 
 def set_status(tx: Tx, session_id: str, status: Status) -> None:
-    """Archive, delete or bring back a session; only an active one stays pinned, and bringing back counts as use."""
+    """Archive, delete or restore a session; only an active one stays pinned, and restoring counts as use."""
     changes = {
         Status.ACTIVE: "archived_at = NULL, deleted_at = NULL, updated_at = :now",
         Status.ARCHIVED: "pinned = 0, archived_at = :now",
@@ -196,7 +187,7 @@ def set_status(tx: Tx, session_id: str, status: Status) -> None:
 
 
 def link(tx: Tx, session_id: str, linked_id: str) -> bool:
-    """Link two sessions, both ways; says whether that was new."""
+    """Link two sessions, both ways; says whether the link is new."""
     new = 0
     for one, other in ((session_id, linked_id), (linked_id, session_id)):
         new += tx.run(
@@ -210,7 +201,7 @@ def link(tx: Tx, session_id: str, linked_id: str) -> bool:
 
 
 def link_root(tx: Tx, session_id: str, root: Root) -> bool:
-    """Have a session belong to another root as well; says whether that was new."""
+    """Link a session to another root; says whether the link is new."""
     sql = (
         "INSERT INTO session_roots (session_id, root_uri, project_key, at) VALUES (:id, :root, :key, :at)"
         " ON CONFLICT (session_id, root_uri) DO NOTHING"
@@ -229,7 +220,6 @@ def linked_roots(tx: Tx, session_id: str, limit: int) -> list[str]:
 
 
 def is_linked(tx: Tx, session_id: str, root_uri: str) -> bool:
-    """Whether a session was linked to this root."""
     sql = "SELECT 1 AS found FROM session_roots WHERE session_id = :id AND root_uri = :root"
     return tx.one(sql, id=session_id, root=root_uri) is not None
 
@@ -269,7 +259,6 @@ def highest_number(tx: Tx, session_id: str) -> int:
 
 
 def add_thought(tx: Tx, thought: Thought, prev_hash: str, own_hash: str) -> None:
-    """Store a thought."""
     _insert(tx, "thoughts", **asdict(thought), prev_hash=prev_hash, hash=own_hash)
 
 
@@ -338,7 +327,6 @@ def line_ends(tx: Tx, session_id: str, before: int) -> list[tuple[str | None, in
 
 
 def branch(tx: Tx, session_id: str, branch_id: str) -> Branch | None:
-    """One branch of a session."""
     row = tx.one(
         "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id AND branch_id = :branch",
         id=session_id,
@@ -407,7 +395,6 @@ def _read_status(stored: str) -> Status | None:
 
 
 def to_thought(row: Row) -> Thought:
-    """A thought from its row."""
     flags = {name: bool(row[name]) for name in ("next_needed", "is_revision", "needs_more")}
     return Thought(**row | flags)
 
