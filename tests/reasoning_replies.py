@@ -7,9 +7,9 @@ from typing import Any
 
 from holdfast.identity.caller import Caller
 from holdfast.reasoning import views
-from holdfast.reasoning.export import Format
-from holdfast.reasoning.library import Library
+from holdfast.reasoning.export import Format, export_size, export_view
 from holdfast.reasoning.service import Reasoning
+from holdfast.reasoning.session_browser import SessionBrowser
 from holdfast.store.calls import AlreadyAnswered, CallKey
 
 Reply = dict[str, Any]
@@ -36,7 +36,7 @@ VIEWS: dict[str, Callable[[Any], Reply]] = {
 class _Replies:
     """Passes calls to a service on and replies with views; what has no view is the service's own."""
 
-    def __init__(self, service: Reasoning | Library) -> None:
+    def __init__(self, service: Reasoning | SessionBrowser) -> None:
         self._service = service
 
     def __getattr__(self, name: str) -> Any:
@@ -56,8 +56,8 @@ class _Replies:
         return call
 
 
-class LibraryReplies(_Replies):
-    """The library's replies."""
+class BrowserReplies(_Replies):
+    """The session browser's replies."""
 
     async def passage(self, *arguments: Any, **options: Any) -> Reply:
         """A range of thoughts that fits into a reply."""
@@ -65,9 +65,9 @@ class LibraryReplies(_Replies):
 
     async def export(self, caller: Caller, chosen: str | None, form: Format, *arguments: Any, **options: Any) -> Reply:
         """A page of a session that fits into a reply."""
-        measure = views.export_size(form)
+        measure = export_size(form)
         page = await self._service.export(caller, chosen, *arguments, measure=measure, **options)  # type: ignore[union-attr]
-        return views.export_view(page, form)
+        return export_view(page, form)
 
 
 class ReasoningReplies(_Replies):
@@ -75,7 +75,7 @@ class ReasoningReplies(_Replies):
 
     def __init__(self, service: Reasoning) -> None:
         super().__init__(service)
-        self.library = LibraryReplies(service.library)
+        self.browser = BrowserReplies(service.browser)
 
     async def list_roots(self, caller: Caller) -> Reply:
         """The roots of a caller."""

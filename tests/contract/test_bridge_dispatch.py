@@ -15,12 +15,12 @@ from tests.contract.conftest import Place
 
 from holdfast.agents.echo import EchoAgent
 from holdfast.bridge import managed_delivery
-from holdfast.bridge.dead_letters import Letters
-from holdfast.bridge.managed_delivery import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher
+from holdfast.bridge.dead_letters import DeadLetters
+from holdfast.bridge.managed_delivery import LEASE_MS, STOPPED, THREAD, WAY, ManagedDelivery
 from holdfast.bridge.model import MAX_ATTEMPTS, Priority, Status, Task
 from holdfast.bridge.queries import queue as queries
 from holdfast.bridge.queries import tasks
-from holdfast.bridge.queries.owner import Letter, named
+from holdfast.bridge.queries.owner import ListedMessage, named
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.views import pulled_view, retried_view
 from holdfast.errors import Conflict, NotFound
@@ -58,8 +58,8 @@ class World:
         self.runner = Runner(store, name, {"echo": EchoAgent(place.home, place.home / "transcripts")}, {})
         self.teams = Teams(store, RosterFile(home), self.runner)
         self.bridge = Bridge(store, lambda: self.teams.roster.teams)
-        self.letters = Letters(store)
-        self.dispatcher = Dispatcher(
+        self.letters = DeadLetters(store)
+        self.dispatcher = ManagedDelivery(
             store,
             self.bridge,
             self.teams,
@@ -94,14 +94,14 @@ class World:
         sent = await self.bridge.send(target, text, message_id=message_id, priority=priority)
         assert sent.queued, sent
 
-    async def message(self, message_id: str) -> Letter:
+    async def message(self, message_id: str) -> ListedMessage:
         (found,) = await self.store.read(lambda tx: named(tx, message_id))
         return found
 
-    async def over(self, message_id: str) -> Letter:
+    async def over(self, message_id: str) -> ListedMessage:
         """The message when nothing more happens to it."""
 
-        async def ended() -> Letter | None:
+        async def ended() -> ListedMessage | None:
             self.check()
             found = await self.message(message_id)
             return found if found.finished_at is not None else None
@@ -297,7 +297,7 @@ async def test_a_long_turn_keeps_its_message_and_is_never_asked_twice(
         before = await world.message("slow")
         place.shift += LEASE_MS - LEASE_MS // 4
 
-        async def renewed() -> Letter | None:
+        async def renewed() -> ListedMessage | None:
             found = await world.message("slow")
             return found if (found.lease_until or 0) > (before.lease_until or 0) else None
 

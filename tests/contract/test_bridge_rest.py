@@ -12,7 +12,7 @@ import pytest
 from tests.contract.conftest import Place
 from tests.rest_in_process import client_of
 
-from holdfast.bridge.dead_letters import Letters
+from holdfast.bridge.dead_letters import DeadLetters
 from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, Outcome
 from holdfast.bridge.queries import queue as queries
 from holdfast.bridge.routes import routes
@@ -31,7 +31,7 @@ MESSAGES = "/api/bridge/messages"
 async def _served(place: Place, scope: Scope | None = Scope.ADMIN) -> AsyncIterator[tuple[httpx2.AsyncClient, Store]]:
     store = place.open()
     try:
-        async with client_of(routes(Bridge(store, lambda: TARGETS), Letters(store)), scope) as client:
+        async with client_of(routes(Bridge(store, lambda: TARGETS), DeadLetters(store)), scope) as client:
             yield client, store
     finally:
         await store.close()

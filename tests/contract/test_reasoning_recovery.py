@@ -180,7 +180,7 @@ async def test_a_project_is_locked_before_its_sessions_are_looked_at_whichever_p
 async def test_a_pinned_session_is_recovered_before_a_newer_one_unless_it_is_held(place: Place) -> None:
     async with living(place) as world:
         pinned = (await world.think(agent("a"), "the main one"))["sessionId"]
-        await world.reasoning.library.pin(agent("a"), None)
+        await world.reasoning.browser.pin(agent("a"), None)
         newer = (await world.reasoning.start_new(agent("b"), "newer"))["session"]["id"]
         await world.leave(agent("b"))
         assert (await world.reasoning.load_context(agent("c")))["session"]["id"] == newer
@@ -253,18 +253,18 @@ async def test_a_thought_in_a_worktree_recovers_the_project_and_says_from_where(
 async def test_archived_sessions_are_not_recovered_and_a_thought_by_id_reopens_one(place: Place) -> None:
     async with living(place) as world:
         made = await world.think(agent("a"), "old")
-        await world.reasoning.library.archive(agent("a"), None)
+        await world.reasoning.browser.archive(agent("a"), None)
         await world.leave(agent("a"))
         assert (await world.reasoning.load_context(agent("b")))["success"] is False
         reopened = await world.think(agent("b"), "again", made["sessionId"])
         assert (reopened["reopened"], reopened["thoughtNumber"]) == (True, 2)
-        assert (await world.reasoning.library.session(made["sessionId"])).status == "active"
+        assert (await world.reasoning.browser.session(made["sessionId"])).status == "active"
 
 
 async def test_a_deleted_session_is_refused_with_the_way_to_restore_it(place: Place) -> None:
     async with living(place) as world:
         made = (await world.think(agent("a"), "gone"))["sessionId"]
-        await world.reasoning.library.delete(made, made)
+        await world.reasoning.browser.delete(made, made)
         with pytest.raises(Conflict, match="restore"):
             await world.think(agent("a"), "more", made)
         refused = await world.reasoning.load_context(agent("a"), made)

@@ -8,10 +8,10 @@ import pytest
 from tests.contract.conftest import Place
 from tests.postgres import fresh_database
 
-from holdfast.reasoning.library import VISIBLE
 from holdfast.reasoning.queries import search as search_queries
 from holdfast.reasoning.queries.sessions import Scope
 from holdfast.reasoning.search import index_some, search
+from holdfast.reasoning.session_browser import VISIBLE
 from holdfast.store import Tx
 from holdfast.store.migrations import load
 from holdfast.store.opening import open_store

@@ -49,7 +49,7 @@ async def test_untouched_sessions_archive_themselves_and_pinned_ones_stay(place:
     async with living(place) as world:
         old = (await world.think(agent("a"), "old"))["sessionId"]
         pinned = (await world.reasoning.start_new(agent("a"), "pinned"))["session"]["id"]
-        await world.reasoning.library.pin(agent("a"), pinned)
+        await world.reasoning.browser.pin(agent("a"), pinned)
         await world.later(89 * DAY)
         recent = (await world.reasoning.start_new(agent("b"), "recent"))["session"]["id"]
         assert (await world.reasoning.sweep()).archived == 0
@@ -57,18 +57,18 @@ async def test_untouched_sessions_archive_themselves_and_pinned_ones_stay(place:
         assert (await world.reasoning.sweep()).archived == 1
         states = {row["id"]: row["status"] for row in await world.rows("SELECT id, status FROM sessions")}
         assert states == {old: "archived", pinned: "active", recent: "active"}
-        await world.reasoning.library.restore(old)
+        await world.reasoning.browser.restore(old)
         assert (await world.reasoning.sweep()).archived == 0
 
 
 async def test_a_deleted_session_is_gone_after_thirty_days(place: Place) -> None:
     async with living(place) as world:
         made = (await world.think(agent("a"), "short-lived", key=call("k")))["sessionId"]
-        await world.reasoning.library.delete(made, made)
+        await world.reasoning.browser.delete(made, made)
         await world.later(30 * DAY - 60_000)
         assert (await world.reasoning.sweep()).purged == 0
-        assert (await world.reasoning.library.restore(made))["success"] is True
-        await world.reasoning.library.delete(made, made)
+        assert (await world.reasoning.browser.restore(made))["success"] is True
+        await world.reasoning.browser.delete(made, made)
         await world.later(30 * DAY + 60_000)
         swept = await world.reasoning.sweep()
         assert swept.purged == 1
@@ -81,7 +81,7 @@ async def test_a_forgotten_session_leaves_no_word_anywhere(place: Place) -> None
         kept = (await world.think(agent("b", ELSEWHERE), "kept"))["sessionId"]
         made = (await world.think(agent("a"), "hush-hush", key=call("k1")))["sessionId"]
         await world.think(agent("a"), "more", branch_id="alt", branch_from=1, key=call("k2"))
-        await world.reasoning.library.link(agent("a"), made, kept)
+        await world.reasoning.browser.link(agent("a"), made, kept)
         assert await world.reasoning.forget_session(made) == Forgotten(1, 2)
         for table in ("thoughts", "branches"):
             assert await world.rows(f"SELECT 1 AS found FROM {table} WHERE session_id = :id", id=made) == []
@@ -95,7 +95,7 @@ async def test_a_forgotten_session_leaves_no_word_anywhere(place: Place) -> None
             "subject": "session",
             "data": '{"sessions":1,"thoughts":2}',
         }
-        assert (await world.reasoning.library.search(None, "hush"))["results"] == []
+        assert (await world.reasoning.browser.search(None, "hush"))["results"] == []
         with pytest.raises(NotFound):
             await world.reasoning.forget_session(made)
         report = await verify(world.store, {"sessions": chain_check})
@@ -138,7 +138,7 @@ async def test_an_interrupted_removal_is_out_of_sight_and_finished_by_the_next_s
         await world.store.write(lambda tx: upkeep_queries.condemn(tx, made))
         await world.store.write(lambda tx: upkeep_queries.remove_some(tx, made))
         with pytest.raises(NotFound):
-            await world.reasoning.library.outline(agent("a"), made)
+            await world.reasoning.browser.outline(agent("a"), made)
         assert (await verify(world.store, {"sessions": chain_check})).ok
         assert (await world.reasoning.sweep()).purged == 1
         assert await world.rows("SELECT id FROM sessions") == []

@@ -37,7 +37,7 @@ async def test_a_stale_number_is_kept_as_requested_and_nothing_is_overwritten(pl
         stale = await world.think(agent("a"), "also two", requested_number=2, total=2)
         assert (stale["thoughtNumber"], stale["requestedNumber"], stale["renumbered"]) == (3, 2, True)
         assert stale["totalThoughts"] == 3
-        passage = await world.reasoning.library.passage(agent("a"), None, 1, 3)
+        passage = await world.reasoning.browser.passage(agent("a"), None, 1, 3)
         assert [entry["thought"] for entry in passage["thoughts"]] == ["one", "two", "also two"]
         assert passage["thoughts"][2]["requestedNumber"] == 2
 
@@ -125,7 +125,7 @@ async def test_a_thought_of_a_whole_mebibyte_is_kept_to_the_last_byte(place: Pla
     async with living(place) as world:
         text = "wörter " * ((1024 * 1024) // 8)
         made = await world.think(agent("a"), text)
-        assert (await world.reasoning.library.thought(agent("a"), made["sessionId"], 1)).content == text
+        assert (await world.reasoning.browser.thought(agent("a"), made["sessionId"], 1)).content == text
         assert await world.store.read(lambda tx: list(chain_check(tx))) == []
 
 

@@ -27,7 +27,7 @@ LATER = {
     "holdfast.protocol.serena",
     "holdfast.connections.results",
     "holdfast.reasoning.analysis",
-    "holdfast.reasoning.library",
+    "holdfast.reasoning.session_browser",
     "holdfast.reasoning.results",
     "holdfast.reasoning.views",
     "holdfast.redaction",

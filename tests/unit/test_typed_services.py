@@ -22,14 +22,14 @@ DONE = (
 )
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
-    "reasoning": ("library", "retention", "reading", "search", "session_choice"),
+    "reasoning": ("session_browser", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
     "protocol": ("active_run", "evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
     "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""
-VIEWS = ("views", "rest_models", ".entries")
+VIEWS = ("views", "rest_models")
 UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
 """Names that say nothing of what is in them; `Row` is the store's alias of a dict."""
 ALLOWED = {

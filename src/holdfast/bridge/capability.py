@@ -15,7 +15,7 @@ from holdfast.teams.service import Teams
 
 if TYPE_CHECKING:
     from holdfast.bridge.chat.service import Chats
-    from holdfast.bridge.managed_delivery import Dispatcher
+    from holdfast.bridge.managed_delivery import ManagedDelivery
     from holdfast.bridge.session_file_watch import Watch
     from holdfast.wire.http.rest import RestRoute
     from holdfast.wire.http.webhooks import Webhook
@@ -28,10 +28,10 @@ def capability(
     """The bridge of one daemon."""
 
     @cache
-    def dispatcher() -> Dispatcher:
-        from holdfast.bridge.managed_delivery import Dispatcher
+    def dispatcher() -> ManagedDelivery:
+        from holdfast.bridge.managed_delivery import ManagedDelivery
 
-        return Dispatcher(store, bridge, teams, machine, can_run=teams.can_run, alive=hooks.attended)
+        return ManagedDelivery(store, bridge, teams, machine, can_run=teams.can_run, alive=hooks.attended)
 
     @cache
     def watch() -> Watch:
@@ -54,10 +54,10 @@ def capability(
         return [offer_task(bridge), offer(bridge)]
 
     def routes() -> list[RestRoute]:
-        from holdfast.bridge.dead_letters import Letters
+        from holdfast.bridge.dead_letters import DeadLetters
         from holdfast.bridge.routes import routes
 
-        return routes(bridge, Letters(store))
+        return routes(bridge, DeadLetters(store))
 
     def webhooks() -> list[Webhook]:
         from holdfast.bridge.chat.telegram import SECRET_HEADER, WEBHOOK

@@ -7,7 +7,7 @@ from dataclasses import replace
 from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.model import MAX_PENDING, Priority, Status
 from holdfast.bridge.queries import owner
-from holdfast.bridge.queries.owner import Letter
+from holdfast.bridge.queries.owner import ListedMessage
 from holdfast.bridge.queries.queue import is_full
 from holdfast.errors import Busy, Conflict
 from holdfast.identity.senders import OWNER, Sender
@@ -17,7 +17,7 @@ UNDONE = (Status.DEAD, Status.FAILED, Status.EXPIRED)
 """How a message ends that nobody did."""
 
 
-class Letters:
+class DeadLetters:
     """The messages of all targets."""
 
     def __init__(self, store: Store) -> None:
@@ -25,19 +25,19 @@ class Letters:
 
     async def listed(
         self, target: str | None, status: Status | None, limit: int, sender: Sender = OWNER
-    ) -> list[Letter]:
+    ) -> list[ListedMessage]:
         """Messages, the newest first; those of the targets that whoever asks may act for."""
         if target is not None:
             sender.require(target, "The queue")
         targets = [target] if target is not None else (None if sender.teams is None else sorted(sender.teams))
         return await self._store.read(lambda tx: owner.listed(tx, targets, status, limit))
 
-    async def retry(self, message_id: str, target: str | None = None, sender: Sender = OWNER) -> Letter:
+    async def retry(self, message_id: str, target: str | None = None, sender: Sender = OWNER) -> ListedMessage:
         """A message that ended without being done waits again, behind those that wait already."""
         return await self._store.write(lambda tx: _retry(tx, message_id, target, sender))
 
 
-def _retry(tx: Tx, message_id: str, target: str | None, sender: Sender) -> Letter:
+def _retry(tx: Tx, message_id: str, target: str | None, sender: Sender) -> ListedMessage:
     if target is not None:
         sender.require(target, "The queue")
     own = [message for message in owner.named(tx, message_id) if sender.may_act_for(message.target)]

@@ -24,7 +24,7 @@ from holdfast.teams.team import Delivery, Team
 
 MAX_ID = 128
 MAX_PROMPT = 1_000
-MOST_VISITS = 1_000
+MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7
 """How often in a row an agent that wants to stop is sent on; it would not obey more often itself."""
 QUIET_S = 15 * 60.0
@@ -42,10 +42,10 @@ _HOLDFAST = re.compile(r"(?:.*_)?holdfast")
 
 
 @dataclass(slots=True)
-class Visit:
+class HookSession:
     """What is remembered of a session that calls its hooks. It is lost with the daemon, and nothing hangs on it."""
 
-    session: str
+    id: str
     target: str
     began: float
     heard: float
@@ -77,9 +77,9 @@ class BridgeHooks:
         self._alive = alive
         self._clock = clock
         self._written_s = WRITTEN_S if written_s is None else written_s
-        self._visits: OrderedDict[str, Visit] = OrderedDict()
+        self._sessions: OrderedDict[str, HookSession] = OrderedDict()
         self._at_work: dict[str, str] = {}
-        self._events: dict[HookKind, Callable[[Visit, HookEvent], Awaitable[HookAnswer | None]]] = {
+        self._events: dict[HookKind, Callable[[HookSession, HookEvent], Awaitable[HookAnswer | None]]] = {
             HookKind.STARTED: self._session_start,
             HookKind.PROMPTED: self._prompt,
             HookKind.AFTER_TOOL: self._after_tool,
@@ -91,17 +91,17 @@ class BridgeHooks:
         """What the hook is to print; None when there is nothing to say."""
         if event.is_managed or not _is_id(event.session_id):
             return None
-        visit = await self._visit(event.session_id, event.cwd)
-        if visit is None:
+        session = await self._session(event.session_id, event.cwd)
+        if session is None:
             return None
-        visit.heard = self._clock()
+        session.heard = self._clock()
         if event.kind is not HookKind.PROMPTED:
-            visit.prompted = None
+            session.prompted = None
         if event.kind is HookKind.BEFORE_TOOL:
-            return await self._before_tool(visit, event)
+            return await self._before_tool(session, event)
         answer = self._events.get(event.kind)
         # A subagent works for its agent: a message is for that one.
-        return None if answer is None or event.is_subagent else await answer(visit, event)
+        return None if answer is None or event.is_subagent else await answer(session, event)
 
     async def keep(self) -> None:
         """Prolong what living agents are at work on; what a dead one had comes back by itself."""
@@ -109,147 +109,147 @@ class BridgeHooks:
             lambda tx: (tx.now(), queue.hook_leases(tx), incarnations.at_work(tx))
         )
         self._at_work = dict(at_work)
-        due = [session for session, until in held_until if leases.due(until, now, hook_delivery.HOLD_MS)]
-        living = [session for session in due if self._lives(session)]
+        due = [session_id for session_id, until in held_until if leases.due(until, now, hook_delivery.HOLD_MS)]
+        living = [session_id for session_id in due if self._lives(session_id)]
         if living:
             await self._store.write(lambda tx: hook_delivery.prolong(tx, living))
 
     def attended(self, target: str) -> bool:
         """Whether an agent is at work for a target that gets its messages with its hooks."""
-        visiting = any(visit.target == target and self._lives(visit.session) for visit in self._visits.values())
-        return visiting or (target in self._at_work and self._alive(self._at_work[target]))
+        by_hooks = any(session.target == target and self._lives(session.id) for session in self._sessions.values())
+        return by_hooks or (target in self._at_work and self._alive(self._at_work[target]))
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    async def _session_start(self, visit: Visit, event: HookEvent) -> HookAnswer | None:
+    async def _session_start(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """Another session than the last one took its place, unless that one is still there."""
         source = event.source[:40]
-        known = await self._store.read(lambda tx: incarnations.incarnation(tx, visit.target))
-        visit.beside = known if known is not None and known != visit.session and self._alive(known) else None
+        known = await self._store.read(lambda tx: incarnations.incarnation(tx, session.target))
+        session.beside = known if known is not None and known != session.id and self._alive(known) else None
 
         def write(tx: Tx) -> str | None:
-            tx.lock(f"bridge:{visit.target}")
-            living = visit.beside is not None and incarnations.incarnation(tx, visit.target) == visit.beside
-            found = incarnations.seen(tx, visit.target, visit.session, f"hook:{source}", known_is_alive=living)
-            return hook_delivery.opening(tx, visit.target, visit.session, source, restarted=found is not None)
+            tx.lock(f"bridge:{session.target}")
+            living = session.beside is not None and incarnations.incarnation(tx, session.target) == session.beside
+            found = incarnations.seen(tx, session.target, session.id, f"hook:{source}", known_is_alive=living)
+            return hook_delivery.opening(tx, session.target, session.id, source, restarted=found is not None)
 
         text = await self._store.write(write)
         return HookAnswer(text) if text else None
 
-    async def _prompt(self, visit: Visit, event: HookEvent) -> HookAnswer | None:
+    async def _prompt(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """The next message comes with the prompt. What the last turn had, and did not end, is the next again."""
         which = event.prompt_id or event.prompt[:MAX_PROMPT]
-        repeated = visit.prompted == which
-        visit.prompted, visit.halted = which, None
+        repeated = session.prompted == which
+        session.prompted, session.halted = which, None
         # What a subagent in the background reports is a prompt too, but no sign that somebody broke the turn off.
         if not event.is_report:
-            visit.outlived = None
-        gone = visit.beside if visit.beside is not None and self._is_gone(visit.beside, visit.began) else None
-        look = await self._look(visit, event.transcript)
+            session.outlived = None
+        gone = session.beside if session.beside is not None and self._is_gone(session.beside, session.began) else None
+        look = await self._look(session, event.transcript)
 
         def write(tx: Tx) -> tuple[list[str], Message | None]:
-            tx.lock(f"bridge:{visit.target}")
+            tx.lock(f"bridge:{session.target}")
             told: list[str] = []
-            if incarnations.incarnation(tx, visit.target) in (None, visit.session, gone):
-                found = incarnations.seen(tx, visit.target, visit.session, "hook:prompt")
-                task = tasks.of_target(tx, visit.target) if found else None
+            if incarnations.incarnation(tx, session.target) in (None, session.id, gone):
+                found = incarnations.seen(tx, session.target, session.id, "hook:prompt")
+                task = tasks.of_target(tx, session.target) if found else None
                 told += [hook_delivery.resuming(task, found.old)] if found and task else []
-            mine = hook_delivery.held(tx, visit.target, visit.session)
+            mine = hook_delivery.held(tx, session.target, session.id)
             if not event.is_report:
                 hook_delivery.interrupt_turn(tx, mine, look.seen, "The turn was interrupted.")
             missed = next((message for message in mine if message.id not in look.seen), None)
             # A command of the agent's own may not ask its model at all.
             if event.is_command or (missed is not None and repeated):
                 return told, None
-            message = missed or hook_delivery.hand_over(tx, visit.target, visit.session)
+            message = missed or hook_delivery.hand_over(tx, session.target, session.id)
             told += [hook_delivery.text_of(tx, message)] if message else []
             return told, message
 
         told, message = await self._store.write(write)
         if message is not None and message.priority == Priority.STOP:
-            visit.halted = told[-1]
+            session.halted = told[-1]
         return HookAnswer("\n\n".join(told)) if told else None
 
-    async def _before_tool(self, visit: Visit, event: HookEvent) -> HookAnswer | None:
+    async def _before_tool(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """A STOP denies every tool until the turn ends, to the agent and to its subagents."""
         if event.tool is not None and _ends_a_stop(event.tool):
             return None
         found = await self._store.read(
-            lambda tx: _with_text(tx, hook_delivery.stop_for(tx, visit.target, visit.session))
+            lambda tx: _with_text(tx, hook_delivery.stop_for(tx, session.target, session.id))
         )
         if found is None:
-            halted = visit.halted or (visit.outlived if event.is_subagent else None)
+            halted = session.halted or (session.outlived if event.is_subagent else None)
             return HookAnswer(denied=halted) if halted else None
         stop, text = found
         if event.is_subagent:
             return HookAnswer(denied=text)
         if stop.lease_by is not None:
-            visit.halted = text
+            session.halted = text
             return HookAnswer(denied=text)
-        handed = await self._cut_in(visit, Priority.STOP)
+        handed = await self._cut_in(session, Priority.STOP)
         return HookAnswer(denied=handed) if handed else None
 
-    async def _after_tool(self, visit: Visit, event: HookEvent) -> HookAnswer | None:
+    async def _after_tool(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """What is urgent comes in the middle of a turn."""
-        if not await self._store.read(lambda tx: hook_delivery.cuts_in(tx, visit.target)):
+        if not await self._store.read(lambda tx: hook_delivery.cuts_in(tx, session.target)):
             return None
-        text = await self._cut_in(visit, Priority.URGENT)
+        text = await self._cut_in(session, Priority.URGENT)
         return HookAnswer(text) if text else None
 
-    async def _stop(self, visit: Visit, event: HookEvent) -> HookAnswer | None:
+    async def _stop(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """The turn ends: so does what came in it, and the next message is a reason to go on."""
-        blocks = visit.blocks if event.already_sent_on is True else 0
-        look = await self._look(visit, event.transcript)
+        blocks = session.blocks if event.already_sent_on is True else 0
+        look = await self._look(session, event.transcript)
 
         def write(tx: Tx) -> tuple[Message, str] | None:
-            tx.lock(f"bridge:{visit.target}")
-            mine = hook_delivery.held(tx, visit.target, visit.session)
+            tx.lock(f"bridge:{session.target}")
+            mine = hook_delivery.held(tx, session.target, session.id)
             over = [message for message in mine if message.id in look.seen]
             missed = [message for message in mine if message.id not in look.seen]
-            halted = hook_delivery.end_turn(tx, over, event.last_words, halted=visit.halted is not None)
+            halted = hook_delivery.end_turn(tx, over, event.last_words, halted=session.halted is not None)
             if halted or blocks >= MOST_BLOCKS:
                 return None
             again = missed[0] if missed else None
-            return _with_text(tx, again or hook_delivery.hand_over(tx, visit.target, visit.session))
+            return _with_text(tx, again or hook_delivery.hand_over(tx, session.target, session.id))
 
         found = await self._store.write(write) if look.held or look.waits else None
-        visit.halted, visit.outlived, visit.blocks = None, visit.halted or visit.outlived, 0
+        session.halted, session.outlived, session.blocks = None, session.halted or session.outlived, 0
         if found is None:
             return None
         message, text = found
-        visit.blocks = blocks + 1
+        session.blocks = blocks + 1
         if message.priority == Priority.STOP:
-            visit.halted = text
+            session.halted = text
         return HookAnswer(keep_going=text)
 
-    async def _session_end(self, visit: Visit, event: HookEvent) -> HookAnswer | None:
+    async def _session_end(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """What the session still had goes back to the queue."""
-        self._visits.pop(visit.session, None)
-        await self._store.write(lambda tx: hook_delivery.leave(tx, visit.target, visit.session))
+        self._sessions.pop(session.id, None)
+        await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
         return None
 
     # -- what they share ----------------------------------------------------------------------------------------------
 
-    async def _cut_in(self, visit: Visit, least: Priority) -> str | None:
+    async def _cut_in(self, session: HookSession, least: Priority) -> str | None:
         """Hand over what cannot wait for the end of the turn."""
 
         def write(tx: Tx) -> tuple[Message, str] | None:
-            return _with_text(tx, hook_delivery.hand_over(tx, visit.target, visit.session, least))
+            return _with_text(tx, hook_delivery.hand_over(tx, session.target, session.id, least))
 
         found = await self._store.write(write)
         if found is None:
             return None
         message, text = found
         if message.priority == Priority.STOP:
-            visit.halted = text
+            session.halted = text
         return text
 
-    async def _look(self, visit: Visit, transcript: str) -> _Look:
+    async def _look(self, session: HookSession, transcript: str) -> _Look:
         """What a session has, what of it reached the agent, and whether more waits."""
 
         def read(tx: Tx) -> tuple[list[Message], bool]:
-            mine = hook_delivery.held(tx, visit.target, visit.session)
-            return mine, bool(queue.pending(tx, visit.target, 1))
+            mine = hook_delivery.held(tx, session.target, session.id)
+            return mine, bool(queue.pending(tx, session.target, 1))
 
         mine, waits = await self._store.read(read)
         headings = {message.id: heading(message) for message in mine}
@@ -261,29 +261,29 @@ class BridgeHooks:
             seen = await asyncio.to_thread(reached, transcript, headings)
         return _Look(held=bool(mine), seen=seen, waits=waits)
 
-    async def _visit(self, session: str, cwd: str) -> Visit | None:
-        """The session's visit. It stays with the target where it began, wherever its agent goes meanwhile."""
+    async def _session(self, session_id: str, cwd: str) -> HookSession | None:
+        """Return the known session, or begin one. It stays with its first target, wherever its agent goes meanwhile."""
         teams = {name: team for name, team in self._targets().items() if team.delivery is not Delivery.RUN}
-        visit = self._visits.get(session)
-        if visit is None or visit.target not in teams:
+        session = self._sessions.get(session_id)
+        if session is None or session.target not in teams:
             target = await in_time(_target_at, cwd, tuple(teams.values())) if teams else None
             if target is None:
                 return None
             now = self._clock()
-            visit = self._visits[session] = Visit(session, target, began=now, heard=now)
-            if len(self._visits) > MOST_VISITS:
-                self._visits.popitem(last=False)
-        self._visits.move_to_end(session)
-        return visit
+            session = self._sessions[session_id] = HookSession(session_id, target, began=now, heard=now)
+            if len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        self._sessions.move_to_end(session_id)
+        return session
 
-    def _lives(self, session: str) -> bool:
-        visit = self._visits.get(session)
-        return self._alive(session) or (visit is not None and self._clock() - visit.heard < QUIET_S)
+    def _lives(self, session_id: str) -> bool:
+        session = self._sessions.get(session_id)
+        return self._alive(session_id) or (session is not None and self._clock() - session.heard < QUIET_S)
 
-    def _is_gone(self, session: str, since: float) -> bool:
+    def _is_gone(self, session_id: str, since: float) -> bool:
         """Whether nothing was heard of a session since, and nothing is connected for it."""
-        visit = self._visits.get(session)
-        return not self._alive(session) and (visit is None or visit.heard <= since)
+        session = self._sessions.get(session_id)
+        return not self._alive(session_id) and (session is None or session.heard <= since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,8 +323,8 @@ def _with_text(tx: Tx, message: Message | None) -> tuple[Message, str] | None:
     return None if message is None else (message, hook_delivery.text_of(tx, message))
 
 
-def _is_id(session: str) -> bool:
-    return 0 < len(session) <= MAX_ID and session.isprintable()
+def _is_id(session_id: str) -> bool:
+    return 0 < len(session_id) <= MAX_ID and session_id.isprintable()
 
 
 def _ends_a_stop(tool: ToolUse) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.bridge.chat.service import Chats
 from holdfast.bridge.hooks import BridgeHooks
-from holdfast.bridge.managed_delivery import Dispatcher
+from holdfast.bridge.managed_delivery import ManagedDelivery
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.session_file_watch import Watch
 from holdfast.capability import SETTLE_SECONDS, Loop
@@ -13,7 +13,7 @@ SWEEP_SECONDS = 15.0
 LOOK_SECONDS = 2.0
 
 
-def loops(bridge: Bridge, hooks: BridgeHooks, watch: Watch, dispatcher: Dispatcher, chats: Chats) -> list[Loop]:
+def loops(bridge: Bridge, hooks: BridgeHooks, watch: Watch, dispatcher: ManagedDelivery, chats: Chats) -> list[Loop]:
     """What a daemon supervises."""
     return [
         Loop("bridge: queue", bridge.sweep, SWEEP_SECONDS, first=SWEEP_SECONDS),

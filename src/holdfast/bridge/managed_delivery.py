@@ -51,7 +51,7 @@ class Work:
     """The place of the last message that had been sent when it was taken."""
 
 
-class Dispatcher:
+class ManagedDelivery:
     """Gives the messages of targets that Holdfast runs itself to their agents, one at a time and in order."""
 
     def __init__(

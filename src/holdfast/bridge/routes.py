@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from holdfast.bridge import views
-from holdfast.bridge.dead_letters import Letters
+from holdfast.bridge.dead_letters import DeadLetters
 from holdfast.bridge.model import MAX_TEXT, Priority, Status
 from holdfast.bridge.service import MESSAGE_ID_PATTERN, MESSAGE_ID_RULE, Bridge
 from holdfast.connections.keys import Scope
@@ -22,7 +22,7 @@ MessageId = Annotated[str, Field(pattern=MESSAGE_ID_PATTERN, description=MESSAGE
 State = Literal["pending", "leased", "done", "failed", "dead", "expired", "held"]
 
 
-class QueuedTold(ResponseModel):
+class QueuedResponse(ResponseModel):
     """Whether the message is queued, and under which id; else why not."""
 
     queued: bool
@@ -31,13 +31,13 @@ class QueuedTold(ResponseModel):
     reason: str | None = None
 
 
-class TargetsTold(ResponseModel):
+class TargetsResponse(ResponseModel):
     """Every target's queue, task and session."""
 
     targets: dict[str, dict[str, Any]]
 
 
-class UpdatesTold(ResponseModel):
+class UpdatesResponse(ResponseModel):
     """What happened at a target, the oldest first."""
 
     updates: list[dict[str, Any]]
@@ -45,13 +45,13 @@ class UpdatesTold(ResponseModel):
     session_restart: dict[str, Any] | None = None
 
 
-class MessagesTold(ResponseModel):
+class MessagesResponse(ResponseModel):
     """Messages, the newest first."""
 
     messages: list[dict[str, Any]]
 
 
-class RetriedTold(ResponseModel):
+class RetriedResponse(ResponseModel):
     """A message that waits again."""
 
     id: str
@@ -98,7 +98,7 @@ class OfTarget(RequestModel):
     target: Target | None = None
 
 
-def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
+def routes(bridge: Bridge, dead_letters: DeadLetters) -> list[RestRoute]:
     """The routes of the bridge."""
 
     async def send(asked: RestRequest) -> Reply:
@@ -124,11 +124,11 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
     async def messages(asked: RestRequest) -> Reply:
         query: MessagesPage = asked.query
         status = None if query.status is None else Status(query.status)
-        found = await letters.listed(query.target, status, query.limit, asked.sender)
-        return Reply({"messages": [views.letter_view(letter) for letter in found]})
+        found = await dead_letters.listed(query.target, status, query.limit, asked.sender)
+        return Reply({"messages": [views.listed_view(message) for message in found]})
 
     async def retry(asked: RestRequest) -> Reply:
-        retried = await letters.retry(asked.path.message_id, asked.query.target, asked.sender)
+        retried = await dead_letters.retry(asked.path.message_id, asked.query.target, asked.sender)
         return Reply(views.retried_view(retried))
 
     found = [
@@ -138,7 +138,7 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             "send_message",
             "Queue a message for a target",
             send,
-            {200: Answer("Whether it is queued, and why not.", QueuedTold)},
+            {200: Answer("Whether it is queued, and why not.", QueuedResponse)},
             scope=Scope.ADMIN,
             body=SendBody,
         ),
@@ -148,7 +148,7 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             "messages",
             "Messages and what became of them, the newest first",
             messages,
-            {200: Answer("The messages.", MessagesTold)},
+            {200: Answer("The messages.", MessagesResponse)},
             query=MessagesPage,
         ),
         RestRoute(
@@ -158,7 +158,7 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             "Let a message that nobody did wait again",
             retry,
             {
-                200: Answer("It waits again.", RetriedTold),
+                200: Answer("It waits again.", RetriedResponse),
                 400: Answer("It waits, is worked on or is done; or several targets have one of that id.", Problem),
                 404: Answer("There is no such message.", Problem),
             },
@@ -172,7 +172,7 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             "targets",
             "Every target: what waits, what is worked on, by whom",
             targets,
-            {200: Answer("The targets.", TargetsTold)},
+            {200: Answer("The targets.", TargetsResponse)},
         ),
         RestRoute(
             "GET",
@@ -180,7 +180,7 @@ def routes(bridge: Bridge, letters: Letters) -> list[RestRoute]:
             "updates",
             "Replies, restarts and task changes of a target, the oldest first",
             updates,
-            {200: Answer("The updates.", UpdatesTold), 404: Answer("There is no such target.", Problem)},
+            {200: Answer("The updates.", UpdatesResponse), 404: Answer("There is no such target.", Problem)},
             query=UpdatesPage,
         ),
     ]

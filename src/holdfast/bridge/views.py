@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from holdfast.bridge.chat.service import ChatStatus
     from holdfast.bridge.held_messages import Held
-    from holdfast.bridge.queries.owner import Letter
+    from holdfast.bridge.queries.owner import ListedMessage
     from holdfast.bridge.results import Finished, Pulled, Sent, Taken, TargetStatus, TaskSaved
 
 JSON = dict[str, Any]
@@ -69,30 +69,30 @@ def task_saved_view(saved: TaskSaved) -> JSON:
     return _present({"target": saved.target, "project": saved.project, "saved": True, "changed": saved.changed})
 
 
-def letter_view(letter: Letter) -> JSON:
+def listed_view(message: ListedMessage) -> JSON:
     """A message with all that became of it."""
     return _present(
         {
-            "id": letter.id,
-            "target": letter.target,
-            "status": letter.status,
-            "priority": Priority(letter.priority).word,
-            "from": letter.sender,
-            "source": letter.source,
-            "text": clipped(letter.text, MAX_LISTED_TEXT),
-            "attempts": letter.attempts,
-            "reply": None if letter.reply is None else clipped(letter.reply, MAX_LISTED_TEXT),
-            "reply_to": letter.reply_to,
-            "created_at": iso(letter.created_at),
-            "expires_at": iso(letter.expires_at) if letter.status == Status.PENDING else None,
-            "finished_at": None if letter.finished_at is None else iso(letter.finished_at),
+            "id": message.id,
+            "target": message.target,
+            "status": message.status,
+            "priority": Priority(message.priority).word,
+            "from": message.sender,
+            "source": message.source,
+            "text": clipped(message.text, MAX_LISTED_TEXT),
+            "attempts": message.attempts,
+            "reply": None if message.reply is None else clipped(message.reply, MAX_LISTED_TEXT),
+            "reply_to": message.reply_to,
+            "created_at": iso(message.created_at),
+            "expires_at": iso(message.expires_at) if message.status == Status.PENDING else None,
+            "finished_at": None if message.finished_at is None else iso(message.finished_at),
         }
     )
 
 
-def retried_view(letter: Letter) -> JSON:
+def retried_view(message: ListedMessage) -> JSON:
     """A message that waits again."""
-    return {"id": letter.id, "target": letter.target, "status": letter.status}
+    return {"id": message.id, "target": message.target, "status": message.status}
 
 
 def held_view(held: Held) -> JSON:

@@ -19,7 +19,7 @@ BRANCHES_SHOWN = 100
 
 
 def analyze(steps: Sequence[Step]) -> dict[str, Any]:
-    """Everything that can be said of a session without reading it."""
+    """Return what can be said of a session without reading its thoughts."""
     if not steps:
         return {"thoughts": {"total": 0}}
     return {

@@ -15,8 +15,6 @@ INDEX_SECONDS = 10.0
 
 
 def capability(reasoning: Reasoning) -> Capability:
-    """The reasoning of one daemon."""
-
     def prepare() -> None:
         import holdfast.reasoning.analysis
         import holdfast.redaction.detector
@@ -33,8 +31,8 @@ def capability(reasoning: Reasoning) -> Capability:
         return commands(reasoning)
 
     async def index() -> None:
-        """Make what was recorded lately findable."""
-        await reasoning.library.index()
+        """Index what was recorded lately, so that it can be found."""
+        await reasoning.browser.index()
 
     return Capability(
         name="reasoning",

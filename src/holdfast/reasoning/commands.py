@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from holdfast.capability import Command, Progress
@@ -11,13 +12,12 @@ from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.identity.project import Root, RootSource, locate
 from holdfast.identity.root_argument import root_argument
 from holdfast.reasoning import limits
-from holdfast.reasoning.entries import outline_view, piece_view, session_view
-from holdfast.reasoning.export import Format
-from holdfast.reasoning.library import LIST_LIMIT, Library, cursor_after
+from holdfast.reasoning.export import Format, export_view
 from holdfast.reasoning.model import Session
 from holdfast.reasoning.reading import OUTLINE_LIMIT
 from holdfast.reasoning.service import Reasoning
-from holdfast.reasoning.views import export_view, search_view, surroundings_view
+from holdfast.reasoning.session_browser import LIST_LIMIT, SessionBrowser, cursor_after
+from holdfast.reasoning.views import outline_view, piece_view, search_view, session_view, surroundings_view
 from holdfast.text.masking import mask_for_async
 
 PERSON = Caller(Transport.RELAY, Era.LEGACY, None)
@@ -28,29 +28,26 @@ EVERYTHING = 1 << 40
 
 
 def commands(reasoning: Reasoning) -> list[Command]:
-    """What the command line asks for."""
+    return [
+        Command("pause", partial(_pause, reasoning, True)),
+        Command("unpause", partial(_pause, reasoning, False)),
+        *SessionCommands(reasoning.browser).commands(),
+    ]
 
-    async def pause(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = await root_argument(args.get("project"))
-        await reasoning.pause(root)
-        return {"project": root.uri, "paused": True}
 
-    async def unpause(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        root = await root_argument(args.get("project"))
-        await reasoning.unpause(root)
-        return {"project": root.uri, "paused": False}
-
-    return [Command("pause", pause), Command("unpause", unpause), *SessionCommands(reasoning.library).commands()]
+async def _pause(reasoning: Reasoning, paused: bool, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    root = await root_argument(args.get("project"))
+    await (reasoning.pause(root) if paused else reasoning.unpause(root))
+    return {"project": root.uri, "paused": paused}
 
 
 class SessionCommands:
     """The commands of `holdfast sessions`."""
 
-    def __init__(self, library: Library) -> None:
-        self._library = library
+    def __init__(self, browser: SessionBrowser) -> None:
+        self._browser = browser
 
     def commands(self) -> list[Command]:
-        """What the command line asks for."""
         return [
             Command("sessions-list", self._list),
             Command("sessions-show", self._show),
@@ -65,26 +62,26 @@ class SessionCommands:
         more = True
         while more and len(found) < wanted:
             cursor = cursor_after(found[-1]) if found else None
-            page = await self._library.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
+            page = await self._browser.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
             found += page.sessions
             more = page.more
         return await _told({"sessions": [session_view(session) for session in found], "more": more})
 
     async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root, query = await _root(args), str(args.get("query", ""))
-        found = await self._library.search(root, query, everywhere=root is None, limit=args.get("limit"))
+        found = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
         return await _told(search_view(found))
 
     async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """The session with the beginning of every thought, or with `text` with all of them whole."""
+        """Show a session with the beginning of every thought, or with `text` every thought in full."""
         chosen = await self._chosen(args)
         if args.get("text"):
-            whole = await self._library.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
+            whole = await self._browser.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
             entries = [piece_view(piece) for piece in whole.pieces]
             return await _told({"session": session_view(whole.session), "thoughts": entries, "links": []})
         entries, after = [], 0
         while True:
-            page = await self._library.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
+            page = await self._browser.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
             for thought in page.thoughts:
                 entry = outline_view(thought)
                 entries.append(entry | {"thought": entry.pop("begins")})
@@ -96,19 +93,19 @@ class SessionCommands:
 
     async def _export(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         form = Format(args.get("format") or "markdown")
-        page = await self._library.export(PERSON, await self._chosen(args), measure=lambda page: 0, room=EVERYTHING)
+        page = await self._browser.export(PERSON, await self._chosen(args), measure=lambda page: 0, room=EVERYTHING)
         return export_view(page, form)
 
     async def _chosen(self, args: dict[str, Any]) -> str:
-        """The session whose id begins as given; without one the project's most recent."""
+        """Find the session whose id begins as given; without one, the project's most recent."""
         given = args.get("session")
         if given is None:
             root = await _root(args)
-            newest = await self._library.list(root, limit=1)
+            newest = await self._browser.list(root, limit=1)
             if not newest.sessions:
                 raise NotFound("There are no sessions of this project.", recovery=ALL)
             return newest.sessions[0].id
-        ids = await self._library.ids_beginning(limits.session_id(given))
+        ids = await self._browser.ids_beginning(limits.session_id(given))
         if not ids:
             raise NotFound(f"Session {given} not found.", recovery=ALL)
         if len(ids) > 1 and given not in ids:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from holdfast.reasoning.entries import branch_view, piece_view, session_view
 from holdfast.reasoning.model import Thought
 from holdfast.reasoning.results import ThoughtsPage
+from holdfast.reasoning.views import branch_view, piece_view, present, session_view, size
 from holdfast.text import counted, one_line
+from holdfast.text.masking import ANYBODY, Words
 from holdfast.text.quoting import in_quotes, marked
 from holdfast.times import iso
 
@@ -26,8 +27,6 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~&=:$^@\"'])")
 
 
 class Format(StrEnum):
-    """What an export is written in."""
-
     MARKDOWN = "markdown"
     JSON = "json"
     MERMAID = "mermaid"
@@ -42,7 +41,6 @@ class Style:
 
 
 def render(form: Format, page: ThoughtsPage, style: Style | None = None) -> str:
-    """One page of a session."""
     match form:
         case Format.MARKDOWN:
             return markdown(page, style or DOCUMENT)
@@ -50,6 +48,21 @@ def render(form: Format, page: ThoughtsPage, style: Style | None = None) -> str:
             return as_json(page)
         case Format.MERMAID:
             return mermaid([piece.thought for piece in page.pieces if not piece.start], page.line_ends)
+
+
+def export_view(page: ThoughtsPage, form: Format) -> dict[str, Any]:
+    return present(
+        success=True,
+        sessionId=page.session.id,
+        format=form.value,
+        text=Words(render(form, page), ANYBODY),
+        nextCursor=page.next_cursor,
+    )
+
+
+def export_size(form: Format, style: Style | None = None) -> Callable[[ThoughtsPage], int]:
+    """Return a function that measures a page of an export in characters on the wire."""
+    return lambda page: size(render(form, page, style))
 
 
 def markdown(page: ThoughtsPage, style: Style) -> str:
@@ -79,7 +92,7 @@ def markdown(page: ThoughtsPage, style: Style) -> str:
 
 
 def markdown_thought(thought: Thought, style: Style, part: str = "") -> str:
-    """One thought under its heading; `part` says where it holds only a part of it."""
+    """Render one thought under its heading; `part` says which part of the thought it is."""
     heading = f"## Thought {thought.number}"
     if thought.branch_id:
         heading += f", branch `{thought.branch_id}` from {thought.branch_from}"
@@ -92,7 +105,6 @@ def markdown_thought(thought: Thought, style: Style, part: str = "") -> str:
 
 
 def as_json(page: ThoughtsPage) -> str:
-    """The session as one JSON object."""
     document: dict[str, Any] = {
         "session": session_view(page.session),
         "branches": [branch_view(branch) for branch in page.branches],

@@ -59,7 +59,7 @@ _APART = _Folding(apart=True)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that follow each other."""
+    """Words that follow each other, as one part of a query."""
 
     words: tuple[str, ...]
     beginning: bool = False
@@ -67,7 +67,6 @@ class Term:
 
     @property
     def text(self) -> str:
-        """As it stands in a folded text on one line."""
         return self._joined(" ", "", str)
 
     @property
@@ -90,7 +89,7 @@ def fold(text: str) -> str:
 
 
 def folded_with_places(text: str) -> tuple[str, list[int]]:
-    """Return a composed text folded, and for each of its characters the place of the one it came from."""
+    """Fold a composed text; return it with the position in the original of each of its characters."""
     parts = [_INLINE[ord(char)] for char in text]
     return "".join(parts), [place for place, part in enumerate(parts) for _ in part]
 
@@ -101,7 +100,7 @@ def indexed(text: str) -> str:
 
 
 def terms_of(query: str) -> list[Term]:
-    """The terms of a query: words, runs of characters, and phrases in quotes; the last word may be a beginning."""
+    """Split a query into words, runs of characters and quoted phrases; the last word may be a prefix."""
     *parts, last = query.split('"')
     terms: list[Term] = []
     for place, part in enumerate(parts):
@@ -124,7 +123,7 @@ def _terms(text: str) -> list[Term]:
 
 
 def match_expression(engine: str, terms: Sequence[Term]) -> str:
-    """Every term, quoted so that none is an operator."""
+    """Build the engine's match expression, with every term quoted so that none is an operator."""
     if engine == "sqlite":
         return " ".join(f'"{" ".join(term.words)}"{"*" if term.beginning else ""}' for term in terms)
     phrases = [" <-> ".join(f"'{word}'" for word in term.words) for term in terms]

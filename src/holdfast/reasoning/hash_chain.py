@@ -12,12 +12,12 @@ _FIELDS = tuple(sorted(field.name for field in fields(Thought)))
 
 
 def genesis(session_id: str) -> str:
-    """What the first thought of a session follows: different in each session, so that no chain fits another."""
+    """Return the hash that a session's first thought follows; it differs per session, so no chain fits another."""
     return hashlib.sha256(session_id.encode()).hexdigest()
 
 
 def seal(prev_hash: str, thought: Thought) -> str:
-    """The hash of a thought that follows the one with `prev_hash`."""
+    """Return the hash of a thought that follows the one with `prev_hash`."""
     text = json.dumps(
         {name: getattr(thought, name) for name in _FIELDS}, ensure_ascii=False, separators=(",", ":"), sort_keys=True
     )

@@ -15,7 +15,7 @@ SESSIONS_AT_ONCE = 500
 
 
 def chain_check(tx: Tx) -> Iterator[Problem]:
-    """What is wrong with the stored sessions; nothing where all is well."""
+    """Yield what is wrong with the stored sessions."""
     offset = 0
     while ids := sessions.session_ids(tx, offset, SESSIONS_AT_ONCE):
         for session_id in ids:

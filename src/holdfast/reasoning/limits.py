@@ -16,14 +16,14 @@ MAX_TAG = 100
 MAX_QUERY = 1000
 MAX_NUMBER = 1_000_000_000
 
-_SESSION_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_BRANCH_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_NUMBER = re.compile(r"[0-9]{1,10}")
 _PLACE = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def text(field: str, value: str, limit: int) -> str:
-    """A text of 1 to `limit` characters that both engines can store."""
+    """Check that a text has 1 to `limit` characters and can be stored on both engines."""
     _storable(field, value)
     if not value.strip():
         raise BadInput(field, "is empty", recovery=f"Pass 1 to {limit} characters.")
@@ -32,31 +32,15 @@ def text(field: str, value: str, limit: int) -> str:
     return value
 
 
-def title(value: str) -> str:
-    """A session's title."""
-    return text("title", value, MAX_TITLE)
-
-
-def domain(value: str) -> str:
-    """A session's field of work."""
-    return text("domain", value, MAX_DOMAIN)
-
-
-def query(value: str) -> str:
-    """What to search for."""
-    return text("query", value, MAX_QUERY)
-
-
 def tags(values: Sequence[str]) -> tuple[str, ...]:
-    """A session's tags, each one once."""
+    """Check tags and remove repeated ones."""
     if len(values) > MAX_TAGS:
         raise BadInput("tags", f"holds {len(values)} tags; the limit is {MAX_TAGS}", recovery="Pass fewer.")
     return tuple(dict.fromkeys(text(f"tags[{place}]", value, MAX_TAG) for place, value in enumerate(values)))
 
 
 def session_id(value: str, field: str = "sessionId") -> str:
-    """The id of a session."""
-    if not _SESSION_ID.fullmatch(value):
+    if not _ID.fullmatch(value):
         raise BadInput(
             field,
             "must be 1 to 64 of A-Z a-z 0-9 . _ -",
@@ -66,7 +50,6 @@ def session_id(value: str, field: str = "sessionId") -> str:
 
 
 def draft(value: Draft) -> Draft:
-    """A thought before it is recorded."""
     _storable("thought", value.content)
     if not value.content.strip():
         raise BadInput("thought", "is empty", recovery="Pass the text of the thought.")
@@ -79,7 +62,7 @@ def draft(value: Draft) -> Draft:
             f"has {size} bytes; the limit is {MAX_THOUGHT_BYTES} (1 MiB)",
             recovery="Split it into several thoughts.",
         )
-    if value.branch_id is not None and not _BRANCH_ID.fullmatch(value.branch_id):
+    if value.branch_id is not None and not _ID.fullmatch(value.branch_id):
         raise BadInput("branchId", "must be 1 to 64 of A-Z a-z 0-9 . _ -", recovery="Choose another name.")
     for field, number in (("thoughtNumber", value.requested_number), ("totalThoughts", value.total)):
         if number is not None and not 1 <= number <= MAX_NUMBER:
@@ -88,7 +71,6 @@ def draft(value: Draft) -> Draft:
 
 
 def page_size(value: int | None, default: int, limit: int) -> int:
-    """How many entries a page holds."""
     if value is None:
         return default
     if not 1 <= value <= limit:
@@ -97,22 +79,23 @@ def page_size(value: int | None, default: int, limit: int) -> int:
 
 
 def number_cursor(value: str | None) -> int | None:
-    """A cursor that is a number."""
-    if value is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,10}", value):
-        raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
-    return int(value)
+    return None if value is None else int(cursor_parts(_NUMBER, value)[0])
 
 
 def place_cursor(value: str | None) -> tuple[int, int] | None:
-    """A cursor that is a thought's number and how many of its characters were told already."""
+    """Parse a cursor of a thought's number and how many of its characters were returned already."""
     if value is None:
         return None
-    parts = _PLACE.fullmatch(value)
-    if not parts:
-        raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
+    parts = cursor_parts(_PLACE, value)
     return int(parts[1]), int(parts[2] or 0)
+
+
+def cursor_parts(pattern: re.Pattern[str], value: str) -> re.Match[str]:
+    """Match a cursor with the pattern of those that were given out."""
+    found = pattern.fullmatch(value)
+    if found is None:
+        raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
+    return found
 
 
 def _storable(field: str, value: str) -> None:

@@ -27,8 +27,6 @@ ADOPTED = "adopted from "
 
 
 class Status(StrEnum):
-    """What may be done with a session."""
-
     ACTIVE = "active"
     ARCHIVED = "archived"
     """Searchable and readable; no longer recovered by itself. A thought sent to it opens it again."""
@@ -91,7 +89,7 @@ class Thought:
 
     @property
     def renumbered(self) -> bool:
-        """Whether the client had another number in mind."""
+        """Whether the client asked for another number."""
         return self.requested_number is not None and self.requested_number != self.number
 
 
@@ -108,12 +106,11 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """How many characters are told with this piece."""
+        """How many characters of the thought come up to the end of this piece."""
         return self.start + len(self.thought.content)
 
     @property
     def whole(self) -> bool:
-        """Whether nothing of the thought is missing."""
         return len(self.thought.content) == self.characters
 
 
@@ -147,12 +144,12 @@ def next_number(session: Session, highest: int) -> int:
 
 
 def expected_total(draft: Draft, number: int) -> int | None:
-    """The client's expectation, never below the thought it just sent."""
+    """Return the client's estimate, raised to the number of the thought it just sent."""
     return None if draft.total is None else max(draft.total, number)
 
 
 def check_revision(draft: Draft, last: int) -> None:
-    """A revision that names a thought names one that exists; it needs not name any."""
+    """Check that a revised thought exists, where one is named."""
     if draft.revises is not None:
         _check_exists("revisesThought", draft.revises, last)
 
@@ -195,7 +192,7 @@ def _range(last: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The outcome of looking for a session to recover."""
+    """A session to recover, if one is free."""
 
     session: Session | None
     held: tuple[Session, ...] = ()
@@ -203,7 +200,7 @@ class Pick:
 
 
 def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]) -> Pick:
-    """The first candidate that no other live agent is in; two live agents are never merged."""
+    """Return the first candidate that no other live agent is in; two live agents never share one."""
     held: list[Session] = []
     for session in candidates:
         if not is_held(session):
@@ -213,14 +210,14 @@ def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]
 
 
 def other_root(session: Session, root: Root | None) -> str | None:
-    """The session's own root, where it is not the caller's."""
+    """Return the session's own root where it differs from the caller's."""
     if root is None or session.root_uri in (None, root.uri):
         return None
     return session.root_uri
 
 
 def of_another_project(session: Session, root: Root | None) -> bool:
-    """Whether the session belongs to a project that is not the caller's, under whichever path."""
+    """Whether the session belongs to another project than the caller's, whatever the path."""
     if root is None or other_root(session, root) is None:
         return False
     return root.key is None or session.project_key not in (root.key, root.top.key if root.top else root.key)

@@ -16,14 +16,14 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,15}(?:\.0*)?\s*", re.ASCII)
 
 
 def as_number(value: Any) -> Any:
-    """Return the number that a text or a float without a fraction stands for; anything else as it is."""
+    """Convert a text or a float without a fraction to the number it stands for; leave anything else."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value.split(".")[0])
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def as_flag(value: Any) -> Any:
-    """Return the flag that the text "true" or "false" stands for; anything else as it is."""
+    """Convert the text "true" or "false" to a flag; leave anything else."""
     return {"true": True, "false": False}.get(value.lower(), value) if isinstance(value, str) else value
 
 

@@ -51,7 +51,6 @@ def surroundings(tx: Tx, session: Session) -> Surroundings:
 
 
 def outline(tx: Tx, session: Session, limit: int, after: int) -> OutlinePage:
-    """The session's structure: number, branch, revision and beginning of each thought."""
     from holdfast.reasoning.results import OutlinePage
 
     end = session_end(tx, session)
@@ -60,7 +59,7 @@ def outline(tx: Tx, session: Session, limit: int, after: int) -> OutlinePage:
 
 
 def checked_range(tx: Tx, session: Session, first: int | None, last: int | None) -> tuple[int, int]:
-    """The range of thoughts that is asked for; `first` alone goes to the end, `last` alone is one thought."""
+    """Check the requested range; `first` alone reads to the end, `last` alone is one thought."""
     end = session_end(tx, session)
     if first is None:
         first = last
@@ -107,7 +106,6 @@ def thoughts_page(
 
 
 def single(tx: Tx, session: Session, number: int) -> Thought:
-    """One whole thought."""
     found = sessions.thoughts(tx, session.id, number, number, 1)
     if not found:
         raise NotFound(
@@ -117,12 +115,12 @@ def single(tx: Tx, session: Session, number: int) -> Thought:
 
 
 def told_thought(thought: Thought, reader: str | None) -> Thought:
-    """A thought as a connection is told it: without secrets, unless it wrote them."""
+    """Mask the secrets of a thought, unless the reader's own connection wrote them."""
     return replace(thought, content=Words(thought.content, thought.connection_id).mask_for(reader))
 
 
 def told_session(session: Session) -> Session:
-    """A session as anybody is told it; who gave it its title and tags is not on record."""
+    """Mask the secrets in a title and tags for everybody: their author is not recorded."""
     tags = tuple(str(mask_for(tag, None)) for tag in session.tags)
     return replace(session, title=str(mask_for(session.title, None)), tags=tags)
 
@@ -130,7 +128,7 @@ def told_session(session: Session) -> Session:
 def filling(
     thoughts: Iterable[Thought], told: int, limit: int, room: int, cost: Callable[[Piece], int]
 ) -> tuple[list[Piece], str | None]:
-    """A page of thoughts, and the cursor of what follows; `told` characters of the first were on the page before."""
+    """Fill a page; return it with the cursor of the next. `told` characters of the first were on the page before."""
     taken: list[Piece] = []
     for thought in thoughts:
         if len(taken) == limit:
@@ -150,7 +148,6 @@ def filling(
 
 
 def _cut(piece: Piece, room: int, cost: Callable[[Piece], int]) -> Piece:
-    """As much of a piece as there is room for."""
     length = min(len(piece.thought.content), room)
     while length > 1:
         cut = replace(piece, thought=replace(piece.thought, content=piece.thought.content[:length]))
@@ -161,12 +158,11 @@ def _cut(piece: Piece, room: int, cost: Callable[[Piece], int]) -> Piece:
 
 
 def session_end(tx: Tx, session: Session) -> int:
-    """The number of the session's newest thought."""
     return sessions.highest_number(tx, session.id) if session.damage else session.thought_count
 
 
 def whole(tx: Tx, session_id: str, first: int, last: int) -> Iterator[Thought]:
-    """Whole thoughts from one number to another, fetched a few at a time."""
+    """Yield whole thoughts of a range, fetched a few at a time."""
     while first <= last:
         batch = sessions.thoughts(tx, session_id, first, last, AT_ONCE)
         if not batch:

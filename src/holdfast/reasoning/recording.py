@@ -22,7 +22,7 @@ from holdfast.store import Tx, register
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A thought that is in the session now."""
+    """The number of a stored thought, and how many the session holds now."""
 
     number: int
     total: int | None
@@ -35,7 +35,6 @@ class Recorded:
 def create_session(
     tx: Tx, root: Root | None, title: str, tags: tuple[str, ...] = (), domain: str | None = None
 ) -> Session:
-    """A new session of this project."""
     now = used = tx.now()
     if root is not None:
         projects.know(tx, root)
@@ -103,6 +102,5 @@ def record(tx: Tx, session: Session, draft: Draft, connection_id: str | None) ->
 
 
 def reopen(tx: Tx, session: Session) -> None:
-    """Bring an archived or deleted session back."""
     sessions.set_status(tx, session.id, Status.ACTIVE)
     tx.emit("reasoning.session_restored", session.id, {"from": session.status.value})

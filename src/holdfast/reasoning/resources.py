@@ -8,10 +8,10 @@ from typing import Any
 
 from holdfast.errors import NotFound
 from holdfast.identity.caller import Caller
-from holdfast.reasoning.export import FOR_AGENTS, Format, markdown_thought, render
-from holdfast.reasoning.library import cursor_after
+from holdfast.reasoning.export import FOR_AGENTS, Format, export_size, markdown_thought, render
 from holdfast.reasoning.service import Reasoning
-from holdfast.reasoning.views import context_view, export_size
+from holdfast.reasoning.session_browser import cursor_after
+from holdfast.reasoning.views import context_view
 from holdfast.store.events import Event
 from holdfast.text import counted, one_line
 from holdfast.text.masking import ANYBODY, Words
@@ -29,18 +29,16 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 
 
 def session_resource(reasoning: Reasoning) -> Resource:
-    """A whole session."""
-
     async def read(caller: Caller, values: dict[str, str]) -> str:
         measure = export_size(Format.MARKDOWN, FOR_AGENTS)
-        page = await reasoning.library.export(caller, values["id"], measure=measure, room=READ_CHARACTERS)
+        page = await reasoning.browser.export(caller, values["id"], measure=measure, room=READ_CHARACTERS)
         text = render(Format.MARKDOWN, page, FOR_AGENTS)
         if page.next_cursor is not None:
             text += f'\nIt goes on: session {{operation: "export", cursor: "{page.next_cursor}"}}.\n'
         return Words(text, ANYBODY)
 
     async def listing(caller: Caller, cursor: str | None) -> Page:
-        found = await reasoning.library.list(caller.root, limit=LISTED, cursor=cursor)
+        found = await reasoning.browser.list(caller.root, limit=LISTED, cursor=cursor)
         items = [
             (
                 f"{SESSIONS}/{session.id}",
@@ -66,14 +64,12 @@ def session_resource(reasoning: Reasoning) -> Resource:
 
 
 def thought_resource(reasoning: Reasoning) -> Resource:
-    """One whole thought."""
-
     async def read(caller: Caller, values: dict[str, str]) -> str:
         if not _NUMBER.fullmatch(values["n"]):
             raise NotFound(
                 f"Thought {in_quotes(values['n'], 40)} not found", recovery="(Thoughts are numbered from 1.)"
             )
-        thought = await reasoning.library.thought(caller, values["id"], int(values["n"]))
+        thought = await reasoning.browser.thought(caller, values["id"], int(values["n"]))
         return Words(markdown_thought(thought, FOR_AGENTS) + "\n", ANYBODY)
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
@@ -81,7 +77,7 @@ def thought_resource(reasoning: Reasoning) -> Resource:
             return await _session_ids(reasoning, caller, typed)
         if name != "n" or "id" not in given or (typed and not _NUMBER.fullmatch(typed)):
             return []
-        session = await reasoning.library.session(given["id"])
+        session = await reasoning.browser.session(given["id"])
         return completed_numbers(typed, session.thought_count)
 
     return Resource(
@@ -95,14 +91,12 @@ def thought_resource(reasoning: Reasoning) -> Resource:
 
 
 def changed_sessions(event: Event) -> Sequence[str]:
-    """The session an event changes."""
     if not event.kind.startswith(("reasoning.session_", "reasoning.thought_")):
         return ()
     return (f"{SESSIONS}/{event.subject}",)
 
 
 def changed_thoughts(event: Event) -> Sequence[str]:
-    """The thought an event brings."""
     if event.kind != "reasoning.thought_added":
         return ()
     return (f"{SESSIONS}/{event.subject}/thoughts/{event.data['number']}",)
@@ -123,8 +117,6 @@ def completed_numbers(typed: str, count: int) -> list[str]:
 
 
 def continue_prompt(reasoning: Reasoning) -> Prompt:
-    """The project's context as a message."""
-
     async def render(caller: Caller) -> str:
         return quoted_context(context_view(await reasoning.load_context(caller)))
 
@@ -137,7 +129,7 @@ def continue_prompt(reasoning: Reasoning) -> Prompt:
 
 
 def quoted_context(reply: dict[str, Any]) -> str:
-    """What was recovered, stated and quoted as data."""
+    """Render a recovered session as text, with what was thought quoted as data."""
     lines = [reply["message"]]
     if not reply["success"]:
         return "\n".join(lines)
@@ -158,5 +150,5 @@ def quoted_context(reply: dict[str, Any]) -> str:
 
 
 async def _session_ids(reasoning: Reasoning, caller: Caller, typed: str) -> list[str]:
-    found = await reasoning.library.list(caller.root, limit=COMPLETED)
+    found = await reasoning.browser.list(caller.root, limit=COMPLETED)
     return [session.id for session in found.sessions if session.id.startswith(typed)]

@@ -15,27 +15,23 @@ if TYPE_CHECKING:
 
 
 class Retention:
-    """How long things are kept, and whether they are kept at all."""
+    """Pauses recording, archives old sessions and removes deleted ones."""
 
     def __init__(self, store: Store, archive_after_ms: int) -> None:
         self._store = store
         self._archive_after_ms = archive_after_ms
 
     async def pause(self, root: Root) -> None:
-        """Record nothing for this project until it is resumed."""
-
-        def write(tx: Tx) -> None:
-            projects.set_paused(tx, root, tx.now())
-            tx.emit("reasoning.recording_paused", root.uri)
-
-        await self._store.write(write)
+        """Stop recording for this project until it is resumed."""
+        await self._set_paused(root, "reasoning.recording_paused", paused=True)
 
     async def unpause(self, root: Root) -> None:
-        """Record again for this project."""
+        await self._set_paused(root, "reasoning.recording_resumed", paused=False)
 
+    async def _set_paused(self, root: Root, event: str, *, paused: bool) -> None:
         def write(tx: Tx) -> None:
-            projects.set_paused(tx, root, None)
-            tx.emit("reasoning.recording_resumed", root.uri)
+            projects.set_paused(tx, root, tx.now() if paused else None)
+            tx.emit(event, root.uri)
 
         await self._store.write(write)
 

@@ -38,12 +38,11 @@ SNIPPET = 300
 
 
 def index_some(tx: Tx) -> bool:
-    """Bring thoughts into the index; says whether there may be more."""
     return search_queries.fill(tx, "thoughts", "thoughts_fts")
 
 
 def search(tx: Tx, scope: Scope, query: str, limit: int, offset: int) -> SearchPage:
-    """A page of hits, the best first; sessions whose title or tags match come before all thoughts."""
+    """Search one page, best hits first; sessions whose title or tags match come before all thoughts."""
     if offset > MAX_OFFSET:
         raise BadInput("cursor", f"is beyond the first {MAX_OFFSET} hits", recovery="Search for something narrower.")
     terms = terms_of(query)
@@ -61,7 +60,7 @@ def search(tx: Tx, scope: Scope, query: str, limit: int, offset: int) -> SearchP
 
 
 def _what_to_relax(tx: Tx, scope: Scope, terms: Sequence[Term]) -> str:
-    """Which looser search finds something, tried and not guessed."""
+    """Try looser searches, and name those that find something."""
 
     def finds(these: Sequence[Term], where: Scope = scope) -> bool:
         return bool(search_queries.hits(tx, where, these, 1) or _named(tx, where, these))
@@ -104,7 +103,6 @@ def snippet(text: str, terms: Sequence[Term]) -> str:
 
 
 def names_match(title: str, tags: Sequence[str], terms: Sequence[Term]) -> bool:
-    """Whether a title and tags hold all the terms."""
     tokens = indexed(" ".join((title, *tags))).split()
     return all(holds(tokens, term) for term in terms)
 

@@ -38,7 +38,6 @@ from holdfast.text import first_line
 from holdfast.times import iso
 
 if TYPE_CHECKING:
-    from holdfast.reasoning.library import Library
     from holdfast.reasoning.results import (
         BoundRoot,
         CallerState,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
         RecordedThought,
         StartedSession,
     )
+    from holdfast.reasoning.session_browser import SessionBrowser
 
 TITLE_FROM_THOUGHT = 80
 CONTEXT_DEFAULT, CONTEXT_LIMIT = 10, 100
@@ -58,7 +58,7 @@ _log = logging.getLogger("holdfast.reasoning")
 
 @dataclass(frozen=True, slots=True)
 class OfferedSession:
-    """A session that a caller could go on with: where it began, where it stands."""
+    """A session that a caller could continue: its first and last thoughts and its branches."""
 
     session: Session
     own: bool
@@ -69,7 +69,7 @@ class OfferedSession:
 
 
 class Reasoning:
-    """The only door to reasoning."""
+    """Records thoughts in the session they belong to, and brings sessions back; the only door to reasoning."""
 
     def __init__(
         self,
@@ -88,11 +88,10 @@ class Reasoning:
         self.sweep = retention.sweep
 
     @cached_property
-    def library(self) -> Library:
-        """Finding, reading and arranging sessions."""
-        from holdfast.reasoning.library import Library  # no hook needs it
+    def browser(self) -> SessionBrowser:
+        from holdfast.reasoning.session_browser import SessionBrowser  # no hook needs it
 
-        return Library(self._store)
+        return SessionBrowser(self._store)
 
     # -- thinking ------------------------------------------------------------------------------------------------
 
@@ -152,16 +151,17 @@ class Reasoning:
         from holdfast.reasoning.results import StartedSession
 
         checked_tags = limits.tags(tags)
-        checked_title = None if title is None else limits.title(title)
-        checked_domain = None if domain is None else limits.domain(domain)
+        if title is not None:
+            limits.text("title", title, limits.MAX_TITLE)
+        if domain is not None:
+            limits.text("domain", domain, limits.MAX_DOMAIN)
 
         def write(tx: Tx) -> StartedSession | None:
             connection = self._connections.current(tx, caller)
             if projects.is_paused(tx, caller.root, None):
                 return None
             others = SessionChoice(tx, self._connections, connection, caller.root).others(caller.root)
-            name = checked_title or _dated_title(tx)
-            session = recording.create_session(tx, caller.root, name, checked_tags, checked_domain)
+            session = recording.create_session(tx, caller.root, title or _dated_title(tx), checked_tags, domain)
             if connection is not None:
                 self._connections.attach_session(tx, connection, session.id)
             return StartedSession(session, tuple(others), needs_id=connection is None and caller.root is None)
@@ -171,7 +171,7 @@ class Reasoning:
     # -- coming back ---------------------------------------------------------------------------------------------
 
     async def offered(self, root: Root, identity: str | None) -> Sequence[OfferedSession]:
-        """What a caller of this root is on and would get back, without giving it to anybody yet."""
+        """Return the session a caller is on and the one it would recover, without attaching it to either."""
 
         def read(tx: Tx) -> Sequence[OfferedSession]:
             connection = connection_queries.by_identity(tx, identity) if identity else None
@@ -238,7 +238,7 @@ class Reasoning:
     def _arrive(
         self, tx: Tx, caller: Caller, connection: Connection | None, session: Session, *, explicit: bool
     ) -> bool:
-        """Put the caller on the session; says whether that crosses from one root, or one project, to another."""
+        """Attach the caller to the session; says whether that crosses from one root or project to another."""
         elsewhere = other_root(session, caller.root)
         if elsewhere and caller.root is not None and sessions.is_linked(tx, session.id, caller.root.uri):
             elsewhere = None  # it belongs here as well
@@ -252,7 +252,7 @@ class Reasoning:
     # -- who and where -------------------------------------------------------------------------------------------
 
     async def get_state(self, caller: Caller) -> CallerState:
-        """Who the caller is to Holdfast, where it is and which session it is on."""
+        """Return how Holdfast recognises the caller, its root and its session."""
         from holdfast.reasoning.results import CallerState
 
         def write(tx: Tx) -> CallerState:
@@ -263,12 +263,11 @@ class Reasoning:
         return await self._store.write(write)
 
     async def bound_root(self, caller: Caller) -> str | None:
-        """The root that the caller was bound to."""
         connection = await self._connections.find(caller.identity) if caller.identity else None
         return connection.bound_root if connection else None
 
     async def bind_root(self, caller: Caller, key: CallKey | None = None) -> BoundRoot | None:
-        """Bind the caller to the root it names, or to the only one its client has; None for one that is a stranger."""
+        """Bind the caller to the root it names, or to its client's only one; None for an unrecognised caller."""
         from holdfast.reasoning.results import BoundRoot
 
         if caller.identity is None:
@@ -302,7 +301,7 @@ ALL_HELD = "Other agents are in the sessions there are; pass a sessionId of thei
 
 
 def _root_to_bind(caller: Caller, only: Root | None) -> Root:
-    """The root that is meant; `only` is the one root of its client."""
+    """Choose the root to bind; `only` is the client's only root."""
     if caller.root is not None and caller.root.source is RootSource.ARGUMENT:
         return replace(caller.root, source=RootSource.BOUND)
     if len(caller.client_roots) > 1:

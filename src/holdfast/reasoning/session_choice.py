@@ -36,7 +36,7 @@ class ChosenSession:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The session that a caller gets back, and what was passed over on the way to it."""
+    """The session that a caller gets back, and those that were passed over."""
 
     session: Session | None
     held: tuple[Session, ...] = ()
@@ -46,7 +46,7 @@ class Recovery:
 
 
 class SessionChoice:
-    """One caller looking for its session, inside one transaction."""
+    """Finds the session of one caller, inside one transaction."""
 
     def __init__(self, tx: Tx, connections: Connections, connection: Connection | None, root: Root | None) -> None:
         self._tx = tx
@@ -76,9 +76,9 @@ class SessionChoice:
         return self._recovery(root, LOOK_AT, claim=True)
 
     def to_offer(self, root: Root) -> list[Session]:
-        """The session its caller is on, and the one it would get back if it asked now; nothing is locked.
+        """Return the caller's session and the one it would recover if it asked now; nothing is locked.
 
-        The second is told beside the first where it is pinned, or where the first was only just begun.
+        The second comes only where it is pinned, or where the first was only just begun.
         """
         mine = self._connection.reasoning_session if self._connection else None
         attached = queries.session(self._tx, mine) if mine else None
@@ -90,13 +90,13 @@ class SessionChoice:
         return [attached, found]
 
     def previous(self, root: Root | None) -> Session | None:
-        """The session that a caller leaves behind by beginning a new one."""
+        """Return the session that a caller leaves behind by starting a new one."""
         if root is None:
             return None
         return self._free(found for found in self._in_order(root, limit=TELL_OF) if found.thought_count).session
 
     def attached(self) -> Session | None:
-        """The session this caller is on, locked, unless it was deleted or is another live caller's by now."""
+        """Return the session this caller is on, locked, unless it was deleted or another live caller has it now."""
         if self._connection is None or self._connection.reasoning_session is None:
             return None
         session = _locked(self._tx, self._connection.reasoning_session)
@@ -105,7 +105,7 @@ class SessionChoice:
         return None if self._connections.was_taken_over(self._tx, self._connection) else session
 
     def others(self, root: Root | None) -> list[tuple[Session, Connection]]:
-        """The project's sessions in which other live callers are."""
+        """The project's sessions that other live callers are in."""
         if root is None:
             return []
         return self.holders(self._recent(self._with_sessions(root), since=0, limit=TELL_OF))
@@ -117,13 +117,13 @@ class SessionChoice:
         return [(by_id[holder.reasoning_session], holder) for holder in held if holder.reasoning_session]
 
     def _lock_project(self, root: Root) -> None:
-        """Whoever else comes to this project at the same moment sees which session was made or taken here."""
+        """Make concurrent callers of this project wait until it is known which session was created or taken."""
         for one in (root, root.top):
             if one is not None:
                 self._tx.lock(f"project:{one.key or one.uri}")
 
     def _free(self, candidates: Iterable[Session], *, claim: bool = False) -> Pick:
-        """The first that nobody else is in; a claim also waits for whoever takes it from another root meanwhile."""
+        """Return the first session without another live caller; `claim` locks each before it is checked."""
 
         def is_held(session: Session) -> bool:
             if claim:
@@ -133,7 +133,7 @@ class SessionChoice:
         return first_free(candidates, is_held)
 
     def _recovery(self, root: Root, limit: int, *, claim: bool = False) -> Recovery:
-        """The first free one; one that its caller has only just begun stands back behind one with more in it."""
+        """Return the first free session, preferring one with more thoughts to one the caller has just begun."""
         best = self._free(self._in_order(root, limit=limit), claim=claim)
         if best.session is None or best.session.pinned or not self._just_begun(best.session):
             return Recovery(best.session, best.held)
@@ -157,7 +157,7 @@ class SessionChoice:
         return bool(first) and first[0].connection_id in own and first[0].created_at == session.created_at
 
     def _in_order(self, root: Root, since: int = 0, limit: int = LOOK_AT) -> Iterator[Session]:
-        """The pinned one first, however old it is, then the others used since then, the most recent first."""
+        """Yield the pinned session first, however old, then those used since then, most recent first."""
         root = self._with_sessions(root)
         pinned = self._pinned(root)
         seen = {session.id for session in pinned}
@@ -174,13 +174,13 @@ class SessionChoice:
         return queries.active_in_root(self._tx, root.uri, since, limit)
 
     def _with_sessions(self, root: Root) -> Root:
-        """Where the project's sessions are: a directory of a checkout that has none goes by the checkout's top."""
+        """Return the root whose sessions count: the checkout's top where a directory of it has none."""
         if root.top is None or queries.root_has_sessions(self._tx, root.uri):
             return root
         return root if queries.project_has_sessions(self._tx, root.key or "") else root.top
 
     def _goes_by_project(self, root: Root) -> bool:
-        """Whether the sessions of the same project elsewhere count: only where this root has none at all."""
+        """Whether sessions of the same project elsewhere count: only where this root has none at all."""
         return root.key is not None and not queries.root_has_sessions(self._tx, root.uri)
 
 
@@ -190,7 +190,7 @@ def require(tx: Tx, session_id: str) -> Session:
 
 
 def usable(session: Session | None, session_id: str) -> Session:
-    """The session that was found, unless there is none; a deleted one is refused with the way back."""
+    """Return the session if it exists; a deleted one is refused with the way to restore it."""
     if session is None or session.damage == FORGETTING:
         raise missing(session_id)
     if session.status is Status.DELETED:
@@ -202,7 +202,6 @@ def usable(session: Session | None, session_id: str) -> Session:
 
 
 def missing(session_id: str) -> NotFound:
-    """The error for a session nobody knows."""
     return NotFound(
         f"Session {session_id} not found", recovery='(init {operation: "list_sessions"} lists the ones there are.)'
     )

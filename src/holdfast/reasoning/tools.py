@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from holdfast.errors import BadInput
 from holdfast.reasoning import views
-from holdfast.reasoning.export import Format
+from holdfast.reasoning.export import Format, export_size, export_view
 from holdfast.reasoning.model import Draft
 from holdfast.reasoning.params import InitParams, SessionParams, ThoughtParams
 from holdfast.reasoning.resources import continue_prompt, session_resource, thought_resource
@@ -17,7 +17,6 @@ T = TypeVar("T")
 
 
 def offer(reasoning: Reasoning) -> Offer:
-    """All that reasoning puts on the wire."""
     return Offer(
         order=20,
         tools=[_thought(reasoning), _init(reasoning), _session(reasoning)],
@@ -72,7 +71,7 @@ def _init(reasoning: Reasoning) -> Tool:
                 loaded = await reasoning.load_context(caller, params.sessionId, params.limit, params.cursor)
                 return views.context_view(loaded)
             case "list_sessions":
-                page = await reasoning.library.list(
+                page = await reasoning.browser.list(
                     caller.root, params.status, params.tags or (), params.limit, params.cursor
                 )
                 return views.sessions_view(page)
@@ -86,14 +85,8 @@ def _init(reasoning: Reasoning) -> Tool:
         ),
         params=InitParams,
         handler=handle,
-        repetition={
-            "get_state": Repetition.IDEMPOTENT,
-            "list_roots": Repetition.IDEMPOTENT,
-            "bind_root": Repetition.STORED,
-            "start_new": Repetition.STORED,
-            "load_context": Repetition.IDEMPOTENT,
-            "list_sessions": Repetition.IDEMPOTENT,
-        },
+        repetition=dict.fromkeys(("bind_root", "start_new"), Repetition.STORED)
+        | dict.fromkeys(("get_state", "list_roots", "load_context", "list_sessions"), Repetition.IDEMPOTENT),
         hint="what was thought before",
         root_argument="mcpRootUri",
         meets_strangers=True,
@@ -103,16 +96,16 @@ def _init(reasoning: Reasoning) -> Tool:
 
 def _session(reasoning: Reasoning) -> Tool:
     async def handle(call: Call, params: SessionParams) -> dict[str, Any]:
-        library, caller, chosen, key = reasoning.library, call.caller, params.sessionId, call.key
+        browser, caller, chosen, key = reasoning.browser, call.caller, params.sessionId, call.key
         match params.operation:
             case "list":
                 tags = params.tags or ()
-                listed = await library.list(caller.root, params.status, tags, params.limit, params.cursor)
+                listed = await browser.list(caller.root, params.status, tags, params.limit, params.cursor)
                 return views.sessions_view(listed)
             case "get" if params.from_ is None and params.to is None and "." not in (params.cursor or ""):
-                return views.outline_page_view(await library.outline(caller, chosen, params.limit, params.cursor))
+                return views.outline_page_view(await browser.outline(caller, chosen, params.limit, params.cursor))
             case "get":
-                passage = await library.passage(
+                passage = await browser.passage(
                     caller,
                     chosen,
                     params.from_,
@@ -123,7 +116,7 @@ def _session(reasoning: Reasoning) -> Tool:
                 )
                 return views.passage_view(passage)
             case "search":
-                found = await library.search(
+                found = await browser.search(
                     caller.root,
                     _given("query", params.query),
                     everywhere=params.scope == "all",
@@ -134,36 +127,34 @@ def _session(reasoning: Reasoning) -> Tool:
                 return views.search_view(found)
             case "export":
                 form = Format(params.format or "markdown")
-                page = await library.export(
-                    caller, chosen, params.limit, params.cursor, measure=views.export_size(form)
-                )
-                return views.export_view(page, form)
+                page = await browser.export(caller, chosen, params.limit, params.cursor, measure=export_size(form))
+                return export_view(page, form)
             case "rename":
-                changed = library.rename(caller, chosen, _given("title", params.title), key)
+                changed = browser.rename(caller, chosen, _given("title", params.title), key)
             case "tag":
-                changed = library.tag(caller, chosen, _given("tags", params.tags), key)
+                changed = browser.tag(caller, chosen, _given("tags", params.tags), key)
             case "pin":
-                changed = library.pin(caller, chosen, key)
+                changed = browser.pin(caller, chosen, key)
             case "unpin":
-                changed = library.unpin(caller, chosen, key)
+                changed = browser.unpin(caller, chosen, key)
             case "archive":
-                changed = library.archive(caller, chosen, key)
+                changed = browser.archive(caller, chosen, key)
             case "restore":
-                changed = library.restore(_given("sessionId", chosen), key)
+                changed = browser.restore(_given("sessionId", chosen), key)
             case "link" if params.mcpRootUri is not None and caller.root is not None:
                 if params.linkTo is not None:
                     raise BadInput("linkTo", "is given beside mcpRootUri", recovery="Link to one of them at a time.")
                 root = caller.root
-                linked = library.link_root(caller, chosen, root, key)
+                linked = browser.link_root(caller, chosen, root, key)
                 return await call.reply(linked, lambda session: views.changed_view(session, linkedRoot=root.uri))
             case "link":
                 other = _given("linkTo", params.linkTo)
-                linked = library.link(caller, chosen, other, key)
+                linked = browser.link(caller, chosen, other, key)
                 return await call.reply(linked, lambda session: views.changed_view(session, linkedTo=other))
             case "delete":
-                return await call.reply(library.delete(chosen, params.confirm, key), views.deleted_view)
+                return await call.reply(browser.delete(chosen, params.confirm, key), views.deleted_view)
             case "analyze":
-                return views.analysis_view(await library.steps(caller, chosen))
+                return views.analysis_view(await browser.steps(caller, chosen))
         return await call.reply(changed, views.changed_view)
 
     return Tool(
@@ -175,21 +166,8 @@ def _session(reasoning: Reasoning) -> Tool:
         ),
         params=SessionParams,
         handler=handle,
-        repetition={
-            "list": Repetition.IDEMPOTENT,
-            "get": Repetition.IDEMPOTENT,
-            "search": Repetition.IDEMPOTENT,
-            "export": Repetition.IDEMPOTENT,
-            "rename": Repetition.STORED,
-            "tag": Repetition.STORED,
-            "pin": Repetition.STORED,
-            "unpin": Repetition.STORED,
-            "archive": Repetition.STORED,
-            "restore": Repetition.STORED,
-            "link": Repetition.STORED,
-            "delete": Repetition.STORED,
-            "analyze": Repetition.IDEMPOTENT,
-        },
+        repetition=dict.fromkeys(("list", "get", "search", "export", "analyze"), Repetition.IDEMPOTENT)
+        | dict.fromkeys(("rename", "tag", "pin", "unpin", "archive", "restore", "link", "delete"), Repetition.STORED),
         destructive=True,
         root_argument="mcpRootUri",
     )

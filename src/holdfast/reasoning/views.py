@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from holdfast.identity.caller import Caller
 from holdfast.reasoning.analysis import analyze
-from holdfast.reasoning.entries import (
-    branch_view,
-    outline_view,
-    piece_view,
-    present,
-    session_view,
-    size,
-    thought_view,
-)
-from holdfast.reasoning.export import Format, Style, render
 from holdfast.reasoning.fulltext import Term
-from holdfast.reasoning.library import REPLY_CHARACTERS, cursor_after
-from holdfast.reasoning.model import KEEP_DELETED_MS, Session, Status, Thought
+from holdfast.reasoning.model import KEEP_DELETED_MS, Branch, Piece, Session, Status, Thought
 from holdfast.reasoning.reading import CONTEXT_CUT, LEAST_ROOM
 from holdfast.reasoning.results import (
     BoundRoot,
@@ -38,12 +28,14 @@ from holdfast.reasoning.results import (
     ThoughtsPage,
 )
 from holdfast.reasoning.search import snippet
-from holdfast.text import age, counted
+from holdfast.reasoning.session_browser import REPLY_CHARACTERS, cursor_after
+from holdfast.text import age, counted, one_line
 from holdfast.text.masking import ANYBODY, Words
 from holdfast.times import iso
 
 ROOM_FOR_BRANCHES = 4_000
 ROOM_FOR_LINKS = 3_000
+HEADING = 80
 
 PAUSED = {
     "recorded": False,
@@ -51,11 +43,79 @@ PAUSED = {
     "message": "Recording is paused for this project; `holdfast resume-recording` starts it again. Nothing was stored.",
 }
 
+# -- single sessions, thoughts and branches ---------------------------------------------------------------------------
+
+
+def session_view(session: Session) -> dict[str, Any]:
+    return present(
+        id=session.id,
+        title=session.title,
+        tags=list(session.tags),
+        domain=session.domain,
+        thoughtCount=session.thought_count,
+        branchCount=session.branch_count,
+        createdAt=iso(session.created_at),
+        updatedAt=iso(session.updated_at),
+        mcpRootUri=session.root_uri,
+        status=session.status.value,
+        pinned=session.pinned,
+        damage=session.damage,
+    )
+
+
+def thought_view(thought: Thought, cut: int | None = None) -> dict[str, Any]:
+    """Show a thought; over `cut` characters it is shortened and says so."""
+    long = cut is not None and len(thought.content) > cut
+    return _frame(thought) | present(
+        thought=Words(thought.content, thought.connection_id, lambda text: text[:cut] if long else text),
+        truncated=long or None,
+        createdAt=iso(thought.created_at),
+    )
+
+
+def piece_view(piece: Piece) -> dict[str, Any]:
+    """Show the part of a thought that a page holds; its secrets are already masked for the reader."""
+    part = {} if piece.whole else {"truncated": True, "fromCharacter": piece.start, "characters": piece.characters}
+    return thought_view(piece.thought) | {"thought": Words(piece.thought.content, ANYBODY)} | part
+
+
+def outline_view(thought: Thought) -> dict[str, Any]:
+    return _frame(thought) | {
+        "begins": Words(thought.content, thought.connection_id, lambda text: one_line(text, HEADING))
+    }
+
+
+def branch_view(branch: Branch) -> dict[str, Any]:
+    return {"branchId": branch.id, "fromThought": branch.from_number, "thoughtCount": branch.thought_count}
+
+
+def present(**fields: Any) -> dict[str, Any]:
+    """Drop the fields without a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def size(entry: Any) -> int:
+    return len(json.dumps(entry, ensure_ascii=False, separators=(",", ":"))) + 1
+
+
+def _frame(thought: Thought) -> dict[str, Any]:
+    return present(
+        thoughtNumber=thought.number,
+        totalThoughts=thought.total,
+        branchId=thought.branch_id,
+        branchFromThought=thought.branch_from,
+        revisesThought=thought.revises,
+        isRevision=True if thought.is_revision and thought.revises is None else None,
+        requestedNumber=thought.requested_number if thought.renumbered else None,
+        nextThoughtNeeded=None if thought.next_needed else False,
+    )
+
+
 # -- thinking and coming back ---------------------------------------------------------------------------------------
 
 
 def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
-    """A thought that was recorded; None where recording is paused."""
+    """Show a recorded thought; None where recording is paused."""
     if done is None:
         return dict(PAUSED)
     session, draft, recorded = done.session, done.draft, done.recorded
@@ -83,7 +143,7 @@ def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
 
 
 def started_view(started: StartedSession | None) -> dict[str, Any]:
-    """A session that was begun; None where recording is paused."""
+    """Show a started session; None where recording is paused."""
     if started is None:
         return {"success": False, **PAUSED}
     session = started.session
@@ -98,7 +158,7 @@ def started_view(started: StartedSession | None) -> dict[str, Any]:
 
 
 def context_view(loaded: LoadedContext | NotLoaded) -> dict[str, Any]:
-    """A session that was brought back, with its last thoughts; or why none was."""
+    """Show a loaded session with its last thoughts, or why none was loaded."""
     if isinstance(loaded, NotLoaded):
         return present(
             success=False,
@@ -140,7 +200,7 @@ def summary(session: Session, now: int) -> str:
 
 
 def previous_view(session: Session) -> dict[str, Any]:
-    """A session that a caller could go on with instead."""
+    """Show a session that a caller could continue instead."""
     return {
         "sessionId": session.id,
         "title": session.title,
@@ -168,7 +228,6 @@ def _pass_the_id_on(session: Session) -> str:
 
 
 def state_view(state: CallerState) -> dict[str, Any]:
-    """Who a caller is, where it is and which session it is on."""
     caller, connection = state.caller, state.connection
     return present(
         success=True,
@@ -187,7 +246,6 @@ def state_view(state: CallerState) -> dict[str, Any]:
 
 
 def roots_view(caller: Caller, bound_root: str | None) -> dict[str, Any]:
-    """The roots the client named, and the one that counts."""
     return present(
         success=True,
         roots=list(caller.client_roots),
@@ -198,7 +256,7 @@ def roots_view(caller: Caller, bound_root: str | None) -> dict[str, Any]:
 
 
 def bound_view(bound: BoundRoot | None) -> dict[str, Any]:
-    """The root that a caller was bound to; None for a caller that is a stranger every time."""
+    """Show the root that a caller was bound to; None for an unrecognised caller."""
     if bound is None:
         message = "This caller is not recognised across calls, so nothing can be bound to it."
         return {"success": False, "message": f"{message} Pass mcpRootUri with each call."}
@@ -206,11 +264,10 @@ def bound_view(bound: BoundRoot | None) -> dict[str, Any]:
     return present(success=True, boundRoot=bound.uri, session=session)
 
 
-# -- the library ------------------------------------------------------------------------------------------------------
+# -- browsing sessions ------------------------------------------------------------------------------------------------
 
 
 def sessions_view(page: SessionsPage) -> dict[str, Any]:
-    """A page of sessions."""
     shown = fitting(map(session_view, page.sessions), REPLY_CHARACTERS)
     more = page.more or len(shown) < len(page.sessions)
     return present(
@@ -219,7 +276,6 @@ def sessions_view(page: SessionsPage) -> dict[str, Any]:
 
 
 def search_view(page: SearchPage) -> dict[str, Any]:
-    """A page of what a search found."""
     named = [
         present(sessionId=found.id, title=found.title, status=found.status.value, tags=list(found.tags) or None)
         for found in page.sessions
@@ -247,7 +303,6 @@ def _found_view(hit: FoundThought, thought: Thought, terms: Sequence[Term]) -> d
 
 
 def outline_page_view(page: OutlinePage) -> dict[str, Any]:
-    """The structure of a session."""
     reply = {
         "success": True,
         "session": session_view(page.session),
@@ -262,7 +317,6 @@ def outline_page_view(page: OutlinePage) -> dict[str, Any]:
 
 
 def passage_view(page: ThoughtsPage) -> dict[str, Any]:
-    """A range of whole thoughts."""
     reply = {
         "success": True,
         "session": session_view(page.session),
@@ -276,44 +330,23 @@ def passage_view(page: ThoughtsPage) -> dict[str, Any]:
 
 
 def passage_size(page: ThoughtsPage) -> int:
-    """The characters of a range of thoughts on the wire."""
     return size(passage_view(page))
 
 
-def export_view(page: ThoughtsPage, form: Format) -> dict[str, Any]:
-    """A page of a session in a format for people and programs."""
-    return present(
-        success=True,
-        sessionId=page.session.id,
-        format=form.value,
-        text=Words(render(form, page), ANYBODY),
-        nextCursor=page.next_cursor,
-    )
-
-
-def export_size(form: Format, style: Style | None = None) -> Callable[[ThoughtsPage], int]:
-    """What measures the characters of a page of an export on the wire."""
-    return lambda page: size(render(form, page, style))
-
-
 def analysis_view(found: SessionSteps) -> dict[str, Any]:
-    """How a session went."""
     return {"success": True, "sessionId": found.session.id, "title": found.session.title, **analyze(found.steps)}
 
 
 def changed_view(session: Session, **more: str) -> dict[str, Any]:
-    """A session after a change."""
     return {"success": True, "session": session_view(session), **more}
 
 
 def deleted_view(session: Session) -> dict[str, Any]:
-    """A session that was deleted, and for how long it can be restored."""
     days = KEEP_DELETED_MS // 86_400_000
     return changed_view(session, message=f"Deleted; operation restore brings it back for {days} days.")
 
 
 def surroundings_view(around: Surroundings) -> dict[str, Any]:
-    """What belongs to a session beside its thoughts."""
     links = [present(sessionId=one.id, title=one.title, mcpRootUri=one.root_uri) for one in around.links]
     return present(
         branches=fitting(map(branch_view, around.branches), ROOM_FOR_BRANCHES),
@@ -326,12 +359,12 @@ def surroundings_view(around: Surroundings) -> dict[str, Any]:
 
 
 def room_beside(reply: Any) -> int:
-    """How many characters of entries a reply carries beside what is in it."""
+    """How many characters of entries a reply has room for beside what is already in it."""
     return max(LEAST_ROOM, REPLY_CHARACTERS - size(reply))
 
 
 def fitting(entries: Iterable[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
-    """As many of the entries as there is room for, at least the first one."""
+    """Take entries while there is room, at least the first one."""
     taken: list[dict[str, Any]] = []
     for entry in entries:
         budget -= size(entry)

@@ -12,7 +12,7 @@ from holdfast.teams.team import Chat, Team
 
 GENERAL_TOPIC = 1
 """The topic of a forum that messages do not name."""
-LARGEST = 2**63 - 1
+MAX_STORED_INTEGER = 2**63 - 1
 KINDS = ("message", "edited_message", "callback_query")
 """The updates to ask for."""
 
@@ -183,5 +183,5 @@ def _attachment(kind: str, content: Any) -> str:
 
 
 def _whole(value: Any) -> int | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+    good = isinstance(value, int) and not isinstance(value, bool) and -MAX_STORED_INTEGER <= value <= MAX_STORED_INTEGER
     return value if good else None

@@ -10,12 +10,12 @@ from holdfast.bridge.model import TTL_MS, Message, Priority, Status
 from holdfast.bridge.queries.queue import MESSAGE, NEXT_SEQ
 from holdfast.store import Tx
 
-LETTER = f"{MESSAGE}, source, reply, created_at, finished_at"
+LISTED = f"{MESSAGE}, source, reply, created_at, finished_at"
 RELEASED = "archive, released"
 
 
 @dataclass(slots=True)
-class Letter(Message):
+class ListedMessage(Message):
     """A message with where it came from and what became of it."""
 
     source: str
@@ -67,7 +67,7 @@ def release(tx: Tx, target: str, row_id: int) -> None:
     )
 
 
-def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: int) -> list[Letter]:
+def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: int) -> list[ListedMessage]:
     """Messages of these targets, or of all, the newest first."""
     given: dict[str, str] = {} if status is None else {"status": status.value}
     conditions = [f"{name} = :{name}" for name in given]
@@ -77,18 +77,18 @@ def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: 
         given |= names
     where = " AND ".join(conditions) or "1 = 1"
     rows = tx.all(
-        f"SELECT {LETTER} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
+        f"SELECT {LISTED} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
     )
-    return [Letter(**row) for row in rows]
+    return [ListedMessage(**row) for row in rows]
 
 
-def named(tx: Tx, message_id: str) -> list[Letter]:
+def named(tx: Tx, message_id: str) -> list[ListedMessage]:
     """The messages of an id, one in each target at most."""
-    rows = tx.all(f"SELECT {LETTER} FROM bridge_messages WHERE id = :id ORDER BY row_id", id=message_id)
-    return [Letter(**row) for row in rows]
+    rows = tx.all(f"SELECT {LISTED} FROM bridge_messages WHERE id = :id ORDER BY row_id", id=message_id)
+    return [ListedMessage(**row) for row in rows]
 
 
-def requeue(tx: Tx, message: Letter) -> None:
+def requeue(tx: Tx, message: ListedMessage) -> None:
     """One attempt stays counted, so that whoever gets it is told that it was handed out before."""
     tx.run(
         f"UPDATE bridge_messages SET status = 'pending', seq = {NEXT_SEQ}, attempts = :attempts, expires_at = :expires,"

@@ -12,19 +12,18 @@ THOUGHTS_AT_ONCE = 50
 
 
 def counted(tx: Tx) -> tuple[int, int] | None:
-    """How many sessions were ever registered, and the sum of their heads."""
+    """How many sessions were ever registered, and the sum of their head hashes."""
     row = tx.one("SELECT sessions, heads_sum FROM event_head WHERE id = 1")
     return None if row is None else (row["sessions"], row["heads_sum"])
 
 
 def registered(tx: Tx) -> int:
-    """How many sessions the register names."""
     row = tx.one("SELECT count(*) AS n FROM session_register")
     return int(row["n"]) if row else 0
 
 
 def missing_sessions(tx: Tx) -> list[tuple[str, bool]]:
-    """Sessions that the register names and that are not there, and whether a salvage is known to have lost them."""
+    """Registered sessions that do not exist, and whether a salvage is known to have lost them."""
     rows = tx.all(
         "SELECT r.id, r.gone FROM session_register r LEFT JOIN sessions s ON s.id = r.id"
         " WHERE s.id IS NULL AND (r.gone IS NULL OR r.gone = :lost) ORDER BY r.id",
@@ -34,7 +33,6 @@ def missing_sessions(tx: Tx) -> list[tuple[str, bool]]:
 
 
 def unregistered_sessions(tx: Tx) -> list[str]:
-    """Sessions that the register does not name."""
     rows = tx.all(
         "SELECT s.id FROM sessions s LEFT JOIN session_register r ON r.id = s.id"
         " WHERE r.id IS NULL OR r.gone IS NOT NULL ORDER BY s.id"
@@ -43,7 +41,7 @@ def unregistered_sessions(tx: Tx) -> list[str]:
 
 
 def heads_total(tx: Tx) -> int:
-    """The sum of the heads of all sessions, of those that are gone too."""
+    """The sum of the head hashes of all sessions, also of removed ones."""
     rows = tx.all(
         "SELECT head_hash AS head FROM sessions"
         " UNION ALL SELECT hash AS head FROM session_register WHERE gone IS NOT NULL"

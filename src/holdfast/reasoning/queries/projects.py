@@ -48,19 +48,18 @@ def is_paused(tx: Tx, root: Root | None, target: Session | None) -> bool:
 
 
 def set_first_commit(tx: Tx, root: Root, commit: str) -> None:
-    """Keep the first commit of a project."""
     know(tx, root)
     tx.run("UPDATE projects SET first_commit = :commit WHERE root_uri = :root", commit=commit, root=root.uri)
 
 
 def first_commit(tx: Tx, root: Root) -> str | None:
-    """The first commit that is known of a root; None where nobody asked git yet."""
+    """The known first commit of a root; None where git was not asked yet."""
     row = tx.one("SELECT first_commit FROM projects WHERE root_uri = :root", root=root.uri)
     return None if row is None else row["first_commit"]
 
 
 def roots_with_first_commit(tx: Tx, root: Root, commit: str) -> list[str]:
-    """The other roots with this first commit of which something is known."""
+    """Other roots with this first commit that have sessions or ledgers."""
     rows = tx.all(
         "SELECT root_uri FROM projects WHERE first_commit = :commit AND root_uri <> :root"
         " AND (EXISTS (SELECT 1 FROM agent_sessions WHERE agent_sessions.root = projects.root_uri)"

@@ -12,7 +12,7 @@ ROWS_AT_ONCE = 2000
 
 
 def archive_untouched(tx: Tx, archive_after_ms: int) -> int:
-    """Archive some of the sessions nobody reasoned in for that long; a pinned one stays."""
+    """Archive some of the sessions that were not used for that long; a pinned one stays."""
     rows = tx.all(
         "SELECT id FROM sessions WHERE status = 'active' AND updated_at < :before AND pinned = 0"
         " ORDER BY updated_at LIMIT :limit",
@@ -102,6 +102,5 @@ def remove_some(tx: Tx, session_id: str) -> bool:
 
 
 def remove_project(tx: Tx, root: Root) -> None:
-    """Remove what is known of a project itself."""
     for table in ("projects", "session_roots"):
         tx.run(f"DELETE FROM {table} WHERE root_uri = :root OR project_key = :key", root=root.uri, key=root.key)  # noqa: S608

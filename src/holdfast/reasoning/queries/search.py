@@ -50,7 +50,6 @@ _ADD = {
 
 
 def hits(tx: Tx, scope: Scope, terms: Sequence[Term], limit: int, offset: int = 0) -> list[FoundThought]:
-    """The thoughts that hold all terms, the best first."""
     from holdfast.reasoning.results import FoundThought
 
     where, params = conditions(scope, "s.")
@@ -65,9 +64,9 @@ def hits(tx: Tx, scope: Scope, terms: Sequence[Term], limit: int, offset: int = 
 
 
 def fill(tx: Tx, table: str, index: str) -> bool:
-    """Bring rows of a table into its index, in the order of their numbers; says whether there may be more.
+    """Index some of a table's rows in order; says whether there may be more.
 
-    What is indexed is read off the index itself, so a restored, salvaged or migrated store simply starts from nothing.
+    The index itself says how far it has come, so a restored, salvaged or migrated store is indexed from the start.
     """
     rows = tx.all(_PENDING[tx.engine].format(table=table, index=index), indexed=INDEXED, limit=INDEXED_AT_ONCE)
     for row in rows:

@@ -1,11 +1,12 @@
 """The SQL of reasoning, functions of a transaction; written once for both engines."""
+# ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 from holdfast.identity.project import Root
 from holdfast.reasoning.model import Branch, Session, Status, Thought
@@ -14,16 +15,11 @@ from holdfast.store import Row, Tx
 if TYPE_CHECKING:
     from holdfast.reasoning.results import Step
 
-SESSION = (
-    "id, title, tags, domain, status, pinned, root_uri, project_key, thought_count, branch_count, head_hash, damage,"
-    " created_at, updated_at"
-)
-_THOUGHT = (
-    "session_id, number, {content} AS content, next_needed, total, revises, is_revision, branch_id, branch_from,"
-    " needs_more, requested_number, connection_id, created_at"
-)
-WHOLE = _THOUGHT.format(content="content")
-_CUT = _THOUGHT.format(content="substr(content, 1, :cut)")
+SESSION = ", ".join(field.name for field in fields(Session))
+_LINKED = "id IN (SELECT session_id FROM session_roots WHERE root_uri = :root)"
+_ACTIVE = "status = 'active' AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit"
+WHOLE = ", ".join(field.name for field in fields(Thought))
+_CUT = WHOLE.replace("content", "substr(content, 1, :cut) AS content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +43,11 @@ class Scope:
 
 
 def session(tx: Tx, session_id: str) -> Session | None:
-    """The session with this id, whatever its state."""
-    row = tx.one(f"SELECT {SESSION} FROM sessions WHERE id = :id", id=session_id)  # noqa: S608
-    return _to_session(row) if row else None
+    return next(iter(_sessions(tx, "id = :id", id=session_id)), None)
 
 
 def add_session(tx: Tx, new: Session) -> None:
-    """Store a new session."""
-    tx.run(
-        "INSERT INTO sessions (id, title, tags, domain, status, pinned, root_uri, project_key, thought_count,"
-        " branch_count, head_hash, created_at, updated_at) VALUES (:id, :title, :tags, :domain, :status, 0, :root_uri,"
-        " :project_key, 0, 0, :head_hash, :created_at, :updated_at)",
-        id=new.id,
-        title=new.title,
-        tags=_tags_text(new.tags),
-        domain=new.domain,
-        status=new.status.value,
-        root_uri=new.root_uri,
-        project_key=new.project_key,
-        head_hash=new.head_hash,
-        created_at=new.created_at,
-        updated_at=new.updated_at,
-    )
+    _insert(tx, "sessions", **asdict(new) | {"tags": _tags_text(new.tags), "status": new.status.value})
 
 
 def newest_use(tx: Tx, root_uri: str) -> int:
@@ -83,73 +62,51 @@ def newest_use(tx: Tx, root_uri: str) -> int:
 def pinned_in_root(tx: Tx, root_uri: str) -> list[Session]:
     """The session that is pinned in this root, if there is one; only an active one ever is."""
     # Naming the status or an order would make SQLite walk all sessions of the root instead of the pinned one's index.
-    rows = tx.all(
-        f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND pinned = 1",  # noqa: S608
-        root=root_uri,
-    )
-    return [_to_session(row) for row in rows]
+    return _sessions(tx, "root_uri = :root AND pinned = 1", root=root_uri)
 
 
 def pinned_elsewhere(tx: Tx, root_uri: str) -> list[Session]:
     """The sessions that are linked to this root and pinned in their own, the most recent first."""
-    rows = tx.all(
-        f"SELECT {SESSION} FROM sessions WHERE pinned = 1"  # noqa: S608
-        " AND id IN (SELECT session_id FROM session_roots WHERE root_uri = :root) ORDER BY updated_at DESC, id DESC",
-        root=root_uri,
-    )
-    return [_to_session(row) for row in rows]
+    return _sessions(tx, f"pinned = 1 AND {_LINKED} ORDER BY updated_at DESC, id DESC", root=root_uri)
 
 
 def pinned_in_project(tx: Tx, project_key: str) -> list[Session]:
     """The sessions that are pinned in a root of this project, the most recent first."""
-    rows = tx.all(
-        f"SELECT {SESSION} FROM sessions WHERE project_key = :key AND status = 'active' AND pinned = 1"  # noqa: S608
-        " ORDER BY updated_at DESC, id DESC",
-        key=project_key,
-    )
-    return [_to_session(row) for row in rows]
+    where = "project_key = :key AND status = 'active' AND pinned = 1 ORDER BY updated_at DESC, id DESC"
+    return _sessions(tx, where, key=project_key)
 
 
 def active_in_root(tx: Tx, root_uri: str, since: int, limit: int) -> list[Session]:
     """The root's active sessions used since then, those that were linked to it as well, the most recent first."""
-    order = "status = 'active' AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit"
-    own = f"SELECT {SESSION} FROM sessions WHERE root_uri = :root AND {order}"  # noqa: S608
-    # By itself, and not as an OR: the own ones are read in the order of their index.
-    linked = (
-        f"SELECT {SESSION} FROM sessions"  # noqa: S608
-        f" WHERE id IN (SELECT session_id FROM session_roots WHERE root_uri = :root) AND {order}"
-    )
-    rows = [row for sql in (own, linked) for row in tx.all(sql, root=root_uri, since=since, limit=limit)]
-    rows.sort(key=lambda row: (row["updated_at"], row["id"]), reverse=True)
-    return [_to_session(row) for row in rows[:limit]]
+    # By themselves, and not as an OR: the root's own ones are read in the order of their index.
+    found = [
+        session
+        for condition in ("root_uri = :root", _LINKED)
+        for session in _sessions(tx, f"{condition} AND {_ACTIVE}", root=root_uri, since=since, limit=limit)
+    ]
+    found.sort(key=lambda one: (one.updated_at, one.id), reverse=True)
+    return found[:limit]
 
 
 def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[Session]:
     """The active sessions of a project on any path or machine, the most recent first."""
-    rows = tx.all(
-        f"SELECT {SESSION} FROM sessions WHERE project_key = :key AND status = 'active'"  # noqa: S608
-        " AND updated_at >= :since ORDER BY updated_at DESC, id DESC LIMIT :limit",
-        key=project_key,
-        since=since,
-        limit=limit,
-    )
-    return [_to_session(row) for row in rows]
+    return _sessions(tx, f"project_key = :key AND {_ACTIVE}", key=project_key, since=since, limit=limit)
 
 
 def project_has_sessions(tx: Tx, project_key: str) -> bool:
-    """Whether any session of the project is active or archived, under whichever root."""
+    """Whether any session of the project is active or archived, under any root."""
     sql = "SELECT 1 AS found FROM sessions WHERE project_key = :key AND status IN ('active', 'archived') LIMIT 1"
     return tx.one(sql, key=project_key) is not None
 
 
 def root_has_sessions(tx: Tx, root_uri: str) -> bool:
-    """Whether anything was kept under exactly this root."""
-    sql = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
+    """Whether any session of exactly this root is active or archived, linked ones included."""
+    own = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
     linked = (
         "SELECT 1 AS found FROM session_roots r JOIN sessions s ON s.id = r.session_id"
         " WHERE r.root_uri = :root AND s.status IN ('active', 'archived') LIMIT 1"
     )
-    return tx.one(sql, root=root_uri) is not None or tx.one(linked, root=root_uri) is not None
+    return any(tx.one(sql, root=root_uri) is not None for sql in (own, linked))
 
 
 def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> list[Session]:
@@ -158,16 +115,11 @@ def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> l
     if after is not None:
         where += " AND (updated_at < :at OR (updated_at = :at AND id < :after))"
         params |= {"at": after.updated_at, "after": after.id}
-    rows = tx.all(
-        f"SELECT {SESSION} FROM sessions WHERE {where} ORDER BY updated_at DESC, id DESC LIMIT :limit",  # noqa: S608
-        **params,
-        limit=limit,
-    )
-    return [_to_session(row) for row in rows]
+    return _sessions(tx, f"{where} ORDER BY updated_at DESC, id DESC LIMIT :limit", **params, limit=limit)
 
 
 def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int | None]]:
-    """The WHERE clause of a scope, with its parameters; column names get `prefix`."""
+    """Build the WHERE clause of a scope and its parameters; column names get `prefix`."""
     params: dict[str, str | int | None] = {}
     terms = []
     if scope.root is not None:
@@ -188,16 +140,12 @@ def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int
 
 
 def session_ids(tx: Tx, offset: int, limit: int) -> list[str]:
-    """A page of all session ids, in the order of the ids.
-
-    Not those after an id: one that is damaged is read with U+FFFD in it, and what comes after that may be itself again.
-    """
+    # By offset, not after an id: a damaged id is read with U+FFFD in it, and the next page could begin with it again.
     rows = tx.all("SELECT id FROM sessions ORDER BY id LIMIT :limit OFFSET :offset", offset=offset, limit=limit)
     return [row["id"] for row in rows]
 
 
 def ids_beginning(tx: Tx, beginning: str) -> list[str]:
-    """The first two ids that begin so."""
     rows = tx.all(
         "SELECT id FROM sessions WHERE substr(id, 1, :length) = :beginning ORDER BY length(id), id LIMIT 2",
         length=len(beginning),
@@ -207,7 +155,7 @@ def ids_beginning(tx: Tx, beginning: str) -> list[str]:
 
 
 def damaged_fields(tx: Tx, session_id: str) -> list[str]:
-    """Which fields of a session's row cannot be read and are shown as if they were new."""
+    """The fields of a session's row that cannot be read and are shown with default values."""
     row = tx.one("SELECT tags, status FROM sessions WHERE id = :id", id=session_id)
     if row is None:
         return []
@@ -216,37 +164,30 @@ def damaged_fields(tx: Tx, session_id: str) -> list[str]:
 
 
 def set_title(tx: Tx, session_id: str, title: str) -> None:
-    """Rename a session."""
     tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=title, id=session_id)
 
 
 def set_tags(tx: Tx, session_id: str, tags: Sequence[str]) -> None:
-    """Replace a session's tags."""
     tx.run("UPDATE sessions SET tags = :tags WHERE id = :id", tags=_tags_text(tags), id=session_id)
 
 
 def set_pinned(tx: Tx, session_id: str, pinned: bool) -> None:
-    """Pin or unpin a session."""
     tx.run("UPDATE sessions SET pinned = :pinned WHERE id = :id", pinned=int(pinned), id=session_id)
 
 
 def set_status(tx: Tx, session_id: str, status: Status) -> None:
-    """Archive, delete or bring back a session; only an active one stays pinned, and bringing back counts as use."""
-    now = tx.now()
-    if status is Status.ACTIVE:
-        sql = (
-            "UPDATE sessions SET status = 'active', archived_at = NULL, deleted_at = NULL, updated_at = :now"
-            " WHERE id = :id"
-        )
-    elif status is Status.ARCHIVED:
-        sql = "UPDATE sessions SET status = 'archived', pinned = 0, archived_at = :now WHERE id = :id"
-    else:
-        sql = "UPDATE sessions SET status = 'deleted', pinned = 0, deleted_at = :now WHERE id = :id"
-    tx.run(sql, now=now, id=session_id)
+    """Archive, delete or restore a session; only an active one stays pinned, and restoring counts as use."""
+    changes = {
+        Status.ACTIVE: "archived_at = NULL, deleted_at = NULL, updated_at = :now",
+        Status.ARCHIVED: "pinned = 0, archived_at = :now",
+        Status.DELETED: "pinned = 0, deleted_at = :now",
+    }
+    sql = f"UPDATE sessions SET status = :status, {changes[status]} WHERE id = :id"
+    tx.run(sql, status=status.value, now=tx.now(), id=session_id)
 
 
 def link(tx: Tx, session_id: str, linked_id: str) -> bool:
-    """Link two sessions, both ways; says whether that was new."""
+    """Link two sessions, both ways; says whether the link is new."""
     new = 0
     for one, other in ((session_id, linked_id), (linked_id, session_id)):
         new += tx.run(
@@ -260,17 +201,12 @@ def link(tx: Tx, session_id: str, linked_id: str) -> bool:
 
 
 def link_root(tx: Tx, session_id: str, root: Root) -> bool:
-    """Have a session belong to another root as well; says whether that was new."""
-    return bool(
-        tx.run(
-            "INSERT INTO session_roots (session_id, root_uri, project_key, at) VALUES (:id, :root, :key, :at)"
-            " ON CONFLICT (session_id, root_uri) DO NOTHING",
-            id=session_id,
-            root=root.uri,
-            key=root.key,
-            at=tx.now(),
-        )
+    """Link a session to another root; says whether the link is new."""
+    sql = (
+        "INSERT INTO session_roots (session_id, root_uri, project_key, at) VALUES (:id, :root, :key, :at)"
+        " ON CONFLICT (session_id, root_uri) DO NOTHING"
     )
+    return tx.run(sql, id=session_id, root=root.uri, key=root.key, at=tx.now()) > 0
 
 
 def linked_roots(tx: Tx, session_id: str, limit: int) -> list[str]:
@@ -284,7 +220,6 @@ def linked_roots(tx: Tx, session_id: str, limit: int) -> list[str]:
 
 
 def is_linked(tx: Tx, session_id: str, root_uri: str) -> bool:
-    """Whether a session was linked to this root."""
     sql = "SELECT 1 AS found FROM session_roots WHERE session_id = :id AND root_uri = :root"
     return tx.one(sql, id=session_id, root=root_uri) is not None
 
@@ -292,7 +227,7 @@ def is_linked(tx: Tx, session_id: str, root_uri: str) -> bool:
 def links(tx: Tx, session_id: str, limit: int) -> list[Session]:
     """The sessions linked with this one that are not deleted, the oldest link first."""
     rows = tx.all(
-        f"SELECT {SESSION} FROM session_links l JOIN sessions s ON s.id = l.linked_id"  # noqa: S608
+        f"SELECT {SESSION} FROM session_links l JOIN sessions s ON s.id = l.linked_id"
         " WHERE l.session_id = :id AND s.status <> 'deleted' ORDER BY l.at, s.id LIMIT :limit",
         id=session_id,
         limit=limit,
@@ -324,32 +259,11 @@ def highest_number(tx: Tx, session_id: str) -> int:
 
 
 def add_thought(tx: Tx, thought: Thought, prev_hash: str, own_hash: str) -> None:
-    """Store a thought."""
-    tx.run(
-        "INSERT INTO thoughts (session_id, number, content, next_needed, total, revises, is_revision, branch_id,"
-        " branch_from, needs_more, requested_number, connection_id, created_at, prev_hash, hash) VALUES (:session_id,"
-        " :number, :content, :next_needed, :total, :revises, :is_revision, :branch_id, :branch_from, :needs_more,"
-        " :requested_number, :connection_id, :created_at, :prev_hash, :own_hash)",
-        session_id=thought.session_id,
-        number=thought.number,
-        content=thought.content,
-        next_needed=int(thought.next_needed),
-        total=thought.total,
-        revises=thought.revises,
-        is_revision=int(thought.is_revision),
-        branch_id=thought.branch_id,
-        branch_from=thought.branch_from,
-        needs_more=int(thought.needs_more),
-        requested_number=thought.requested_number,
-        connection_id=thought.connection_id,
-        created_at=thought.created_at,
-        prev_hash=prev_hash,
-        own_hash=own_hash,
-    )
+    _insert(tx, "thoughts", **asdict(thought), prev_hash=prev_hash, hash=own_hash)
 
 
 def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
-    """The session has one thought more."""
+    """Count one more thought in a session."""
     tx.run(
         "UPDATE sessions SET thought_count = thought_count + 1, branch_count = branch_count + :branches,"
         " head_hash = :head, updated_at = :now WHERE id = :id",
@@ -363,7 +277,7 @@ def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
 def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: int | None = None) -> list[Thought]:
     """The first `limit` thoughts numbered `first` to `last`; `cut` shortens each content to that many characters."""
     rows = tx.all(
-        f"SELECT {WHOLE if cut is None else _CUT} FROM thoughts"  # noqa: S608
+        f"SELECT {WHOLE if cut is None else _CUT} FROM thoughts"
         " WHERE session_id = :id AND number >= :first AND number <= :last ORDER BY number LIMIT :limit",
         id=session_id,
         first=first,
@@ -377,8 +291,7 @@ def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: in
 def thoughts_before(tx: Tx, session_id: str, before: int, limit: int, cut: int) -> list[Thought]:
     """The last `limit` thoughts numbered below `before`, the newest first, each cut to `cut` characters."""
     rows = tx.all(
-        f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before"  # noqa: S608
-        " ORDER BY number DESC LIMIT :limit",
+        f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before ORDER BY number DESC LIMIT :limit",
         id=session_id,
         before=before,
         limit=limit,
@@ -414,7 +327,6 @@ def line_ends(tx: Tx, session_id: str, before: int) -> list[tuple[str | None, in
 
 
 def branch(tx: Tx, session_id: str, branch_id: str) -> Branch | None:
-    """One branch of a session."""
     row = tx.one(
         "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id AND branch_id = :branch",
         id=session_id,
@@ -424,7 +336,7 @@ def branch(tx: Tx, session_id: str, branch_id: str) -> Branch | None:
 
 
 def extend_branch(tx: Tx, session_id: str, branch_id: str, from_number: int) -> None:
-    """The branch has one thought more; its first one makes it."""
+    """Count one more thought on a branch, which its first thought creates."""
     tx.run(
         "INSERT INTO branches (session_id, branch_id, from_number, thought_count, created_at)"
         " VALUES (:id, :branch, :from_number, 1, :now)"
@@ -450,8 +362,17 @@ def branches(tx: Tx, session_id: str, limit: int) -> list[Branch]:
 # -- rows -------------------------------------------------------------------------------------------------------
 
 
+def _sessions(tx: Tx, where: str, **params: Any) -> list[Session]:
+    rows = tx.all(f"SELECT {SESSION} FROM sessions WHERE {where}", **params)
+    return [_to_session(row) for row in rows]
+
+
+def _insert(tx: Tx, table: str, **values: Any) -> None:
+    columns, names = ", ".join(values), ", ".join(f":{name}" for name in values)
+    tx.run(f"INSERT INTO {table} ({columns}) VALUES ({names})", **values)
+
+
 def _to_session(row: Row) -> Session:
-    """A session from its row."""
     tags, status = _read_tags(row["tags"]), _read_status(row["status"])
     # A damaged one must not keep the session's thoughts from being read; `holdfast verify` names it.
     usual = {"tags": tags or (), "status": status or Status.ACTIVE, "pinned": bool(row["pinned"])}
@@ -474,7 +395,6 @@ def _read_status(stored: str) -> Status | None:
 
 
 def to_thought(row: Row) -> Thought:
-    """A thought from its row."""
     flags = {name: bool(row[name]) for name in ("next_needed", "is_revision", "needs_more")}
     return Thought(**row | flags)
 

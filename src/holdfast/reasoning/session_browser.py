@@ -1,4 +1,4 @@
-"""The library: sessions are listed, searched, read, named, pinned, archived, linked and deleted."""
+"""Sessions that exist already: listed, searched, read, renamed, tagged, pinned, archived, linked and deleted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ PAGE_DEFAULT, PAGE_LIMIT = 100, 1000
 REPLY_CHARACTERS = 23_500
 """How much a reply carries, so that the whole of it stays under 25,000: agents cut off what is longer."""
 MAX_ROOTS = 20
-EVERY_STATUS = tuple(Status)
 VISIBLE = (Status.ACTIVE, Status.ARCHIVED)
 
 _POSITION = re.compile(r"([0-9]{1,16})_([A-Za-z0-9._-]{1,64})")
@@ -39,8 +38,8 @@ _POSITION = re.compile(r"([0-9]{1,16})_([A-Za-z0-9._-]{1,64})")
 T = TypeVar("T")
 
 
-class Library:
-    """What can be done with sessions that are there already. `session_id` None means the one the caller is on."""
+class SessionBrowser:
+    """Lists, searches, reads and changes sessions. `session_id` None means the one the caller is on."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -63,7 +62,7 @@ class Library:
         return SessionsPage(tuple(found[:most]), more=len(found) > most)
 
     async def index(self) -> None:
-        """Make every thought findable; called regularly, so that a search finds little left to do."""
+        """Index every thought; called regularly, so that a search has little left to index."""
         while await self._store.write(index_some):
             continue
 
@@ -78,7 +77,7 @@ class Library:
         cursor: str | None = None,
     ) -> SearchPage:
         """Thoughts, titles and tags that hold all the words, in this project or everywhere."""
-        limits.query(query)
+        limits.text("query", query, limits.MAX_QUERY)
         most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
         offset = limits.number_cursor(cursor) or 0
         scope = Scope(None if everywhere else root, _statuses(status, VISIBLE))
@@ -121,7 +120,7 @@ class Library:
         return await self._read(caller, session_id, read)
 
     async def thought(self, caller: Caller, session_id: str, number: int) -> Thought:
-        """One whole thought, as the caller is told it."""
+        """Return one whole thought, masked for the caller."""
         limits.session_id(session_id)
 
         def read(tx: Tx) -> Thought:
@@ -131,11 +130,11 @@ class Library:
         return await self._store.read(read)
 
     async def ids_beginning(self, beginning: str) -> Sequence[str]:
-        """Ids that begin so, the exact one first; two are enough to know that there are several."""
+        """Return up to two ids that begin like this, the exact one first."""
         return await self._store.read(lambda tx: sessions.ids_beginning(tx, beginning))
 
     async def session(self, session_id: str) -> Session:
-        """A session that is there and not deleted."""
+        """Return a session that exists and is not deleted."""
         limits.session_id(session_id)
         return await self._store.read(lambda tx: _existing(tx, session_id))
 
@@ -149,7 +148,7 @@ class Library:
         measure: Measure,
         room: int = REPLY_CHARACTERS,
     ) -> ThoughtsPage:
-        """A page of the session to be rendered by itself, as much as fits into `room` by `measure`."""
+        """Return one page of a session, as much as fits into `room` by `measure`."""
         most = limits.page_size(limit, max(PAGE_LIMIT, room), PAGE_LIMIT)
         start = limits.place_cursor(cursor) or (1, 0)
 
@@ -171,7 +170,7 @@ class Library:
         return await self._read(caller, session_id, read)
 
     async def steps(self, caller: Caller, session_id: str | None) -> SessionSteps:
-        """Every thought of a session without its text, which is what its analysis is made of."""
+        """Return every thought of a session without its text, for its analysis."""
         return await self._read(
             caller, session_id, lambda tx, session: SessionSteps(session, tuple(sessions.thought_steps(tx, session.id)))
         )
@@ -179,8 +178,7 @@ class Library:
     # -- arranging -----------------------------------------------------------------------------------------------
 
     async def rename(self, caller: Caller, session_id: str | None, title: str, key: CallKey | None = None) -> Session:
-        """Give a session another title."""
-        limits.title(title)
+        limits.text("title", title, limits.MAX_TITLE)
 
         def change(tx: Tx, session: Session) -> None:
             sessions.set_title(tx, session.id, title)
@@ -191,7 +189,6 @@ class Library:
     async def tag(
         self, caller: Caller, session_id: str | None, tags: Sequence[str], key: CallKey | None = None
     ) -> Session:
-        """Replace a session's tags."""
         checked = limits.tags(tags)
 
         def change(tx: Tx, session: Session) -> None:
@@ -201,7 +198,7 @@ class Library:
         return await self._change(caller, session_id, change, key)
 
     async def pin(self, caller: Caller, session_id: str | None, key: CallKey | None = None) -> Session:
-        """Make a session the one its root recovers; another one that was pinned there no longer is."""
+        """Make a session the one its root recovers; the one pinned there before is unpinned."""
 
         def change(tx: Tx, session: Session) -> None:
             if session.root_uri is None:
@@ -211,8 +208,7 @@ class Library:
             tx.lock(f"root:{session.root_uri}")
             for other in sessions.pinned_in_root(tx, session.root_uri):
                 if other.id != session.id:
-                    sessions.set_pinned(tx, other.id, False)
-                    tx.emit("reasoning.session_unpinned", other.id)
+                    _unpin(tx, other)
             if not session.pinned:
                 sessions.set_pinned(tx, session.id, True)
                 tx.emit("reasoning.session_pinned", session.id)
@@ -220,14 +216,9 @@ class Library:
         return await self._change(caller, session_id, change, key)
 
     async def unpin(self, caller: Caller, session_id: str | None, key: CallKey | None = None) -> Session:
-        """Let recovery go by the most recent session again."""
+        """Let recovery choose the most recent session again."""
 
-        def change(tx: Tx, session: Session) -> None:
-            if session.pinned:
-                sessions.set_pinned(tx, session.id, False)
-                tx.emit("reasoning.session_unpinned", session.id)
-
-        return await self._change(caller, session_id, change, key)
+        return await self._change(caller, session_id, _unpin, key)
 
     async def archive(self, caller: Caller, session_id: str | None, key: CallKey | None = None) -> Session:
         """Keep a session out of automatic recovery."""
@@ -240,7 +231,6 @@ class Library:
         return await self._change(caller, session_id, change, key)
 
     async def restore(self, session_id: str, key: CallKey | None = None) -> Session:
-        """Bring back an archived or deleted session."""
         limits.session_id(session_id)
 
         def write(tx: Tx) -> Session:
@@ -259,7 +249,7 @@ class Library:
     async def link_root(
         self, caller: Caller, session_id: str | None, root: Root, key: CallKey | None = None
     ) -> Session:
-        """Have a session belong to another root as well: it is listed, found and recovered there too."""
+        """Link a session to another root, so that it is listed, found and recovered there too."""
 
         def change(tx: Tx, session: Session) -> None:
             if session.root_uri == root.uri:
@@ -273,7 +263,6 @@ class Library:
         return await self._change(caller, session_id, change, key)
 
     async def link(self, caller: Caller, session_id: str | None, linked_id: str, key: CallKey | None = None) -> Session:
-        """Link two sessions, in whichever projects they are."""
         limits.session_id(linked_id, "linkTo")
 
         def change(tx: Tx, session: Session) -> None:
@@ -336,8 +325,14 @@ class Library:
         return await self._store.write(first_time(key, write))
 
 
+def _unpin(tx: Tx, session: Session) -> None:
+    if session.pinned:
+        sessions.set_pinned(tx, session.id, False)
+        tx.emit("reasoning.session_unpinned", session.id)
+
+
 def _reader(tx: Tx, caller: Caller) -> str | None:
-    """The connection that texts are told to."""
+    """The connection that reads, whose own secrets are not masked."""
     found = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
     return found.id if found is not None else None
 
@@ -357,7 +352,7 @@ def _statuses(status: str | None, default: tuple[Status, ...]) -> tuple[Status, 
     if status is None:
         return default
     if status == "all":
-        return EVERY_STATUS
+        return tuple(Status)
     try:
         return (Status(status),)
     except ValueError:
@@ -365,14 +360,11 @@ def _statuses(status: str | None, default: tuple[Status, ...]) -> tuple[Status, 
 
 
 def cursor_after(session: Session) -> str:
-    """Where a list goes on after this session."""
     return f"{session.updated_at}_{session.id}"
 
 
 def _position(cursor: str | None) -> Position | None:
     if cursor is None:
         return None
-    parts = _POSITION.fullmatch(cursor)
-    if not parts:
-        raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
+    parts = limits.cursor_parts(_POSITION, cursor)
     return Position(int(parts[1]), parts[2])
