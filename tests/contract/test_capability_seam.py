@@ -75,6 +75,8 @@ def test_a_new_capability_is_one_folder_and_one_line(extended: Installation, tmp
     assert [loop["running"] for loop in status["loops"] if loop["name"] == "greetings"] == [True]
     wait_until(lambda: int(str(over_rest()["rounds"])) > 1, "the loop came round")
 
+    assert "2 greetings are waiting for an answer." in extended.run("doctor").stdout
+
     told = ask_daemon(settings, "resume", {"project": str(project)})
     assert "Greeted here: Ada, Grace." in told["text"]
     hook = starts(extended, project, tmp_path / f"{uuid.uuid4()}.jsonl")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.hook_events import HookAnswer, HookKind
-from holdfast.capability import Capability, Command, Hook, HookCall, Loop, Progress
+from holdfast.capability import Capability, Command, Hook, HookCall, Life, Loop, Progress
 from holdfast.capability.briefing import Audience, Item, Rank, Source
 
 if TYPE_CHECKING:
@@ -73,4 +73,5 @@ def capability() -> Capability:
         loops=lambda: [Loop("greetings", greetings.count, 0.05)],
         hooks=[Hook(answer, order=40)],
         briefing_source=Source(frozenset({"greetings"}), tell, order=50),
+        life=Life(notices=lambda: [f"{len(greetings.names)} greetings are waiting for an answer."]),
     )
