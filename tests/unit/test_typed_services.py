@@ -18,12 +18,15 @@ DONE = (
     "bridge",
     "teams",
     "briefing",
+    "forgetting",
+    "records",
 )
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
     "reasoning": ("library", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
+    "forgetting": ("rows", "scope", "copies"),
     "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""
