@@ -188,11 +188,8 @@ def _was_told(ledger: Ledger, call: Call, part: Answered) -> None:
 def _made_task(ledger: Ledger, call: Call, part: Answered) -> None:
     named = _TASK_NUMBER.search(part.text)
     if call.text:
-        keep(
-            ledger.todos,
-            Todo(call.text, "pending", kept_line(part.todo_key or (named[1] if named else ""), 20)),
-            model.MAX_TODOS,
-        )
+        key = kept_line(part.todo_key or (named[1] if named else ""), 20)
+        keep(ledger.todos, Todo(call.text, "pending", key), model.MAX_TODOS)
 
 
 _FINISHED: dict[str, Callable[[Ledger, Call, Answered], None]] = {
@@ -236,10 +233,9 @@ def _rule_out(ledger: Ledger, what: str) -> None:
 def _touch(files: list[Touched], path: str, at: int, *, created: bool = False) -> None:
     """Move a file to the end of its list, counted once more."""
     before = _taken(files, path)
-    if before is None:
-        files.append(Touched(path, 1, at, created))
-    else:
-        keep(files, Touched(path, before.times + 1, at, before.created and not before.removed), model.MAX_FILES)
+    if before is not None:
+        created = before.created and not before.removed
+    keep(files, Touched(path, before.times + 1 if before else 1, at, created), model.MAX_FILES)
 
 
 def _remove(ledger: Ledger, path: str) -> None:
