@@ -81,11 +81,11 @@ def _ending(one: Predecessor) -> str:
     if seen is not None and seen.ended_at is not None:
         return f"ended {iso(seen.ended_at)} ({_word(seen.end_reason)})" + (" with work left open" if one.open else "")
     if one.cut_off and one.open:
-        return f"was cut off; its last entry is of {iso(one.ledger.last_at)}"
+        return f"was cut off; its last entry is from {iso(one.ledger.last_at)}"
     if one.cut_off:
         since = f", and its work was {one.settled.value} since" if one.settled is not None else ""
         return f"was cut off {iso(one.ledger.last_at)}{since}"
-    return f"was last at work {iso(one.ledger.last_at)}"
+    return f"was last active {iso(one.ledger.last_at)}"
 
 
 def _where(one: Predecessor) -> list[Item]:
@@ -94,12 +94,13 @@ def _where(one: Predecessor) -> list[Item]:
     if where.relation is Relation.HERE:
         if where.here is None or branch is None or where.here == branch:
             return []
-        return [Item("where", Rank.WAY_BACK + 1, f"It was on branch {named(branch)}; here is {named(where.here)} now.")]
+        text = f"It was on branch {named(branch)}; this checkout is on {named(where.here)} now."
+        return [Item("where", Rank.WAY_BACK + 1, text)]
     if where.relation is Relation.ANOTHER_MACHINE:
         return [Item("where", Rank.TASK - 1, f"It worked on another machine, in {_directory(where)}.")]
-    text = f"It worked in {_directory(where)}, {where.relation.value}; paths are relative to that."
+    text = f"It worked in {_directory(where)}, {where.relation.value}; paths are relative to it."
     if where.is_elsewhere and where.here is not None:
-        text += f" Here is branch {named(where.here)}."
+        text += f" This checkout is on branch {named(where.here)}."
     if where.differing:
         text += f" Different or missing here: {_names(where.differing)}."
     elif where.compared:
@@ -132,7 +133,7 @@ def _unfinished(one: Predecessor) -> str:
     parts = [f"session {named(one.session_id)}{_branch(one)}"]
     if one.where.relation is not Relation.HERE:
         parts.append(f"in {_directory(one.where)}")
-    parts.append(_ending(one).replace("; its last entry is of", ""))
+    parts.append(_ending(one).replace("; its last entry is from", ""))
     asked = one.ledger.latest_request
     if asked:
         parts.append(f"asked last {quoted(asked, REQUEST)}")
@@ -158,7 +159,7 @@ def _newest(one: Predecessor) -> Item:
 def _older(past: Past) -> list[Item]:
     if past.older is None:
         return []
-    text = f"Earlier work: the last session was at work {iso(past.older)}, over {_DAYS} days ago; told when asked."
+    text = f"Earlier work: the last session was active {iso(past.older)}, over {_DAYS} days ago."
     return [Item("older", Rank.OTHERS, text, "resume")]
 
 

@@ -45,7 +45,7 @@ FRAMES = {
     Occasion.ASKED: "where this project's work stands.",
 }
 LEFT_OPEN = "work in this project was left unfinished. Continue it only if asked."
-CLEARED = "Holdfast: what was done here before is kept; the tool `resume` tells it."
+CLEARED = "Holdfast: earlier work in this project is recorded; the tool `resume` shows it."
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,16 +103,19 @@ class Forgetting:
         If it cannot be finished it is tried `again` from time to time; until then newer backups are left alone.
         """
         removed: Counter[str] = Counter()
+        forgotten: list[Forgotten] = []
         async with overwriting(self._store):
             if scope.session is not None:
-                await self._forget_session(scope.session, removed)
+                with contextlib.suppress(NotFound):  # interrupted after the last row was deleted
+                    forgotten.append(await self._reasoning.forget_session(scope.session))
             else:
                 await self._release(scope.teams)
                 said = await self._store.read(partial(queries.conversations, scope=scope))
                 await asyncio.to_thread(copies.remove_echoes, self._home, said)
                 removed += await rows.remove(self._store, scope, lambda share, step: progress(0.3 * share, step))
-                for root in scope.roots:
-                    _count(removed, await self._reasoning.forget_project(root))
+                forgotten += [await self._reasoning.forget_project(root) for root in scope.roots]
+        for one in forgotten:
+            removed.update(sessions=one.sessions, thoughts=one.thoughts)
         left = await erase_deleted(self._store, lambda share, step: progress(0.4 + 0.5 * share, step))
         progress(0.9, "copies and logs")
         files = [] if again and left else await asyncio.to_thread(copies.remove, self._home)
@@ -122,11 +125,3 @@ class Forgetting:
         named = await asyncio.to_thread(copies.still_naming, self._home, scope)
         progress(1.0, "done")
         return Removal(scope.what, Counts(**removed), tuple(files), tuple(left), tuple(named))
-
-    async def _forget_session(self, session_id: str, removed: Counter[str]) -> None:
-        with contextlib.suppress(NotFound):  # interrupted after the last row was deleted
-            _count(removed, await self._reasoning.forget_session(session_id))
-
-
-def _count(removed: Counter[str], forgotten: Forgotten) -> None:
-    removed.update(sessions=forgotten.sessions, thoughts=forgotten.thoughts)

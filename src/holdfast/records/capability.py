@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.capability import HOUR_SECONDS, Capability, Command, Hook, Life, Loop
 from holdfast.config import Settings
-from holdfast.records.hooks import LossHooks
+from holdfast.records.hooks import loss_notice
 from holdfast.store import Store, events
 from holdfast.store.from_settings import clock_of
+from holdfast.store.loss_notices import LossNotices
 
 if TYPE_CHECKING:
     from holdfast.records.service import Records
@@ -22,7 +23,7 @@ BACKUP_SECONDS = 60.0
 
 def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) -> Capability:
     """Return the records of one daemon; `owns_home` tells whether the data directory is still its own."""
-    losses = LossHooks(settings.home)
+    losses = LossNotices(settings.home)
 
     @cache
     def records() -> Records:
@@ -59,6 +60,6 @@ def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) 
         name="records",
         commands=commands,
         loops=loops,
-        hooks=[Hook(lambda call: losses.handle(call.event), order=30)],
+        hooks=[Hook(lambda call: loss_notice(losses, call.event), order=30)],
         life=Life(prepare=records, sweep=sweep, leave=leave),
     )
