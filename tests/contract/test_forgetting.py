@@ -29,7 +29,7 @@ from tests.postgres import PostgresServer, fresh_database
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.forgetting import copies, rows
-from holdfast.forgetting.model import Scope
+from holdfast.forgetting.model import Counts, Scope
 from holdfast.forgetting.service import Forgetting
 from holdfast.identity.project import Root, RootSource, canonical_uri
 from holdfast.reasoning.service import Reasoning
@@ -52,11 +52,10 @@ async def test_a_forgotten_project_is_gone_from_every_table_and_file_and_its_nei
         gone, kept = await two_projects(place, app)
         before = await dump(app.store)
 
-        report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
-        assert report["left"] == [] and report["success"]
-        assert (report["sessions"], report["thoughts"], report["runs"], report["messages"]) == (1, 1, 1, 1)
-        assert (report["asks"], report["agent_sessions"], report["history_files"]) == (2, 1, 1)
-        assert report["named_in"] == [str(place.home / "teams.json")]
+        report = await app.service(Forgetting).forget(str(gone), no_progress)
+        assert report.left == ()
+        assert report.counts == Counts(1, 1, 1, 1, asks=2, agent_sessions=1, history_files=1)
+        assert report.named_in == (place.home / "teams.json",)
 
         after = await dump(app.store)
         for name, found in after.items():
@@ -82,8 +81,8 @@ async def test_a_forgotten_session_is_gone_from_every_table_and_file(place: Plac
             tx.run("DELETE FROM events WHERE kind NOT LIKE 'reasoning.%'")
 
         await app.store.write(strip)
-        report = await app.service(Forgetting).command({"what": SESSIONS[SECRET]}, no_progress)
-        assert (report["success"], report["sessions"], report["thoughts"]) == (True, 1, 1)
+        report = await app.service(Forgetting).forget(SESSIONS[SECRET], no_progress)
+        assert (report.left, report.counts) == ((), Counts(sessions=1, thoughts=1))
         after = await dump(app.store)
         assert SECRET not in str(after) and len(after["sessions"]) == len(after["thoughts"]) == 1
     assert_gone(place)
@@ -117,7 +116,7 @@ async def test_a_removal_that_was_cut_off_at_any_step_is_finished_later(
         with monkeypatch.context() as patch:
             patch.setattr(*at[step])
             with pytest.raises(Cut):
-                await app.service(Forgetting).command({"what": str(gone)}, no_progress)
+                await app.service(Forgetting).forget(str(gone), no_progress)
         assert (copies.note_path(place.home, place.engine)).exists()
     async with opened(place) as again:
         await again.service(Forgetting).finish()
@@ -137,11 +136,11 @@ async def test_what_cannot_be_erased_for_a_reader_is_said_and_erased_when_it_is_
         reader = apsw.Connection(str(place.path))
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM thoughts").fetchall()
-        report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
-        assert report["success"] is False and "holdfast.db-wal" in report["left"][0]
+        report = await app.service(Forgetting).forget(str(gone), no_progress)
+        assert "holdfast.db-wal" in report.left[0]
         reader.close()
-        again = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
-        assert again["success"] is True, "asked for again, it goes on where it was"
+        again = await app.service(Forgetting).forget(str(gone), no_progress)
+        assert again.left == (), "asked for again, it goes on where it was"
         assert_gone(place)
 
 
@@ -156,9 +155,9 @@ async def test_what_cannot_be_erased_for_a_transaction_on_the_server_is_said(
         with psycopg.connect(place.url) as reader:
             reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             reader.execute("SELECT count(*) FROM asks")
-            report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
-            assert report["success"] is False
-            told = {line.split(" ")[2].rpartition(".")[2]: line for line in report["left"]}
+            report = await app.service(Forgetting).forget(str(gone), no_progress)
+            assert report.left
+            told = {line.split(" ")[2].rpartition(".")[2]: line for line in report.left}
             assert "it is in use" in told["asks"] and "still sees" in told["thoughts"]
         await app.service(Forgetting).finish()
         assert not (copies.note_path(place.home, place.engine)).exists()
@@ -179,11 +178,9 @@ async def test_a_user_of_the_server_without_special_rights_can_have_a_project_fo
     place = Place("postgres", tmp_path, url.replace("//postgres:@", "//plain:@"))
     async with opened(place) as app:
         gone, kept = await two_projects(place, app)
-        assert (await app.service(Forgetting).command({"what": str(gone)}, no_progress))["success"]
+        assert (await app.service(Forgetting).forget(str(gone), no_progress)).left == ()
         assert_gone(place)
-        assert (await app.service(Forgetting).command({"what": str(kept)}, no_progress))["success"], (
-            "nothing is left in any table"
-        )
+        assert (await app.service(Forgetting).forget(str(kept), no_progress)).left == (), "nothing is left in any table"
         for name, content in files_of(place).items():
             assert f"team-{KEPT}".encode() not in content, name
 
@@ -197,8 +194,8 @@ async def test_without_room_the_rows_are_overwritten_and_the_rest_is_erased_when
         daily = place.home / "backups" / "daily-new.db"
         with monkeypatch.context() as patch:
             patch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
-            report = await app.service(Forgetting).command({"what": str(gone)}, no_progress)
-            assert report["success"] is False and "no room" in report["left"][0]
+            report = await app.service(Forgetting).forget(str(gone), no_progress)
+            assert "no room" in report.left[0]
             daily.parent.mkdir()
             daily.write_bytes(b"")
             await app.service(Forgetting).finish()
@@ -215,7 +212,7 @@ async def test_a_project_at_whose_team_an_agent_works_is_not_forgotten(place: Pl
         await app.store.write(lambda tx: tx.run(sql, until=tx.now() + 60_000))
         before = await dump(app.store)
         with pytest.raises(Conflict, match="Nothing was removed"):
-            await app.service(Forgetting).command({"what": str(gone)}, no_progress)
+            await app.service(Forgetting).forget(str(gone), no_progress)
         assert await dump(app.store) == before and not (copies.note_path(place.home, place.engine)).exists()
 
 
@@ -234,10 +231,10 @@ async def test_a_name_that_is_not_known_removes_nothing_and_is_told_what_is_name
             ("sesion-two", SESSIONS[KEPT]),
         ):
             with pytest.raises(NotFound) as refused:
-                await app.service(Forgetting).command({"what": wrong}, no_progress)
+                await app.service(Forgetting).forget(wrong, no_progress)
             assert meant in str(refused.value), wrong
         with pytest.raises(NotFound, match="There is nothing with a similar name"):
-            await app.service(Forgetting).command({"what": "qqqqqqqq"}, no_progress)
+            await app.service(Forgetting).forget("qqqqqqqq", no_progress)
         assert await dump(app.store) == before
 
 
@@ -255,10 +252,8 @@ async def test_a_project_without_a_reasoning_session_is_known_by_whatever_there_
                 await app.store.write(partial(_clear, name=name))
         if table != "bridge_messages":  # which are known by the team
             (place.home / "teams.json").write_text("{}")
-        assert (await app.service(Forgetting).command({"what": str(gone), "look": True}, no_progress))["roots"] == [
-            str(gone)
-        ]
-        assert (await app.service(Forgetting).command({"what": str(gone)}, no_progress))["success"] is True
+        assert (await app.service(Forgetting).preview(str(gone))).roots == (str(gone),)
+        assert (await app.service(Forgetting).forget(str(gone), no_progress)).left == ()
         assert SECRET not in str((await dump(app.store))[table])
 
 
@@ -272,9 +267,9 @@ async def test_a_directory_that_is_gone_is_forgotten_with_its_project(place: Pla
         gone.rmdir()
         clone = Root(canonical_uri(f"{gone}-clone"), f"example.org/{SECRET}", RootSource.ARGUMENT)
         await app.service(Reasoning).pause(clone)
-        report = await app.service(Forgetting).command({"what": str(gone), "look": True}, no_progress)
-        assert report["roots"] == [str(gone), f"{gone}-clone"]
-        await app.service(Forgetting).command({"what": str(gone)}, no_progress)
+        report = await app.service(Forgetting).preview(str(gone))
+        assert report.roots == (str(gone), f"{gone}-clone")
+        await app.service(Forgetting).forget(str(gone), no_progress)
         assert SECRET not in str(await dump(app.store))
     assert_gone(place)
 

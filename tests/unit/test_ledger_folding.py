@@ -295,8 +295,8 @@ def test_a_ledger_stays_small_whatever_a_transcript_holds(entries: int) -> None:
         transcript.edit(f"/home/me/{'é' * 300}/{number}.py")
         transcript.fail(f"{number} " + "x" * 5_000, f"Exit code 1\n{'é' * 5_000}Heron{number}Error")
     ledger = ledger_of(transcript)
+    assert len(ledger.read) <= MAX_FILES and len(ledger.modified) <= MAX_FILES, "also before it is stored"
     assert len(ledger.to_json().encode()) <= MAX_LEDGER_BYTES
-    assert len(ledger.read) <= MAX_FILES
     assert ledger.latest_request is not None and ledger.latest_request.startswith(f"{entries - 1} ")
     assert ledger.first_request is not None and ledger.first_request.startswith("0 ")
     assert ledger.modified[-1].path.endswith(f"/{entries - 1}.py")

@@ -19,6 +19,8 @@ DONE = (
     "teams",
     "protocol",
     "briefing",
+    "forgetting",
+    "records",
 )
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
@@ -26,6 +28,7 @@ WORKERS = {
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
     "protocol": ("active_run", "evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
+    "forgetting": ("rows", "scope", "copies"),
     "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""

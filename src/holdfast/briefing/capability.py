@@ -1,4 +1,4 @@
-"""What briefing offers: what an agent is told when it comes back, by its hooks, a tool, a route and a command."""
+"""What briefing offers: hooks, a tool, a route and commands that tell an agent where the work stands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEDGER_SECONDS = 30.0
 
 
 def capability(briefings: Briefings, machine: str, teams: Teams) -> Capability:
-    """The briefings of one daemon."""
+    """Return the briefings of one daemon."""
     hooks = BriefingHooks(briefings, machine)
 
     async def brief(call: HookCall) -> HookAnswer | None:

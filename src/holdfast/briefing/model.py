@@ -10,6 +10,7 @@ from holdfast.capability.briefing import Item
 
 LONGEST = 9_000
 """Characters of a briefing: Claude Code cuts what is longer than 10,000 to a preview."""
+MAX_PATH_CHARS = 200
 BYTES_PER_TOKEN = 3.5
 """Estimates a text's size without a tokenizer; English prose has over 4, paths and code a little less."""
 

@@ -1,14 +1,14 @@
-"""The sessions before as lines of a briefing: how each ended, where it was, what is open; stored text is quoted."""
+"""Earlier sessions as lines of a briefing: how each ended, where it worked, what is open; stored text is quoted."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.agents.registry import resume_command_of
 from holdfast.briefing.ledger.wording import items as ledger_items
-from holdfast.briefing.model import Occasion
+from holdfast.briefing.ledger.wording import relative
+from holdfast.briefing.model import MAX_PATH_CHARS, Occasion
 from holdfast.briefing.predecessors import OFFERED_MS, Past, Predecessor
 from holdfast.briefing.session_directory import Relation, SessionDirectory
 from holdfast.briefing.unfinished import own_files
@@ -17,12 +17,11 @@ from holdfast.text import counted
 from holdfast.text.quoting import named, quoted
 from holdfast.times import iso
 
-LONGEST_PATH = 200
 REQUEST = 110
 TODO = 60
 LISTED = 3
 SECOND = 1_000
-"""Milliseconds: git tells no time more exactly."""
+"""Milliseconds; git's times are not more exact."""
 SHORT_ID = 8
 """Characters by which a session is named to be dismissed."""
 OPEN_KINDS = frozenset({"unfinished", "unread", "todos"})
@@ -31,7 +30,7 @@ _DAYS = OFFERED_MS // (24 * 3_600_000)
 
 
 def past_items(past: Past, project: Path | None, detail: Occasion) -> list[Item]:
-    """The session whose work matters most in full, then the other unfinished ones, then the newest, by a line each."""
+    """Return the session whose work matters most in full, then other unfinished ones and the newest by a line each."""
     main = past.main
     if main is None:
         return _older(past)
@@ -47,7 +46,7 @@ def past_items(past: Past, project: Path | None, detail: Occasion) -> list[Item]
 
 
 def also_unfinished(sessions: Sequence[Predecessor], more: int) -> list[Item]:
-    """Sessions with open work, a line each."""
+    """Return sessions with open work, a line each."""
     lines = [
         Item("unfinished session", Rank.WAY_BACK + 2 + number, f"Also unfinished: {_unfinished(one)}")
         for number, one in enumerate(sessions)
@@ -59,13 +58,12 @@ def also_unfinished(sessions: Sequence[Predecessor], more: int) -> list[Item]:
 
 
 def _way_back(one: Predecessor, *, is_newest: bool) -> Item:
-    """How it ended, and how the conversation itself is taken up again."""
+    """Say how a session ended, and how it is continued."""
     who = "The last session" if is_newest else "An earlier session"
-    text = f"{who}, {named(one.session_id)}{_branch(one)}, {_ending(one)}."
-    text += f" {_resume(one)}"
+    text = f"{who}, {named(one.session_id)}{_branch(one)}, {_ending(one)}. {_resume(one)}"
     if one.open:
         text += f' When its work is done or not wanted: resume {{dismiss: "{_short(one)}"}}.'
-    # What follows would be taken for the newest session's, or for what is here.
+    # Without this before them, the other lines would seem to be about the newest session, or about this directory.
     first = not is_newest or one.where.relation is not Relation.HERE
     return Item("way back", Rank.TASK - 2 if first else Rank.WAY_BACK, text)
 
@@ -73,9 +71,8 @@ def _way_back(one: Predecessor, *, is_newest: bool) -> Item:
 def _resume(one: Predecessor) -> str:
     if not one.resumable:
         return "Its transcript is not on this machine."
-    there = ""
-    if one.where.relation is not Relation.HERE and one.where.directory and one.where.relation is not Relation.GONE:
-        there = f" in {_directory(one.where)}" if one.where.relation is not Relation.ANOTHER_MACHINE else ""
+    is_reachable = one.where.relation in (Relation.SAME_CHECKOUT, Relation.WORKTREE, Relation.CLONE)
+    there = f" in {_directory(one.where)}" if is_reachable and one.where.directory else ""
     return f"`{resume_command_of()(named(one.session_id))}`{there} continues it whole."
 
 
@@ -84,11 +81,11 @@ def _ending(one: Predecessor) -> str:
     if seen is not None and seen.ended_at is not None:
         return f"ended {iso(seen.ended_at)} ({_word(seen.end_reason)})" + (" with work left open" if one.open else "")
     if one.cut_off and one.open:
-        return f"was cut off; its last entry is of {iso(one.ledger.last_at)}"
+        return f"was cut off; its last entry is from {iso(one.ledger.last_at)}"
     if one.cut_off:
         since = f", and its work was {one.settled.value} since" if one.settled is not None else ""
         return f"was cut off {iso(one.ledger.last_at)}{since}"
-    return f"was last at work {iso(one.ledger.last_at)}"
+    return f"was last active {iso(one.ledger.last_at)}"
 
 
 def _where(one: Predecessor) -> list[Item]:
@@ -97,12 +94,13 @@ def _where(one: Predecessor) -> list[Item]:
     if where.relation is Relation.HERE:
         if where.here is None or branch is None or where.here == branch:
             return []
-        return [Item("where", Rank.WAY_BACK + 1, f"It was on branch {named(branch)}; here is {named(where.here)} now.")]
+        text = f"It was on branch {named(branch)}; this checkout is on {named(where.here)} now."
+        return [Item("where", Rank.WAY_BACK + 1, text)]
     if where.relation is Relation.ANOTHER_MACHINE:
         return [Item("where", Rank.TASK - 1, f"It worked on another machine, in {_directory(where)}.")]
-    text = f"It worked in {_directory(where)}, {where.relation.value}; paths are relative to that."
+    text = f"It worked in {_directory(where)}, {where.relation.value}; paths are relative to it."
     if where.is_elsewhere and where.here is not None:
-        text += f" Here is branch {named(where.here)}."
+        text += f" This checkout is on branch {named(where.here)}."
     if where.differing:
         text += f" Different or missing here: {_names(where.differing)}."
     elif where.compared:
@@ -111,7 +109,7 @@ def _where(one: Predecessor) -> list[Item]:
 
 
 def _uncommitted(one: Predecessor, project: Path | None) -> list[Item]:
-    """Which of its files are committed by now, where git says so."""
+    """Say which of its files are committed by now, if git knows."""
     files = own_files(one.ledger)
     if one.git is None or not files:
         return []
@@ -120,22 +118,22 @@ def _uncommitted(one: Predecessor, project: Path | None) -> list[Item]:
     if len(open_ones) == len(files):
         text = "Not committed yet: all of them"
     elif open_ones:
-        listed = _names([_relative(path, project, one.ledger.cwd) for path in open_ones])
+        listed = _names([relative(path, project, one.ledger.cwd) for path in open_ones])
         text = f"Not committed yet ({len(open_ones)} of {len(files)}): {listed}"
     elif all(committed.get(path, 0) + SECOND > one.ledger.started_at for path in files):
         text = "All files modified are committed"
     else:
-        return []  # an ignored one, one that was put aside or taken back: git does not say
+        return []  # some were ignored, put aside or taken back: git does not say
     return [Item("committed", Rank.MODIFIED + 2, text)]
 
 
 def _unfinished(one: Predecessor) -> str:
-    """A session and what is open of it, on one line."""
+    """Return a session and what is open of it, on one line."""
     left = one.open
     parts = [f"session {named(one.session_id)}{_branch(one)}"]
     if one.where.relation is not Relation.HERE:
         parts.append(f"in {_directory(one.where)}")
-    parts.append(_ending(one).replace("; its last entry is of", ""))
+    parts.append(_ending(one).replace("; its last entry is from", ""))
     asked = one.ledger.latest_request
     if asked:
         parts.append(f"asked last {quoted(asked, REQUEST)}")
@@ -145,7 +143,7 @@ def _unfinished(one: Predecessor) -> str:
     if left.turn and not one.cut_off:
         parts.append("a turn without an end")
     if left.files:
-        listed = _names([_relative(path, None, one.ledger.cwd) for path in reversed(left.files)])
+        listed = _names([relative(path, one.ledger.cwd) for path in reversed(left.files)])
         parts.append(f"not committed: {listed}")
     return ", ".join(parts) + f'. (dismiss: "{_short(one)}")'
 
@@ -161,7 +159,7 @@ def _newest(one: Predecessor) -> Item:
 def _older(past: Past) -> list[Item]:
     if past.older is None:
         return []
-    text = f"Earlier work: the last session was at work {iso(past.older)}, over {_DAYS} days ago; told when asked."
+    text = f"Earlier work: the last session was active {iso(past.older)}, over {_DAYS} days ago."
     return [Item("older", Rank.OTHERS, text, "resume")]
 
 
@@ -174,19 +172,12 @@ def _short(one: Predecessor) -> str:
 
 
 def _directory(where: SessionDirectory) -> str:
-    return named(where.directory or "", LONGEST_PATH)
+    return named(where.directory or "", MAX_PATH_CHARS)
 
 
 def _names(paths: Sequence[str]) -> str:
-    told = ", ".join(named(path, LONGEST_PATH) for path in paths[:LISTED])
+    told = ", ".join(named(path, MAX_PATH_CHARS) for path in paths[:LISTED])
     return told + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
-
-
-def _relative(path: str, project: Path | None, cwd: str | None) -> str:
-    for base in (project, cwd):
-        if base and path.startswith(f"{base}{os.sep}"):
-            return path.removeprefix(f"{base}{os.sep}")
-    return path
 
 
 def _word(text: str | None) -> str:

@@ -126,7 +126,7 @@ class Predecessors:
         roots = _roots(root)
 
         def read(tx: Tx) -> tuple[int, list[AgentSession], set[str], bool]:
-            known = {one.session_id: one for near in roots for one in agent_sessions.latest(tx, near, 0, LOOKED_AT)}
+            known = {one.session_id: one for near in roots for one in agent_sessions.latest(tx, near, LOOKED_AT)}
             others = [one for one in known.values() if one.session_id != session_id]
             return tx.now(), others, connected_agents(tx), project_queries.is_paused(tx, root, None)
 

@@ -1,4 +1,4 @@
-"""The briefing on the wire: the tool `resume`, the resource `holdfast://briefing`, the prompt `briefing`."""
+"""The briefing for agents: the tool `resume`, the resource `holdfast://briefing`, the prompt `briefing`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.wire.mcp.tools import Call, Offer, Page, Params, Prompt, Repetitio
 
 URI = "holdfast://briefing"
 NOTHING = "Nothing is known of earlier work in this project."
-NO_ROOT = 'Which project this is, is not known: init {operation: "bind_root", mcpRootUri: …} says it.'
+NO_ROOT = 'Which project this is, is unknown: set it with init {operation: "bind_root", mcpRootUri: …}.'
 
 
 class ResumeParams(Params):
@@ -25,7 +25,7 @@ class ResumeParams(Params):
 
 
 def offer(briefings: Briefings) -> Offer:
-    """What agents see of it."""
+    """Return the tool, the resource and the prompt."""
 
     async def told(caller: Caller, budget: int | None = None) -> str:
         if caller.root is None:

@@ -1,4 +1,4 @@
-"""What of a session's work is still open: one rule, given its ledger, how it ended, and what git says now. Pure."""
+"""Decides what of a session's work is still open, by its ledger, its end and what git says now. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Ledger
 
 CLEARED = "clear"
-"""The end reason of a conversation that its user put away: its plans went with it, its files did not."""
+"""The end reason of a session that its user cleared: its plans are given up, its files are not."""
 
 
 class Settled(StrEnum):
@@ -27,12 +27,12 @@ class GitNow:
 
     uncommitted: frozenset[str] = frozenset()
     committed: Mapping[str, int] | None = None
-    """When each was last committed, in milliseconds; None where nobody asked."""
+    """When each was last committed, in milliseconds; None if nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaterSession:
-    """A session that came after: what it was told of, and what it did."""
+    """A later session: what it was told of, and what it did."""
 
     ledger: Ledger
     told_of: frozenset[str]
@@ -41,13 +41,13 @@ class LaterSession:
 
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """What a session left open; empty where there is nothing."""
+    """What a session left open; false if nothing."""
 
     todos: tuple[str, ...] = ()
     turn: bool = False
-    """The last turn has no end."""
+    """Whether the last turn has no end."""
     files: tuple[str, ...] = ()
-    """Files of its own that are not committed."""
+    """Its own files that are not committed."""
 
     def __bool__(self) -> bool:
         return bool(self.todos or self.turn or self.files)
@@ -57,19 +57,19 @@ NOTHING_OPEN = OpenWork()
 
 
 def own_files(ledger: Ledger) -> list[str]:
-    """The files that a session modified, the latest last."""
+    """Return the files that a session modified, the latest last."""
     return [file.path for file in changed_files(ledger)[0]]
 
 
 def may_be_open(ledger: Ledger) -> bool:
-    """Whether it is worth asking git about a session."""
+    """Return whether a session may have left work open, so that git is to be asked."""
     return ledger.unfinished or bool(own_files(ledger)) or any(todo.status != "completed" for todo in ledger.todos)
 
 
 def open_work(ledger: Ledger, end_reason: str | None, git: GitNow | None, later: Sequence[LaterSession]) -> OpenWork:
-    """What is open of a session that is over; nothing where it was taken up or finished since.
+    """Return what is open of a session that is over; nothing if it was taken up or finished since.
 
-    `git` is None where there is no repository, or it did not answer: then nobody can say what is committed.
+    `git` is None if there is no repository or it did not answer: then nobody can say what is committed.
     """
     if any(_takes_up(one, ledger) for one in later):
         return NOTHING_OPEN
@@ -82,14 +82,14 @@ def open_work(ledger: Ledger, end_reason: str | None, git: GitNow | None, later:
 
 
 def _is_committed_since(ledger: Ledger, files: Sequence[str], uncommitted: Sequence[str], git: GitNow | None) -> bool:
-    """Whether what a session changed was committed after its last word, and nothing is left: it was finished."""
+    """Return whether all that a session changed is committed, and something of it after its last entry."""
     if git is None or git.committed is None or not files or uncommitted:
         return False
     return any(git.committed.get(path, 0) >= ledger.last_at for path in files)
 
 
 def _takes_up(one: LaterSession, before: Ledger) -> bool:
-    """Whether a later session goes on with the work of one before."""
+    """Return whether a later session continues the work of an earlier one."""
     after = one.ledger
     if after.session_id == before.session_id or after.last_at < before.last_at:
         return False
@@ -101,5 +101,5 @@ def _takes_up(one: LaterSession, before: Ledger) -> bool:
     plans = {todo.text for todo in before.todos if todo.status != "completed"}
     if mine or plans:
         return not mine.isdisjoint(own_files(after)) or not plans.isdisjoint(todo.text for todo in after.todos)
-    # Nothing is left of it but the request: whoever knew of it and did some work has taken it up, or passed it over.
+    # Only the request is left: a session that was told of it and did any work has taken it up, or passed it over.
     return bool(own_files(after) or after.read or after.todos or after.failed)

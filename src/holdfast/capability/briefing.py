@@ -1,4 +1,4 @@
-"""Where a briefing comes from: each capability tells what an agent in a project needs to know of it."""
+"""What briefings are made of: each capability tells what an agent in a project needs to know."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from holdfast.lazy_dataclass import dataclass
 
 
 class Rank(IntEnum):
-    """What an agent needs most comes first, and is the last to be left out."""
+    """The order of items: what an agent needs most comes first, and is the last to be left out."""
 
     TASK = 0
     """What was being done, what was asked last."""
     BLOCKED = 10
-    """What stands in the way: a gate, a STOP, an urgent message."""
+    """What blocks the work: a gate, a STOP, an urgent message."""
     NEXT = 20
     """What comes next: the protocol's phase, the task's step, the plan."""
     THOUGHTS = 30
@@ -27,7 +27,7 @@ class Rank(IntEnum):
     OTHERS = 80
     """What other teams asked or answered."""
     WAY_BACK = 5
-    """How the conversation itself is taken up again."""
+    """How the earlier session itself is continued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +42,23 @@ class Item:
     more: str | None = None
     """The tool that gives more."""
     shorter: str | None = None
-    """What is said instead where the whole does not fit; None where it is left out then."""
+    """What is said instead if the text does not fit; None if it is left out then."""
 
     @property
     def line(self) -> str:
-        """As it stands in the briefing."""
+        """The line of the briefing."""
         return f"- {self.text}" + (f" (more: {self.more})" if self.more else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who is to be told, and where they are."""
+    """Who is briefed, and in which project."""
 
     root: Root
     session_id: str | None
-    """The agent's own session, where it is known."""
+    """The agent's own session, if it is known."""
     caller: str | None = None
-    """The identity of whoever asks, also without such a session."""
+    """The identity of a caller that may have no such session."""
 
     @property
     def identity(self) -> str | None:
@@ -68,28 +68,28 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """The kinds of items that others tell the agent at the same time, so that a briefing needs not."""
+    """The kinds of items that other hooks tell the agent at the same time, so that the briefing need not."""
 
     known: frozenset[str] = frozenset()
     pending: Callable[[], Awaitable[set[str]]] | None = None
-    """Known a little later."""
+    """Returns those that are known a little later."""
 
     async def kinds(self) -> set[str]:
-        """All of them."""
+        """Return all of them."""
         return set(self.known) | (await self.pending() if self.pending is not None else set())
 
     def and_known(self, *kinds: str) -> Covered:
-        """These as well."""
+        """Return them with these added."""
         return replace(self, known=self.known.union(kinds))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What one capability has to tell."""
+    """What one capability tells."""
 
     kinds: frozenset[str]
-    """Of which kinds its items are."""
+    """The kinds of its items."""
     tell: Callable[[Audience], Awaitable[list[Item]]]
-    """The items; none where there is nothing to tell."""
+    """Returns the items."""
     order: int = 0
-    """Where its items stand among equally important ones; the smallest comes first."""
+    """Its place among equally important sources; the smallest comes first."""

@@ -203,10 +203,11 @@ def _verified(settings: Settings) -> dict[str, Any]:
     import asyncio
 
     from holdfast.records.service import verify_unopened
+    from holdfast.records.views import verification_view
     from holdfast.store.from_settings import clock_of
 
     try:
-        return asyncio.run(verify_unopened(settings.home, clock_of(settings), show_progress))
+        return verification_view(asyncio.run(verify_unopened(settings.home, clock_of(settings), show_progress)))
     finally:
         if lock is not None:
             lock.release()

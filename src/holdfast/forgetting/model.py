@@ -1,10 +1,11 @@
-"""Scope of a removal, and its stored form."""
+"""Scope of a removal, its stored form, and what comes of it."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from holdfast.identity.project import Root, RootSource, path_of
@@ -45,3 +46,42 @@ class Scope:
         found: dict[str, Any] = json.loads(text)
         roots = tuple(Root(uri, key, RootSource.ARGUMENT) for uri, key in found["roots"])
         return Scope(found["what"], found["session"], roots, tuple(found["teams"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many rows of each kind."""
+
+    sessions: int = 0
+    thoughts: int = 0
+    runs: int = 0
+    messages: int = 0
+    asks: int = 0
+    agent_sessions: int = 0
+    history_files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What would be deleted."""
+
+    what: str
+    roots: tuple[str, ...]
+    teams: tuple[str, ...]
+    counts: Counts
+    files: tuple[Path, ...]
+    """Copies of the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What was deleted."""
+
+    what: str
+    counts: Counts
+    files: tuple[Path, ...]
+    """Copies of the store."""
+    left: tuple[str, ...]
+    """What could not be erased yet; it is tried again."""
+    named_in: tuple[Path, ...]
+    """Files that still name the project and that only their owner should change."""

@@ -16,12 +16,12 @@ from holdfast.agents.registry import transcripts_of
 from holdfast.bridge.queries import retention as bridge_upkeep
 from holdfast.bridge.queries import tasks as task_queries
 from holdfast.briefing.queries import agent_sessions as briefing_queries
+from holdfast.forgetting import queries
 from holdfast.forgetting.model import Scope
-from holdfast.forgetting.queries import rows as queries
 from holdfast.forgetting.scope import quoted
 from holdfast.history import queries as history_queries
 from holdfast.protocol import queries as protocol_queries
-from holdfast.store import Row, Store
+from holdfast.store import Store
 from holdfast.store.copying import Progress
 from holdfast.teams.queries import conversations as team_queries
 
@@ -105,13 +105,12 @@ async def _remove_calls(store: Store, scope: Scope, progress: Callable[[float], 
     callers, runs = await store.read(lambda tx: (queries.callers(tx, scope), queries.runs(tx, scope)))
     mentions = _mentions(scope, runs)
     total = max(1, await store.read(queries.count_calls))
-    last = {"caller": "", "call_key": "", "tool": "", "arguments": ""}
-    seen = 0
-    while rows := await store.read(partial(queries.calls_after, last=dict(last))):
-        gone = [row for row in rows if row["caller"] in callers or mentions.search(row["result"])]
-        await store.write(partial(queries.drop_calls, rows=gone))
-        last = {name: rows[-1][name] for name in last}
-        seen += len(rows)
+    last, seen = queries.StoredCall(), 0
+    while calls := await store.read(partial(queries.calls_after, last=last)):
+        gone = [call for call in calls if call.caller in callers or mentions.search(call.result)]
+        await store.write(partial(queries.drop_calls, calls=gone))
+        last = calls[-1]
+        seen += len(calls)
         progress(min(1.0, seen / total))
 
 
@@ -131,16 +130,15 @@ async def _empty_events(store: Store, scope: Scope, progress: Callable[[float], 
     """Empty every event that names a root or the project's team; its number stays."""
     newest = max(1, await store.read(queries.newest_event))
     last = 0
-    while rows := await store.read(partial(queries.events_after, seq=last)):
-        gone = [int(row["seq"]) for row in rows if _mentions_scope(row, scope)]
+    while events := await store.read(partial(queries.events_after, seq=last)):
+        gone = [event.seq for event in events if _mentions_scope(event, scope)]
         await store.write(partial(queries.empty_events, numbers=gone))
-        last = int(rows[-1]["seq"])
+        last = events[-1].seq
         progress(min(1.0, last / newest))
 
 
-def _mentions_scope(event: Row, scope: Scope) -> bool:
-    kind, subject, data = str(event["kind"]), str(event["subject"]), str(event["data"])
-    if subject in scope.uris or any(uri in data for uri in quoted(scope.uris)):
+def _mentions_scope(event: queries.StoredEvent, scope: Scope) -> bool:
+    if event.subject in scope.uris or any(uri in event.data for uri in quoted(scope.uris)):
         return True
-    named = subject in scope.teams or any(name in data for name in quoted(scope.teams))
-    return named and kind.startswith(("bridge.", "teams."))
+    named = event.subject in scope.teams or any(name in event.data for name in quoted(scope.teams))
+    return named and event.kind.startswith(("bridge.", "teams."))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import SequenceMatcher
 from pathlib import Path
 
 from holdfast.errors import BadInput
+from holdfast.forgetting import queries
 from holdfast.forgetting.model import Scope
-from holdfast.forgetting.queries import roots as root_queries
 from holdfast.identity.project import Root, canonical_uri, path_of
 from holdfast.store import Tx
 
@@ -18,7 +18,7 @@ MAX_SESSIONS = 10_000
 MIN_SIMILARITY = 0.7
 
 
-def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Path]) -> Scope | None:
+def project_scope(tx: Tx, what: str, root: Root, teams: Iterable[tuple[str, Path]]) -> Scope | None:
     """Return the scope of a project with every root that shares its key; None if it is unknown.
 
     A deleted directory has no key any more: then the keys stored with it are used.
@@ -26,12 +26,12 @@ def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Path]) -> S
     keys = {root.key} - {None}
     path = path_of(root.uri)
     if not keys and path is not None and not path.exists():
-        keys |= root_queries.keys_of(tx, root.uri) - {root.uri}
+        keys |= queries.keys_of(tx, root.uri) - {root.uri}
     roots = {root.uri: root}
     for name in sorted(filter(None, keys)):
         roots[root.uri] = Root(root.uri, name, root.source)
-        roots |= {one: Root(one, name, root.source) for one in root_queries.roots_of(tx, name)}
-    members = tuple(name for name, project in teams.items() if _uri(project) in roots)
+        roots |= {one: Root(one, name, root.source) for one in queries.roots_of(tx, name)}
+    members = tuple(name for name, project in teams if _uri(project) in roots)
     if not members and not (set(roots) & known_roots(tx)):
         return None
     return Scope(what, None, tuple(roots.values()), members)
@@ -39,20 +39,19 @@ def project_scope(tx: Tx, what: str, root: Root, teams: Mapping[str, Path]) -> S
 
 def known_roots(tx: Tx) -> set[str]:
     """Return the URI of every known root."""
-    imported = {uri for path in root_queries.imported_directories(tx) if (uri := _uri(Path(path)))}
-    return root_queries.known(tx) | imported
+    imported = {uri for path in queries.imported_directories(tx) if (uri := _uri(Path(path)))}
+    return queries.known(tx) | imported
 
 
-def suggestions(tx: Tx, what: str, teams: Mapping[str, Path]) -> list[str]:
+def suggestions(tx: Tx, what: str, teams: Iterable[tuple[str, Path]]) -> list[str]:
     """Return projects and sessions that an unknown name may have meant, the most similar first."""
-    uris = known_roots(tx) | {uri for project in teams.values() if (uri := _uri(project))}
+    uris = known_roots(tx) | {uri for _, project in teams if (uri := _uri(project))}
     shown = {str(path_of(uri) or uri) for uri in uris}
     similarity = {name: _similarity(what, name) for name in shown}
-    rows = root_queries.latest_sessions(tx, MAX_SESSIONS)
     if "/" not in what:
-        for row in rows:
-            alike = max(_ratio(what, row["id"]), _ratio(what, row["title"]))
-            similarity[f"{row['id']} ({row['title'][:60]})"] = 1.0 if row["id"].startswith(what) else alike
+        for session_id, title in queries.latest_sessions(tx, MAX_SESSIONS):
+            alike = max(_ratio(what, session_id), _ratio(what, title))
+            similarity[f"{session_id} ({title[:60]})"] = 1.0 if session_id.startswith(what) else alike
     likely = [name for name, alike in similarity.items() if alike >= MIN_SIMILARITY]
     return sorted(likely, key=lambda name: (-similarity[name], name))[:MAX_SUGGESTIONS]
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from holdfast.errors import BadInput, Conflict, NotFound
-from holdfast.forgetting import copies, rows
-from holdfast.forgetting.model import Scope
-from holdfast.forgetting.queries import rows as queries
+from holdfast.errors import Conflict, NotFound
+from holdfast.forgetting import copies, queries, rows
+from holdfast.forgetting.model import Counts, Preview, Removal, Scope
 from holdfast.forgetting.scope import project_scope, suggestions
 from holdfast.identity.project import RootSource, locate
 from holdfast.reasoning.results import Forgotten
@@ -39,19 +38,26 @@ class Forgetting:
         self._release = release
         self._turn = asyncio.Lock()
 
-    async def command(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Forget `what`; with `look`, only return what would be deleted."""
-        what = args.get("what")
-        if not isinstance(what, str) or not what:
-            raise BadInput("what", "must be a session id or a project's path or URI")
-        if args.get("look"):
-            return await self._preview(await self._scope(what))
+    async def preview(self, what: str) -> Preview:
+        """Return what would be deleted."""
+        scope = await self._scope(what)
+        if (session := scope.session) is not None:
+            thoughts = await self._store.read(lambda tx: queries.thought_count(tx, session))
+            counts = Counts(sessions=1, thoughts=thoughts or 0)
+        else:
+            counts = await self._store.read(partial(queries.counts, scope=scope))
+        files = await asyncio.to_thread(copies.found, self._home)
+        roots = sorted(scope.paths) or sorted(scope.uris)
+        return Preview(scope.what, tuple(roots), scope.teams, counts, tuple(files))
+
+    async def forget(self, what: str, progress: Progress) -> Removal:
+        """Delete a session, or a project under all of its roots."""
         async with self._turn:
             pending = await asyncio.to_thread(copies.read_note, self._note)
             if pending is not None:  # an interrupted removal; the request may be for the same one
-                report = await self._forget(pending, progress)
+                removal = await self._forget(pending, progress)
                 if pending.what == what:
-                    return report
+                    return removal
             scope = await self._scope(what)
             await self._require_no_running_ask(scope)
             await asyncio.to_thread(copies.write_note, self._note, scope)
@@ -65,15 +71,14 @@ class Forgetting:
                 await self._forget(pending, no_progress, again=True)
 
     async def _scope(self, what: str) -> Scope:
-        teams = dict(await self._projects())
+        teams = tuple(await self._projects())
         root = await asyncio.to_thread(locate, what, RootSource.ARGUMENT) if "/" in what else None
 
         def read(tx: Tx) -> tuple[Scope | None, list[str]]:
             if root is not None:
                 scope = project_scope(tx, what, root, teams)
             else:
-                known = queries.session(tx, what)
-                scope = Scope(what, session=what) if known else None
+                scope = Scope(what, session=what) if queries.thought_count(tx, what) is not None else None
             return scope, [] if scope else suggestions(tx, what, teams)
 
         scope, similar = await self._store.read(read)
@@ -82,22 +87,6 @@ class Forgetting:
             meant = f"Did you mean: {', '.join(similar)}?" if similar else "There is nothing with a similar name."
             raise NotFound(f"Nothing was removed: no {kind} {what} is known.", recovery=meant)
         return scope
-
-    async def _preview(self, scope: Scope) -> dict[str, Any]:
-        if scope.session is not None:
-            session = scope.session
-            row = await self._store.read(lambda tx: queries.session(tx, session)) or {"thought_count": 0}
-            found = Counter(sessions=1, thoughts=int(row["thought_count"]))
-        else:
-            found = await self._store.read(partial(queries.found, scope=scope))
-        files = await asyncio.to_thread(copies.found, self._home)
-        return {
-            "what": scope.what,
-            "roots": sorted(scope.paths) or sorted(scope.uris),
-            "teams": list(scope.teams),
-            **found,
-            "files": [str(path) for path in files],
-        }
 
     async def _require_no_running_ask(self, scope: Scope) -> None:
         for team in scope.teams:
@@ -108,22 +97,25 @@ class Forgetting:
                     recovery='Wait for its answer, or cancel it: teams_session {operation: "cancel", askId}.',
                 )
 
-    async def _forget(self, scope: Scope, progress: Progress, *, again: bool = False) -> dict[str, Any]:
+    async def _forget(self, scope: Scope, progress: Progress, *, again: bool = False) -> Removal:
         """Delete and erase everything in the scope. Every step can be repeated; the note is removed last.
 
         If it cannot be finished it is tried `again` from time to time; until then newer backups are left alone.
         """
         removed: Counter[str] = Counter()
+        forgotten: list[Forgotten] = []
         async with overwriting(self._store):
             if scope.session is not None:
-                await self._forget_session(scope.session, removed)
+                with contextlib.suppress(NotFound):  # interrupted after the last row was deleted
+                    forgotten.append(await self._reasoning.forget_session(scope.session))
             else:
                 await self._release(scope.teams)
                 said = await self._store.read(partial(queries.conversations, scope=scope))
                 await asyncio.to_thread(copies.remove_echoes, self._home, said)
                 removed += await rows.remove(self._store, scope, lambda share, step: progress(0.3 * share, step))
-                for root in scope.roots:
-                    _count(removed, await self._reasoning.forget_project(root))
+                forgotten += [await self._reasoning.forget_project(root) for root in scope.roots]
+        for one in forgotten:
+            removed.update(sessions=one.sessions, thoughts=one.thoughts)
         left = await erase_deleted(self._store, lambda share, step: progress(0.4 + 0.5 * share, step))
         progress(0.9, "copies and logs")
         files = [] if again and left else await asyncio.to_thread(copies.remove, self._home)
@@ -132,24 +124,4 @@ class Forgetting:
             await asyncio.to_thread(copies.remove_note, self._note)
         named = await asyncio.to_thread(copies.still_naming, self._home, scope)
         progress(1.0, "done")
-        return {
-            "success": not left,
-            "what": scope.what,
-            **{name: removed[name] for name in REPORTED},
-            "files": [str(path) for path in files],
-            "left": left,
-            "named_in": [str(path) for path in named],
-        }
-
-    async def _forget_session(self, session_id: str, removed: Counter[str]) -> None:
-        try:
-            _count(removed, await self._reasoning.forget_session(session_id))
-        except NotFound:  # interrupted after the last row was deleted
-            return
-
-
-REPORTED = ("sessions", "thoughts", "runs", "messages", "asks", "agent_sessions", "history_files")
-
-
-def _count(removed: Counter[str], forgotten: Forgotten) -> None:
-    removed.update(sessions=forgotten.sessions, thoughts=forgotten.thoughts)
+        return Removal(scope.what, Counts(**removed), tuple(files), tuple(left), tuple(named))

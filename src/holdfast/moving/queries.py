@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from holdfast.errors import Conflict
-from holdfast.forgetting.queries.roots import KEYS, ROOTS, known
+from holdfast.forgetting.queries import KEYS, ROOTS, known
 from holdfast.identity.project import Root, path_of
 from holdfast.store import Row, Tx
 

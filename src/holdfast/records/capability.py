@@ -1,4 +1,4 @@
-"""What records offer: verification, backups, the high-water mark, and the line that tells a user of a loss."""
+"""What records offer: verification, backups, the high-water mark, and the notice of a loss."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from holdfast.capability import Capability, Command, Hook, Life, Loop
+from holdfast.capability import HOUR_SECONDS, Capability, Command, Hook, Life, Loop
 from holdfast.config import Settings
-from holdfast.records.hooks import LossHooks
+from holdfast.records.hooks import loss_notice
 from holdfast.store import Store, events
 from holdfast.store.from_settings import clock_of
+from holdfast.store.loss_notices import LossNotices
 
 if TYPE_CHECKING:
     from holdfast.records.service import Records
 
+MARK_SECONDS = 1.0
+BACKUP_SECONDS = 60.0
+"""When a daemon first checks whether there is a backup of the day."""
+
 
 def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) -> Capability:
-    """The records of one daemon; `owns_home` tells whether the data directory is still its own."""
-    losses = LossHooks(settings.home)
+    """Return the records of one daemon; `owns_home` tells whether the data directory is still its own."""
+    losses = LossNotices(settings.home)
 
     @cache
     def records() -> Records:
@@ -32,9 +37,15 @@ def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) 
         return commands(records())
 
     def loops() -> list[Loop]:
-        from holdfast.records.loops import loops
+        from holdfast.store.salvage.damage import quick_check
 
-        return loops(store, records(), daily_backup=settings.daily_backup)
+        found = [
+            Loop("check", lambda: quick_check(store)),
+            Loop("high-water mark", records().mark.note, MARK_SECONDS),
+        ]
+        if settings.daily_backup and store.engine == "sqlite":
+            found.append(Loop("daily backup", records().daily_backup, HOUR_SECONDS, first=BACKUP_SECONDS))
+        return found
 
     async def sweep() -> None:
         if keep_ms := settings.keep_ms:
@@ -49,6 +60,6 @@ def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) 
         name="records",
         commands=commands,
         loops=loops,
-        hooks=[Hook(lambda call: losses.handle(call.event), order=30)],
+        hooks=[Hook(lambda call: loss_notice(losses, call.event), order=30)],
         life=Life(prepare=records, sweep=sweep, leave=leave),
     )

@@ -7,16 +7,17 @@ from typing import Any
 
 from holdfast.capability import Command, Progress
 from holdfast.records.service import Records
+from holdfast.records.views import backup_view, verification_view
 
 
 def commands(records: Records) -> list[Command]:
-    """What the command line asks for."""
+    """Return the commands."""
 
     async def backup(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         file, replace, anyway = Path(args["file"]), bool(args.get("replace")), bool(args.get("anyway"))
-        return await records.backup(file, progress, replace=replace, anyway=anyway)
+        return backup_view(await records.backup(file, progress, replace=replace, anyway=anyway))
 
     async def verify(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        return await records.verify(progress)
+        return verification_view(await records.verify(progress))
 
     return [Command("backup", backup), Command("verify", verify, for_agents=True)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind
 from holdfast.store.loss_notices import LossNotices
@@ -12,23 +11,17 @@ from holdfast.text.quoting import in_quotes
 MAX_LINE_CHARS = 300
 
 
-class LossHooks:
-    """Notifies the user, not the agent: no agent can restore lost data."""
-
-    def __init__(self, home: Path) -> None:
-        self._losses = LossNotices(home)
-
-    async def handle(self, event: HookEvent) -> HookAnswer | None:
-        """Return the line if there is an unacknowledged loss."""
-        if event.kind is not HookKind.STARTED:
-            return None
-        waiting = await asyncio.to_thread(self._losses.open)
-        if not waiting:
-            return None
-        lost = [line for notice in waiting for line in notice.lost]
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        text = (
-            f"Holdfast lost data ({waiting[0].at}): {in_quotes(lost[0], MAX_LINE_CHARS)}{more}."
-            " `holdfast status` shows all of it, `holdfast acknowledge-loss` ends this notice."
-        )
-        return HookAnswer(notice=text)
+async def loss_notice(losses: LossNotices, event: HookEvent) -> HookAnswer | None:
+    """Return the line for the user, not for the agent: no agent can restore lost data."""
+    if event.kind is not HookKind.STARTED:
+        return None
+    waiting = await asyncio.to_thread(losses.open)
+    if not waiting:
+        return None
+    lost = [line for notice in waiting for line in notice.lost]
+    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    text = (
+        f"Holdfast lost data ({waiting[0].at}): {in_quotes(lost[0], MAX_LINE_CHARS)}{more}."
+        " `holdfast status` shows all of it, `holdfast acknowledge-loss` ends this notice."
+    )
+    return HookAnswer(notice=text)

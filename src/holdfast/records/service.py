@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.errors import Conflict
 from holdfast.reasoning.hash_chain_check import chain_check, register_check
@@ -31,6 +30,34 @@ MAX_PROBLEMS_NAMED = 5
 """How many problems an error names; `verify` lists all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What `holdfast verify` found."""
+
+    report: VerifyReport
+    problems: tuple[Problem, ...]
+    """Of the report, those that the user has not seen yet marked as new; damage that would be salvaged comes first."""
+    losses: tuple[str, ...]
+    """Losses that wait to be acknowledged and that the report does not name."""
+    is_waiting: bool
+    """Whether any loss waits to be acknowledged."""
+    salvage: bool = False
+    """Whether the next start moves the damaged database aside."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was lost or changed that the user has not seen."""
+        return self.report.ok and not self.is_waiting and not self.salvage
+
+
+@dataclass(frozen=True, slots=True)
+class BackupMade:
+    """A backup, and the losses that wait to be acknowledged."""
+
+    report: BackupReport
+    losses: tuple[str, ...]
+
+
 class Records:
     """Verification and backups of one open store, on either engine."""
 
@@ -41,25 +68,18 @@ class Records:
         self._clock = clock
         self._losses = LossNotices(home)
 
-    async def verify(self, progress: Progress) -> dict[str, Any]:
+    async def verify(self, progress: Progress) -> Verification:
         """Check everything, in place; problems stay recorded until they are acknowledged."""
         checks = {**CHECKS, HIGH_WATER: self.mark.check}
         report = await verify(self._store, checks, progress, self._losses.acknowledged_lines())
         if any(problem.subject == DATABASE for problem in report.new_problems):
             mark(self._home, CORRUPT, report.new_problems[0].text)
-        return answer(report, self._losses, self._clock())
+        return _verification(report, self._losses, self._clock())
 
-    async def backup(self, file: Path, progress: Progress, *, replace: bool, anyway: bool) -> dict[str, Any]:
+    async def backup(self, file: Path, progress: Progress, *, replace: bool, anyway: bool) -> BackupMade:
         """Write a verified backup; if verification fails, only with `anyway`."""
         report = await self._backup(file, progress, replace=replace, anyway=anyway)
-        return {
-            "file": str(report.path),
-            "bytes": report.size,
-            "rows": sum(report.rows.values()),
-            "damaged_texts": report.damaged_texts,
-            "problems": [problem.line for problem in report.verified.new_problems],
-            "losses": self._losses.lines(MAX_PROBLEMS_NAMED),
-        }
+        return BackupMade(report, tuple(self._losses.lines(MAX_PROBLEMS_NAMED)))
 
     async def daily_backup(self) -> None:
         """Make today's backup if there is none yet, and keep the newest seven."""
@@ -112,25 +132,24 @@ class BackupRefused(Conflict):
         )
 
 
-async def verify_unopened(home: Path, clock: Clock, progress: Progress) -> dict[str, Any]:
+async def verify_unopened(home: Path, clock: Clock, progress: Progress) -> Verification:
     """Check an embedded store that nobody has open, without changing it; reports what the next start would lose."""
     losses = LossNotices(home)
     if is_new(home):
-        return answer(VerifyReport([], [], complete=True), losses, clock())
+        return _verification(VerifyReport([], [], complete=True), losses, clock())
     known = losses.acknowledged_lines()
     async with opened_copy(home, progress) as (store, damage):
         report = await verify(store, CHECKS, lambda share, doing: progress(0.3 + share * 0.7, doing), known)
-    found = answer(report, losses, clock())
-    if damage:
-        with contextlib.suppress(OSError):  # on a read-only disk the next start cannot change anything either
-            mark(home, CORRUPT, damage[0])
-        found["problems"] = [asdict(Problem(DATABASE, line)) for line in damage] + found["problems"]
-        found |= {"ok": False, "salvage": True}
-    return found
+    found = _verification(report, losses, clock())
+    if not damage:
+        return found
+    with contextlib.suppress(OSError):  # on a read-only disk the next start cannot change anything either
+        mark(home, CORRUPT, damage[0])
+    return replace(found, problems=(*(Problem(DATABASE, line) for line in damage), *found.problems), salvage=True)
 
 
-def answer(report: VerifyReport, losses: LossNotices, now: int) -> dict[str, Any]:
-    """Return the answer of `holdfast verify`, after recording the new problems."""
+def _verification(report: VerifyReport, losses: LossNotices, now: int) -> Verification:
+    """Record the new problems, and return them with the losses that wait."""
     lasting = [problem.line for problem in report.new_problems if problem.subject != DATABASE]
     if lasting:
         with contextlib.suppress(OSError):  # a read-only disk: it is reported anyway, and will be found again
@@ -139,10 +158,5 @@ def answer(report: VerifyReport, losses: LossNotices, now: int) -> dict[str, Any
     present = {problem.line for problem in report.problems}
     # A loss that a salvage marked in the store is known there, but nobody has seen it until it is acknowledged.
     problems = [replace(problem, known=problem.known and problem.line not in waiting) for problem in report.problems]
-    return {
-        "ok": report.ok and not waiting,
-        "checked": report.checked,
-        "complete": report.complete,
-        "problems": [asdict(problem) for problem in problems],
-        "losses": [line for line in waiting if line not in present],
-    }
+    lost = tuple(line for line in waiting if line not in present)
+    return Verification(report, tuple(problems), lost, bool(waiting))

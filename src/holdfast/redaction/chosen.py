@@ -31,31 +31,10 @@ _WORDLIKE = re.compile(r"[^\W\d_A-Z]*(?:[A-Z][^\W\d_A-Z]+){0,2}\Z|[A-Z]\Z")
 _LOWER_DISGUISED = re.compile(r"[^\W\d_]{2,20}[013457][^\W\d_]{2,20}\Z")
 _PLAIN = re.compile(r"(?=\D{0,30}\d)[^\W_]{2,30}\Z")
 _FOREIGN = re.compile("|".join(map(re.escape, FOREIGN)), re.IGNORECASE)
-_PASSWORD_HINTS = shortest(
-    [
-        *map(str.lower, FOREIGN),
-        "pass",
-        "pw",
-        "cred",
-        "wifi",
-        "wi-fi",
-        "login",
-        "it's",
-        "tried",
-        "works",
-        "denied",
-        "root",
-        "admin",
-        "guest",
-        "demo",
-        "postgres",
-        "sa:",
-        "pi:",
-        "ubuntu",
-        "superuser",
-        "ec2-user",
-    ]
-)
+_PASSWORD_HINTS = shortest([
+    *map(str.lower, FOREIGN), "pass", "pw", "cred", "wifi", "wi-fi", "login", "it's", "tried", "works", "denied", "root", "admin", "guest",
+    "demo", "postgres", "sa:", "pi:", "ubuntu", "superuser", "ec2-user",
+])  # fmt: skip
 """A text without any of these, in lower case, states no plain word as a password."""
 _BY_NAME = re.compile(
     r"(?<![\w/.:-])(?:root|admin|administrator|guest|demo|postgres|sa|pi|ubuntu|sysadmin|superuser|ec2-user)(?::|[ \t]?/[ \t]?)[\"'`]?\Z|(?i:denied|login|creds?|works)\b[^\n]{0,20}[\s(\"'][a-z]{2,20}[:/]\Z"

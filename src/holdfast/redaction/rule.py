@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
 _V = r"""(?:"(?P<secret>(?:[^"\\\n]|\\.){1,400}+)"|'(?P<single>[^'\n]{1,400}+)'|(?P<bare>[^\s"'|;&<>]{1,400}+))"""
-_WORD_OR_QUOTED = _V.replace("<secret>", "<double>")
-REST = r"[^\n|;&]{0,200}?\s"
-"""Other arguments of the same command."""
+_PARTS = {
+    "VALUE": _V.replace("<secret>", "<double>"),
+    "REST": r"[^\n|;&]{0,200}?\s",
+}
+"""What these words stand for in a pattern: a word or a quoted text; other arguments of the same command."""
+
+
+class Fit(Enum):
+    """What a value must be to be a secret."""
+
+    ANY = auto()
+    STRONG = auto()
+    """No word looks like it."""
+    MIXED = auto()
+    """It has letters and digits, and either a sign or both cases."""
+    KEY = auto()
+    """It could be a key: it is not a method name or a path."""
+    PRINTED = auto()
+    """It is random, dense or mixed; for a value alone in its line."""
+    CARD = auto()
+    """It is a number with a valid check digit."""
+    SESSION = auto()
+    """One of these cookies is a credential."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,28 +39,20 @@ class Rule:
     needles: tuple[str, ...]
     """A text without any of these, in lower case, is not searched."""
     source: str
-    strong: bool = False
-    """Only a value that no word looks like is a secret."""
-    mixed: bool = False
-    """Only a value with letters and digits, and either a sign or both cases, is one."""
-    keyed: bool = False
-    """Only a value that could be a key is one: not a method name or a path."""
-    printed: bool = False
-    """Only a value alone in its line that is random, dense or mixed is one."""
-    card: bool = False
-    """Only a number with a valid check digit is one."""
+    fit: Fit
 
 
-def rule(
-    needles: str,
-    pattern: str,
-    *,
-    strong: bool = False,
-    mixed: bool = False,
-    keyed: bool = False,
-    printed: bool = False,
-    card: bool = False,
-) -> Rule:
-    """Build a rule; VALUE in its pattern stands for a word or a quoted text."""
-    pattern = pattern.replace("VALUE", _WORD_OR_QUOTED)
-    return Rule(tuple(needles.split("|")), pattern, strong, mixed, keyed, printed, card)
+def rules(fit: Fit, patterns: Mapping[str, str | tuple[str, ...]], **parts: str) -> list[Rule]:
+    """Build rules from patterns by their needles; a part's name in a pattern stands for the part."""
+    return [
+        Rule(tuple(needles.split("|")), filled(pattern, parts), fit)
+        for needles, found in patterns.items()
+        for pattern in ([found] if isinstance(found, str) else found)
+    ]
+
+
+def filled(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return a pattern with its parts."""
+    for name, part in {**parts, **_PARTS}.items():
+        pattern = pattern.replace(name, part)
+    return pattern

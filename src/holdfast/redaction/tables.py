@@ -12,20 +12,8 @@ MAX_LINE_CHARS = 400
 """Characters of a heading or a row; longer lines are not a table that anybody reads."""
 MAX_ROWS = 200
 _NAMES = (
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "key",
-    "pw",
-    "contrase",
-    "clave",
-    "senha",
-    "wort",
-    "парол",
-    "密码",
-    "mot de",
-)
+    "pass", "pwd", "secret", "token", "key", "pw", "contrase", "clave", "senha", "wort", "парол", "密码", "mot de",
+)  # fmt: skip
 _INSERT = re.compile(
     r"(?i:\binto)\s{1,4}[^\s(]{1,80}\s{0,4}\((?P<columns>[^()\n]{1,600}+)\)\s{0,20}(?i:values?)\s{0,20}(?=\()"
 )

@@ -256,51 +256,11 @@ _PREFIXED = re.compile(
     r"(?<![A-Za-z0-9_./-])(?=[a-z])(?P<prefix>(?:[A-Za-z0-9]{1,12}[_-]){1,4}+)(?P<tail>[A-Za-z0-9]{20,200}+)(?![A-Za-z0-9_-])"
 )
 """A short prefix and many characters: the usual token format today."""
-_OF_TOKENS = frozenset(
-    [
-        "sk",
-        "sec",
-        "secret",
-        "key",
-        "apikey",
-        "api",
-        "pat",
-        "tok",
-        "token",
-        "tkn",
-        "live",
-        "prod",
-        "auth",
-        "priv",
-        "private",
-        "access",
-        "refresh",
-        "oauth",
-        "service",
-        "svc",
-        "server",
-        "admin",
-        "bot",
-        "hook",
-        "webhook",
-        "deploy",
-        "ingest",
-        "sdk",
-        "sess",
-        "session",
-        "pass",
-        "pw",
-        "ak",
-        "rk",
-        "pk",
-        "sa",
-        "at",
-        "rt",
-        "user",
-        "personal",
-        "org",
-    ]
-)
+_OF_TOKENS = frozenset([
+    "sk", "sec", "secret", "key", "apikey", "api", "pat", "tok", "token", "tkn", "live", "prod", "auth", "priv", "private", "access", "refresh",
+    "oauth", "service", "svc", "server", "admin", "bot", "hook", "webhook", "deploy", "ingest", "sdk", "sess", "session", "pass", "pw", "ak", "rk",
+    "pk", "sa", "at", "rt", "user", "personal", "org",
+])  # fmt: skip
 """Prefixes that mean a token, and not an event, a customer or a message."""
 _KEY_OF_32_BYTES = re.compile(r"(?<![A-Za-z0-9_:/+=.-])[A-Za-z0-9+/_-]{43}=(?![A-Za-z0-9_:/+=-])")
 PUBLIC_VALUE = re.compile(

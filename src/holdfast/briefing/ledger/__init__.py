@@ -1,1 +1,1 @@
-"""The ledger: what an agent really did, as its transcript tells."""
+"""The ledger: what an agent session did, read from its transcript and from git."""

@@ -1,4 +1,4 @@
-"""Which files a session modified, by its transcript and by what git saw: a pure function of its ledger."""
+"""Decides which files a session modified, by its transcript and by what git saw. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from holdfast.briefing.ledger.model import Ledger, Touched
 
 
 def changed_files(ledger: Ledger) -> tuple[list[Touched], list[Touched]]:
-    """The files that a session modified, the latest last, and those that others changed meanwhile.
+    """Return the files that a session modified, the latest last, and those that others changed meanwhile.
 
-    Where git looked, it decides: what is as it was before is left out, and what no tool or command named is the
-    session's where it was alone.
+    If git looked, it decides: files that are as before are left out, and files that no tool or command named are the
+    session's only if no other session was running there.
     """
     start, view = ledger.git_start, ledger.git_view
     if start is None or view is None:

@@ -1,8 +1,8 @@
-"""Errors in what a program printed: only a line that has the form of an error tells one.
+"""Finds errors in what a program printed: only a line that has the form of an error counts.
 
-The name of an error stands in much that is no error: in source code, listings, search results, the names of tests, the
-messages of compilers and linters about somebody's class. A program that meets an error says so in few ways: the name
-begins the line, perhaps after a word that announces it, and what went wrong follows it.
+The names of errors also occur in source code, listings, search results, names of tests and messages of linters. A
+program that reports an error does it in few ways: the name begins the line, perhaps after a word that announces it, and
+what went wrong follows.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 
 SCANNED = 200_000
-"""Characters of a result that are looked at; of a longer one its beginning and its end."""
+"""Characters of a result that are searched; of a longer one its beginning and its end."""
 LONGEST_LINE = 400
 LONGEST_LEAD = 150
-"""Characters of a line of a log before the error that it tells."""
+"""Characters of a log line before the error."""
 NAME = r"(?:[A-Za-z_][\w$]*+(?:\.|::|\\))*+([A-Z][A-Za-z0-9_]{1,40}(?:Error|Exception))\b"
-"""An error's name, perhaps with the package it is of."""
+"""An error's name, perhaps with its package."""
 _ANNOUNCED = re.compile(
     r"(?:Uncaught|Unhandled(?: rejection| [Ee]xception[.:]?| \w{1,40} error)?|(?:PHP )?(?:Fatal |Parse )?[Ee]rror:"
     r"|ERROR:?|\[(?:ERROR|error|stderr|cause)\]:?|FATAL:?|fatal:|npm (?:ERR!|error)|Caused by:|panic:|thrown:"
     r'|\(in promise\)|Exception in thread "[^"]{0,80}"|stderr:|INTERNALERROR>|●|✗|✘)\s++'
 )
-"""What stands before the name of an error that a program tells."""
+"""What announces an error before its name."""
 _ANNOUNCED_BY_TEST = re.compile(r"(?:FAILED|ERROR) \S.{0,300}? - ")
 _LOGGED = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b[\]:]?\s(?:[\w./]{1,60}\s?[-:]\s)?")
 _PYTEST = re.compile(r"E\s{1,8}")
@@ -29,7 +29,7 @@ _PLACED = re.compile(r"[^\s:]{1,200}+:\d{1,7}: ")
 _TOLD = re.compile(NAME + r"(?: \[[\w-]+\])?: +\S")
 _BARE = re.compile(NAME + r"(?: \[[\w-]+\])?$")
 _VALUE = re.compile(NAME + r"(?= ?[({])")
-"""As Rust prints an error that is a value."""
+"""An error as Rust prints a value."""
 _IN_WORDS = re.compile(
     rf"`Err` value: (?:\w+\()?{NAME}|:in [`'].{{0,200}}\({NAME}\)$|\*\* \({NAME}\)|An error occurred \({NAME}\)"
     rf"|\bUncaught (?:\(in promise\) )?{NAME}: |throwing an instance of '{NAME}'"
@@ -44,7 +44,7 @@ _FAILED = re.compile(
     r"|\bBUILD FAIL(?:ED|URE)|: \*\*\* |Traceback \(most recent call last\)|^# fail [1-9]",
     re.MULTILINE,
 )
-"""By which tests, compilers and linters say that something is wrong."""
+"""How tests, compilers and linters say that something is wrong."""
 _PASSED = re.compile(
     r"\b[1-9]\d{0,6}(?: tests?)? (?:passed|passing)\b|\bBUILD SUCCESS|\bFound 0 errors|^# pass [1-9]"
     r"|^(?:test result: ok|ok\s|PASS\b|OK\b|All checks passed|Success: no issues)",
@@ -53,12 +53,12 @@ _PASSED = re.compile(
 
 
 def errors_in(text: str, *, failed: bool) -> list[str]:
-    """The names of the errors that a program met, by what it printed; each once, in order."""
+    """Return the names of the errors that a program reported, each once, in order."""
     if "Error" not in text and "Exception" not in text:
         return []
     text = scanned(text)
     if not failed and has_passed(text):
-        return []  # errors that its tests expect
+        return []  # its tests expect these errors
     raised = "Traceback (most recent call last)" in text
     shows_source = "\nE  " in text  # pytest shows the function that failed, with its documentation
     lines = text.splitlines()
@@ -103,16 +103,16 @@ def _told_at(line: str, at: int, *, announced: bool) -> str | None:
 
 
 def shows_failure(text: str) -> bool:
-    """Whether tests, a compiler or a linter say in their output that something is wrong."""
+    """Return whether the output of tests, a compiler or a linter says that something is wrong."""
     return _FAILED.search(scanned(text)) is not None
 
 
 def has_passed(text: str) -> bool:
-    """Whether tests or a linter say in their output that all is well."""
+    """Return whether the output of tests or a linter says that all is well."""
     text = scanned(text)
     return _PASSED.search(text) is not None and _FAILED.search(text) is None
 
 
 def scanned(text: str) -> str:
-    """The part of a result that is looked at."""
+    """Return the part of a result that is searched."""
     return text if len(text) <= SCANNED else f"{text[: SCANNED // 2]}\n{text[-SCANNED // 2 :]}"

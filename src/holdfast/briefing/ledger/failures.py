@@ -1,6 +1,6 @@
-"""What went wrong in a session and is still open: commands that failed, errors that were met.
+"""What went wrong in a session and is still open: commands that failed, and errors.
 
-Only a result that failed, or a line with the form of an error in what a command printed, tells an error. Both are
+An error is known by a result that failed, or by a line of a command's output that has the form of an error. Both are
 forgotten when the same run, or one that covers it, passes.
 """
 
@@ -10,7 +10,7 @@ import re
 
 from holdfast.agents.transcript_position import CallKind
 from holdfast.briefing.ledger.error_forms import errors_in, has_passed, scanned, shows_failure
-from holdfast.briefing.ledger.keeping import bound, kept_line
+from holdfast.briefing.ledger.keeping import keep, kept_line
 from holdfast.briefing.ledger.model import MAX_ERRORS, MAX_FAILED, MAX_SOURCES, Call, ErrorClass, Failure, Ledger
 from holdfast.briefing.ledger.runs import mends
 
@@ -21,9 +21,9 @@ _EXIT_CODE = re.compile(r"\AExit code (\d{1,3})\b")
 
 
 def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
-    """Keep what a tool's result says has gone wrong, and forget what it says is mended."""
+    """Keep what a tool's result says went wrong, and forget what it says is mended."""
     if call.kind == CallKind.RUN:
-        # The end of a pipe says nothing about what was piped into it.
+        # The exit status of a pipe says nothing about the commands before the last.
         if (failed and not _found_nothing(call, text)) or (
             not failed and call.hides_exit and call.checks and shows_failure(text)
         ):
@@ -37,12 +37,12 @@ def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
 
 
 def _found_nothing(call: Call, text: str) -> bool:
-    """Whether a search found nothing, which is an answer."""
+    """Return whether a search found nothing, which is no failure."""
     return call.finds and text.strip() in ("", "Exit code 1")
 
 
 def _source(call: Call) -> str:
-    """What an error came from: of several programs that run one after the other, the last."""
+    """Return what an error came from: the last of the programs that a command runs."""
     return call.keys[-1] if call.keys else f"{call.tool} {call.about}"
 
 
@@ -52,8 +52,7 @@ def _note_errors(ledger: Ledger, names: list[str], source: str) -> None:
         if known is not None:
             ledger.errors.remove(known)
         before = [] if known is None else [one for one in known.sources if one != source]
-        ledger.errors.append(ErrorClass(name, [*before, source][-MAX_SOURCES:]))
-    bound(ledger.errors, MAX_ERRORS)
+        keep(ledger.errors, ErrorClass(name, [*before, source][-MAX_SOURCES:]), MAX_ERRORS)
 
 
 def _note_failure(ledger: Ledger, call: Call, text: str) -> None:
@@ -64,8 +63,7 @@ def _note_failure(ledger: Ledger, call: Call, text: str) -> None:
     spoken = [line for line in text.splitlines() if line.strip() and not _EXIT_CODE.match(line)]
     said = lines[-1] if lines else spoken[-1] if spoken else ""
     ledger.failed = [one for one in ledger.failed if one.command != call.about]
-    ledger.failed.append(Failure(call.about, error, kept_line(said), key=_source(call)))
-    bound(ledger.failed, MAX_FAILED)
+    keep(ledger.failed, Failure(call.about, error, kept_line(said), key=_source(call)), MAX_FAILED)
 
 
 def _mend(ledger: Ledger, passed: list[str]) -> None:

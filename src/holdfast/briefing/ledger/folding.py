@@ -1,4 +1,4 @@
-"""One entry after the other becomes part of a ledger. No I/O, no model, and no error whatever the entry holds."""
+"""Folds a transcript's entries into a ledger, one by one. No I/O, and no error whatever an entry contains."""
 
 from __future__ import annotations
 
@@ -7,50 +7,14 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from holdfast.agents.transcript_entries import (
-    Answered,
-    Asked,
-    Called,
-    Compacted,
-    Ended,
-    Entry,
-    Part,
-    QueueChange,
-    Queued,
-    Refused,
-    Said,
-    TodoChanged,
-    TodoItem,
-    TodosWritten,
-)
+from holdfast.agents import transcript_entries as entries
+from holdfast.agents.transcript_entries import Answered, Called, Entry, QueueChange, Refused, TodoChanged, TodoItem
 from holdfast.agents.transcript_position import CallKind
+from holdfast.briefing.ledger import model
 from holdfast.briefing.ledger.error_forms import SCANNED
 from holdfast.briefing.ledger.failures import note_result
-from holdfast.briefing.ledger.keeping import bound, kept, kept_line
-from holdfast.briefing.ledger.model import (
-    MAX_CALLS,
-    MAX_COMMAND,
-    MAX_COMMITS,
-    MAX_DECISIONS,
-    MAX_EARLIER,
-    MAX_FILES,
-    MAX_LINE,
-    MAX_MENTIONED,
-    MAX_PATH,
-    MAX_PLAN,
-    MAX_REQUEST,
-    MAX_REQUESTS,
-    MAX_RULED_OUT,
-    MAX_TODOS,
-    MAX_WAITING,
-    MAX_WORDS,
-    Call,
-    Commit,
-    Decision,
-    Ledger,
-    Todo,
-    Touched,
-)
+from holdfast.briefing.ledger.keeping import keep, kept, kept_line
+from holdfast.briefing.ledger.model import Call, Commit, Decision, Ledger, Todo, Touched
 from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
 
@@ -62,7 +26,7 @@ _TASK_NUMBER = re.compile(r"#(\d{1,6})")
 
 
 def fold(ledger: Ledger, entry: Entry) -> None:
-    """Add what one entry tells."""
+    """Add what one entry tells to a ledger."""
     if entry.at is not None:
         ledger.started_at = ledger.started_at or entry.at
         ledger.last_at = max(ledger.last_at, entry.at)
@@ -72,34 +36,34 @@ def fold(ledger: Ledger, entry: Entry) -> None:
         _add(ledger, entry, part)
 
 
-def _add(ledger: Ledger, entry: Entry, part: Part) -> None:
+def _add(ledger: Ledger, entry: Entry, part: entries.Part) -> None:
     match part:
-        case Asked(text):
+        case entries.Asked(text):
             _ask(ledger, text)
-        case Said(text, ends_turn):
-            ledger.last_words = kept(text, MAX_WORDS) if text else ledger.last_words
+        case entries.Said(text, ends_turn):
+            ledger.last_words = kept(text, model.MAX_WORDS) if text else ledger.last_words
             if ends_turn:
                 _end_turn(ledger)
         case Called():
             _called(ledger, entry, part)
         case Answered():
             _answered(ledger, part)
-        case TodosWritten(todos):
+        case entries.TodosWritten(todos):
             _write_todos(ledger, todos)
         case TodoChanged():
             _update_todo(ledger, part)
-        case Queued(change, text):
-            _queue(ledger, change, kept(text, MAX_EARLIER))
-        case Compacted():
+        case entries.Queued(change, text):
+            _queue(ledger, change, kept(text, model.MAX_EARLIER))
+        case entries.Compacted():
             ledger.compactions += 1
-        case Ended():
+        case entries.Ended():
             _end_turn(ledger)
 
 
 def _place(ledger: Ledger, entry: Entry) -> None:
     if ledger.cwd is None and entry.cwd:
-        ledger.cwd = kept(entry.cwd, MAX_PATH)
-    if entry.branch not in ("", "HEAD", ledger.branch):  # HEAD it says where there is no repository, too
+        ledger.cwd = kept(entry.cwd, model.MAX_PATH)
+    if entry.branch not in ("", "HEAD", ledger.branch):  # it also says HEAD if there is no repository
         ledger.branch = kept_line(entry.branch)
 
 
@@ -107,19 +71,17 @@ def _ask(ledger: Ledger, request: str) -> None:
     ledger.turns += 1
     ledger.unfinished = True
     if ledger.first_request is None:
-        ledger.first_request = kept(request, MAX_REQUEST)
+        ledger.first_request = kept(request, model.MAX_REQUEST)
         return
     if ledger.requests:
-        ledger.requests[-1] = kept(ledger.requests[-1], MAX_EARLIER)
-    ledger.requests.append(kept(request, MAX_REQUEST))
-    bound(ledger.requests, MAX_REQUESTS)
+        ledger.requests[-1] = kept(ledger.requests[-1], model.MAX_EARLIER)
+    keep(ledger.requests, kept(request, model.MAX_REQUEST), model.MAX_REQUESTS)
 
 
 def _queue(ledger: Ledger, change: QueueChange, written: str) -> None:
-    """What the user types stands in a queue until the agent gets it."""
+    """Follow the queue in which what the user types waits until the agent gets it."""
     if change is QueueChange.ADDED:
-        ledger.waiting.append(written)
-        bound(ledger.waiting, MAX_WAITING)
+        keep(ledger.waiting, written, model.MAX_WAITING)
     elif change is QueueChange.REMOVED and written in ledger.waiting:
         ledger.waiting.remove(written)
     elif change is QueueChange.EMPTIED:
@@ -134,18 +96,17 @@ def _end_turn(ledger: Ledger) -> None:
 
 
 def _called(ledger: Ledger, entry: Entry, part: Called) -> None:
-    call = Call(kept(part.call_id, MAX_LINE), kept_line(part.tool), part.kind, side=entry.is_side)
+    call = Call(kept(part.call_id, model.MAX_LINE), kept_line(part.tool), part.kind, side=entry.is_side)
     if part.kind is CallKind.RUN:
         _read_command(call, part.command, entry.cwd)
     elif part.kind is CallKind.PLAN:
-        call.text = kept(part.text, MAX_PLAN)
+        call.text = kept(part.text, model.MAX_PLAN)
     elif part.kind is CallKind.TODO:
         call.text = kept_line(part.text)
     else:
-        call.about = kept_line(part.path, MAX_PATH)
+        call.about = kept_line(part.path, model.MAX_PATH)
         call.swap = " ".join(map(_hash, part.replaced)) if part.replaced else ""
-    ledger.calls.append(call)
-    bound(ledger.calls, MAX_CALLS)
+    keep(ledger.calls, call, model.MAX_CALLS)
     if not entry.is_side:
         ledger.unfinished = True
 
@@ -154,21 +115,22 @@ def _read_command(call: Call, command: str, cwd: str) -> None:
     call.about = kept_line(command)
     named = files_in(command, cwd)
     call.shown, call.written, call.removed = (
-        [kept_line(path, MAX_PATH) for path in paths] for paths in (named.shown, named.written, named.removed)
+        [kept_line(path, model.MAX_PATH) for path in paths] for paths in (named.shown, named.written, named.removed)
     )
-    # A word alone does not show that it is a secret, as the word after -u: these are read off what is masked.
-    cleaned = kept(command, MAX_COMMAND)
+    # A word alone does not show that it is a secret, as the word after -u does not: these come from masked text.
+    cleaned = kept(command, model.MAX_COMMAND)
     run = run_of(cleaned)
     call.keys = run.keys
-    call.mentioned = [path for path in files_in(cleaned, cwd).mentioned if len(path) <= MAX_PATH]
+    call.mentioned = [path for path in files_in(cleaned, cwd).mentioned if len(path) <= model.MAX_PATH]
     call.shows, call.hides_exit, call.checks, call.finds = run.shows, run.hides_exit, run.checks, run.finds
 
 
 def _answered(ledger: Ledger, part: Answered) -> None:
     call = next((one for one in ledger.calls if one.id == part.call_id), None)
-    if call is not None:
+    if call is None:
+        call = Call(part.call_id, "")
+    else:
         ledger.calls.remove(call)
-    call = call or Call(part.call_id, "")
     if part.refused is not None:
         _rule_out(ledger, _refusal(call, part.refused))
         return
@@ -195,8 +157,7 @@ def _modified(ledger: Ledger, call: Call, *, created: bool) -> None:
         _rule_out(ledger, f"an edit of {call.about} was taken back")
         if ledger.modified[-1].times == 2:  # the edit, and the one that took it back
             ledger.modified.pop()
-    ledger.edits.append(f"{call.swap} {call.about}")
-    bound(ledger.edits, MAX_RULED_OUT)
+    keep(ledger.edits, f"{call.swap} {call.about}", model.MAX_RULED_OUT)
 
 
 def _ran(ledger: Ledger, call: Call, part: Answered) -> None:
@@ -208,29 +169,27 @@ def _ran(ledger: Ledger, call: Call, part: Answered) -> None:
         _touch(ledger.modified, path, ledger.last_at)
     if "commit" in call.about:
         for found in _COMMITTED.finditer(part.text[:SCANNED]):
-            ledger.commits.append(Commit(found[1], kept_line(found[2])))
-        bound(ledger.commits, MAX_COMMITS)
+            keep(ledger.commits, Commit(found[1], kept_line(found[2])), model.MAX_COMMITS)
     if _TAKES_BACK.search(call.about):
         _rule_out(ledger, f"taken back with: {call.about}")
 
 
 def _planned(ledger: Ledger, call: Call, part: Answered) -> None:
-    plan = call.text or kept(part.plan, MAX_PLAN)
+    plan = call.text or kept(part.plan, model.MAX_PLAN)
     if plan:
         ledger.plan = plan
 
 
 def _was_told(ledger: Ledger, call: Call, part: Answered) -> None:
-    for question, said in part.answers[:MAX_DECISIONS] or (("", part.text),):
-        ledger.decisions.append(Decision(kept_line(question), kept_line(said)))
-    bound(ledger.decisions, MAX_DECISIONS)
+    for question, said in part.answers[: model.MAX_DECISIONS] or (("", part.text),):
+        keep(ledger.decisions, Decision(kept_line(question), kept_line(said)), model.MAX_DECISIONS)
 
 
 def _made_task(ledger: Ledger, call: Call, part: Answered) -> None:
     named = _TASK_NUMBER.search(part.text)
     if call.text:
-        ledger.todos.append(Todo(call.text, "pending", kept_line(part.todo_key or (named[1] if named else ""), 20)))
-        bound(ledger.todos, MAX_TODOS)
+        key = kept_line(part.todo_key or (named[1] if named else ""), 20)
+        keep(ledger.todos, Todo(call.text, "pending", key), model.MAX_TODOS)
 
 
 _FINISHED: dict[str, Callable[[Ledger, Call, Answered], None]] = {
@@ -243,7 +202,7 @@ _FINISHED: dict[str, Callable[[Ledger, Call, Answered], None]] = {
 
 def _write_todos(ledger: Ledger, todos: Iterable[TodoItem]) -> None:
     written = [Todo(kept_line(one.text), kept_line(one.status, 20)) for one in todos]
-    ledger.todos = [todo for todo in written if todo.text][:MAX_TODOS]
+    ledger.todos = [todo for todo in written if todo.text][: model.MAX_TODOS]
 
 
 def _update_todo(ledger: Ledger, part: TodoChanged) -> None:
@@ -255,7 +214,7 @@ def _update_todo(ledger: Ledger, part: TodoChanged) -> None:
 
 
 def _refusal(call: Call, refused: Refused) -> str:
-    """What was refused, by whom, and the user's own words where there are some."""
+    """Say what was refused, by whom, and why."""
     what = f"{call.tool or 'a tool'} {call.about}".strip()
     if refused.said:
         return f"the user refused {what}, saying: {refused.said}"
@@ -268,39 +227,35 @@ def _rule_out(ledger: Ledger, what: str) -> None:
     line = kept_line(what)
     if line in ledger.ruled_out:
         ledger.ruled_out.remove(line)
-    ledger.ruled_out.append(line)
-    bound(ledger.ruled_out, MAX_RULED_OUT)
+    keep(ledger.ruled_out, line, model.MAX_RULED_OUT)
 
 
 def _touch(files: list[Touched], path: str, at: int, *, created: bool = False) -> None:
     """Move a file to the end of its list, counted once more."""
     before = _taken(files, path)
-    if before is None:
-        files.append(Touched(path, 1, at, created))
-    else:
-        files.append(Touched(path, before.times + 1, at, before.created and not before.removed))
-    bound(files, MAX_FILES)
+    if before is not None:
+        created = before.created and not before.removed
+    keep(files, Touched(path, before.times + 1 if before else 1, at, created), model.MAX_FILES)
 
 
 def _remove(ledger: Ledger, path: str) -> None:
-    """A file, or a folder with all that is in it, is gone: what was made only to be removed is told no more."""
+    """Note that a file or folder is gone; what was created only to be removed is forgotten."""
     inside = [file.path for file in ledger.modified if file.path == path or file.path.startswith(f"{path}/")]
     ours = [found for one in inside if (found := _taken(ledger.modified, one)) is not None]
     if not ours or any(not file.created for file in ours):
-        ledger.modified.append(Touched(path, 1, ledger.last_at, removed=True))
-        bound(ledger.modified, MAX_FILES)
+        keep(ledger.modified, Touched(path, 1, ledger.last_at, removed=True), model.MAX_FILES)
     ledger.read = [file for file in ledger.read if file.path != path and not file.path.startswith(f"{path}/")]
 
 
 def _taken(files: list[Touched], path: str) -> Touched | None:
-    """A file, taken out of its list."""
+    """Take a file out of its list."""
     place = next((place for place in range(len(files) - 1, -1, -1) if files[place].path == path), None)
     return None if place is None else files.pop(place)
 
 
 def _mention(ledger: Ledger, paths: list[str]) -> None:
-    ledger.mentioned = [one for one in ledger.mentioned if one not in paths] + list(dict.fromkeys(paths))
-    bound(ledger.mentioned, MAX_MENTIONED)
+    known = [one for one in ledger.mentioned if one not in paths] + list(dict.fromkeys(paths))
+    ledger.mentioned = known[-model.MAX_MENTIONED :]
 
 
 def _hash(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What git says was changed in a session: looked at when it begins and while it goes on, by whatever changed the files.
+"""What git says was changed during a session, by whatever changed it.
 
-Git is run so that nothing a repository brings is executed, within limits, and never while an agent waits.
+Git runs so that nothing of the repository is executed, within limits, and never while an agent waits.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from holdfast.git.state import Git, GitFault, GitState
 
 LIMIT_S = 5.0
 MOST_DIRTY = 600
-"""Uncommitted files at the start; with more of them the transcript alone tells."""
+"""Uncommitted files at the start; with more, only the transcript is used."""
 SPACE = 16_000
-"""Bytes of the paths that are kept."""
+"""Bytes of the paths that are stored."""
 
 
 async def start_of(project: Path, began_ms: int) -> GitStart | None:
-    """Where the worktree of a project stands; None where there is none, or git does not answer."""
+    """Return the state of a project's worktree; None if there is none, or git does not answer."""
     top = await asyncio.to_thread(_top, project)
     if top is None:
         return None
@@ -37,14 +37,14 @@ async def start_of(project: Path, began_ms: int) -> GitStart | None:
         moves = await git.moves()
     except GitFault:
         return None
-    # What was changed since the session began, while nobody had looked yet, is no state from before.
+    # What was changed between the session's start and this look belongs to the session.
     marks = await asyncio.to_thread(_marks, top, state.dirty)
     dirty = [mark for mark, changed_ms in marks.values() if changed_ms < began_ms]
     return GitStart(str(top), state.head, at, moves, dirty)
 
 
 async def view_of(start: GitStart, ledger: Ledger) -> GitView | None:
-    """What was changed since then; None where git does not answer."""
+    """Return what was changed since the start; None if git does not answer."""
     at = time.time_ns() // 1_000_000
     top = Path(start.top)
     git = Git(top, timeout_s=LIMIT_S)
@@ -63,10 +63,10 @@ async def view_of(start: GitStart, ledger: Ledger) -> GitView | None:
 
 
 async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) -> set[str]:
-    """The paths that differ from the start by work that was done here, and not by what was fetched or checked out."""
+    """Return the paths that differ from the start by work done here, not by what was fetched or checked out."""
     committed = await git.committed_since(start.moves, start.head)
     if state.head is None or (start.head is not None and not await git.is_ancestor(start.head, state.head)):
-        # What differs is what another branch has.
+        # On another branch, the difference to the start is not the session's work.
         return fresh | committed.here | committed.elsewhere
     if state.head == start.head:
         return fresh | committed.elsewhere
@@ -74,27 +74,27 @@ async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) 
 
 
 async def _undecided(git: Git, top: Path, spelled: str, ledger: Ledger, told: set[str]) -> list[str]:
-    """The session's files that git cannot say anything about."""
+    """Return the session's files that git knows nothing of."""
     open_ones = [file.path for file in ledger.modified if file.path not in told]
-    inside, outside = await asyncio.to_thread(_sorted_by_place, top, spelled, open_ones)
+    inside, outside = await asyncio.to_thread(_inside_and_outside, top, spelled, open_ones)
     ignored = await git.ignored(list(inside))
     return [*outside, *(path for name, path in inside.items() if name in ignored)]
 
 
 def _top(path: Path) -> Path | None:
-    """The worktree that a path is in."""
+    """Return the worktree that a path is in."""
     real = Path(os.path.realpath(path))
     return next((folder for folder in (real, *real.parents) if os.path.lexists(folder / ".git")), None)
 
 
 def _fresh(top: Path, state: GitState, start: GitStart) -> set[str]:
-    """The uncommitted files that were not uncommitted in the same state at the start."""
+    """Return the uncommitted files that were not uncommitted in the same state at the start."""
     known = set(start.dirty)
     return {path for path, (mark, _) in _marks(top, state.dirty).items() if mark not in known}
 
 
 def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
-    """For each path a hash by which its state is known again, and when it was changed, in milliseconds."""
+    """Return a hash of each path's state, and when it was changed, in milliseconds."""
     marks: dict[str, tuple[str, int]] = {}
     for path in paths:
         try:
@@ -107,13 +107,13 @@ def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 
 def _emptied_ms(folder: Path) -> int:
-    """When something was last taken out of a folder, or it was itself, at the latest."""
+    """Return when a folder, or the nearest one above it that exists, last lost an entry, at the latest."""
     found = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
     return 0 if found is None else found.stat().st_mtime_ns // 1_000_000
 
 
 def _spelling(top: str, cwd: str | None) -> str:
-    """A worktree's path as the session writes it, which may go through a link."""
+    """Return a worktree's path as the session writes it, perhaps through a symbolic link."""
     if cwd:
         inside = os.path.realpath(cwd).removeprefix(top)
         if inside != os.path.realpath(cwd) and cwd.endswith(inside):
@@ -129,14 +129,14 @@ def _told(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[C
         space -= len(full.encode()) + 40
         if space < 0 or len(told) == MAX_FILES:
             break
-        # A file of another branch is not there either.
+        # Files of another branch do not exist here either.
         removed = path in fresh and not os.path.lexists(top / path)
         told.append(Changed(full, removed, path not in fresh))
     return told
 
 
-def _sorted_by_place(top: Path, spelled: str, paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """The paths of this worktree by their names in it, and those of another one or of none."""
+def _inside_and_outside(top: Path, spelled: str, paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the paths in this worktree by their names in it, and the other paths."""
     inside: dict[str, str] = {}
     outside: list[str] = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Looks at git for sessions, one after the other, behind the agents' backs: no hook waits for it."""
+"""Looks at git for sessions, one after the other and in the background: no hook waits for it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holdfast.store import Store, Tx
 
 MOST_WAITING = 64
 ANSWERED_S = 0.2
-"""A hook has its answer before git is started."""
+"""Seconds to wait before git is started, so that the hook is answered first."""
 RESTS = 50
-"""For how many times as long as a look took a repository is then left alone."""
+"""A repository is left alone for this many times as long as looking at it took."""
 UNANSWERED_S = 600.0
-"""For how long it is where git did not answer."""
+"""Seconds for which it is left alone if git did not answer."""
 TOO_LATE_MS = 300_000
-"""How long after a session's last word what git sees is still taken for its work."""
+"""How long after a session's last entry a change is still taken for its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class _Look:
     root: Root
     at: int
     transcript: str | None
-    """Given for a session that begins."""
+    """Set for a session that begins."""
 
 
 class GitWatch:
-    """A queue of looks at git. What does not fit into it is not looked at: the transcript tells it then."""
+    """A queue of looks at git. What does not fit is not looked at: then the transcript tells."""
 
     def __init__(self, store: Store, machine: str) -> None:
         self._store = store
@@ -44,12 +44,11 @@ class GitWatch:
         """Until when a session's repository is left alone, by the monotonic clock."""
 
     def begins(self, session_id: str, root: Root, transcript: str) -> None:
-        """A session begins, or goes on after a time in which others may have worked."""
+        """Look at git for a session that begins, or goes on after others may have worked."""
         self._ask(_Look(session_id, root, _now(), transcript))
 
     def goes_on(self, ledger: Ledger, root: Root, *, urgent: bool) -> None:
-        """A session may have changed files since git was looked at; one that is not urgent is looked at the more
-        rarely the longer that takes."""
+        """Look at git for a session that may have changed files; if not urgent, the more rarely the longer it takes."""
         if not urgent and time.monotonic() < self._rests.get(ledger.session_id, 0.0):
             return
         seen = 0 if ledger.git_view is None else ledger.git_view.at
@@ -58,14 +57,14 @@ class GitWatch:
             self._ask(_Look(ledger.session_id, root, _now(), None))
 
     async def run(self) -> None:
-        """Look, for as long as the daemon runs."""
+        """Look for as long as the daemon runs."""
         while True:
             look = await self._looks.get()
             await asyncio.sleep(ANSWERED_S)
             await self._take(look)
 
     async def finish(self) -> None:
-        """Look at all that is asked for by now."""
+        """Look at everything that is queued."""
         while not self._looks.empty():
             await self._take(self._looks.get_nowait())
 
@@ -86,7 +85,7 @@ class GitWatch:
         location = TranscriptLocation(look.root, self._machine, transcript.encode("utf-8", "replace").decode("utf-8"))
 
         def begin(ledger: Ledger) -> None:
-            # What git saw of an earlier part of the session stays told.
+            # What git saw of an earlier part of the session stays.
             ledger.modified = changed_files(ledger)[0][-MAX_FILES:]
             ledger.git_start, ledger.git_view = start, None
 

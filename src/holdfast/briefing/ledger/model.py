@@ -1,4 +1,4 @@
-"""What an agent did in one session: facts, each bounded, so that a ledger stays small whatever a transcript holds."""
+"""What an agent did in one session: bounded facts, so that a ledger stays small whatever a transcript contains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_RULED_OUT = 15
 MAX_COMMITS = 15
 MAX_CALLS = 64
 MAX_COMMAND = 4_000
-"""Characters of a command that are looked at for what it runs."""
+"""Characters of a command that are read for what it runs."""
 MAX_SUBAGENTS = 100
 MAX_LINE = 300
 MAX_WAITING = 10
@@ -34,11 +34,11 @@ MAX_PLAN = 1_500
 MAX_WORDS = 800
 
 SESSION_ID = re.compile(r"[A-Za-z0-9-]{1,128}")
-"""Ids come from outside; one that is anything else names no file and no row."""
+"""Ids come from outside; no other text may name a file or a row."""
 
 
 def is_session_id(text: str) -> bool:
-    """Whether a text can be the id of a session."""
+    """Return whether a text can be a session's id."""
     return SESSION_ID.fullmatch(text) is not None
 
 
@@ -51,7 +51,7 @@ class Touched:
     at: int = 0
     """When it was last."""
     created: bool = False
-    """It was not there before."""
+    """Whether it did not exist before."""
     removed: bool = False
 
 
@@ -67,16 +67,16 @@ class Failure:
     mended: bool = False
     """The same command succeeded later."""
     key: str = ""
-    """What it ran, without options: by it a later success is known to be of the same."""
+    """What it ran, without options: by it a later success of the same is recognised."""
 
 
 @dataclass(slots=True)
 class ErrorClass:
-    """An error that a command or a tool met."""
+    """An error that a command or a tool reported."""
 
     name: str
     sources: list[str] = field(default_factory=list)
-    """What met it and has not passed since."""
+    """What reported it and has not passed since."""
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Commit:
 
 @dataclass(slots=True)
 class GitStart:
-    """Where a worktree stood when a session began."""
+    """The state of a worktree when a session began."""
 
     top: str
     """The worktree's directory, as the session spells it."""
@@ -118,7 +118,7 @@ class GitStart:
     moves: int = 0
     """How often HEAD had been moved."""
     dirty: list[str] = field(default_factory=list)
-    """Hashes of the files that were uncommitted then, each with its state."""
+    """Hashes of the uncommitted files and their states."""
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class Changed:
     path: str
     removed: bool = False
     committed: bool = False
-    """Nothing of it is uncommitted."""
+    """Whether all of it is committed."""
 
 
 @dataclass(slots=True)
@@ -139,14 +139,14 @@ class GitView:
     """When it was looked at."""
     changed: list[Changed] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    """Files of the session that git says nothing about: ignored ones, and those elsewhere."""
+    """Files of the session that git knows nothing of: ignored ones, and those elsewhere."""
     alone: bool = False
-    """No other session was at work in the worktree."""
+    """Whether no other session was running in the worktree."""
 
 
 @dataclass(slots=True)
 class Call:
-    """A tool that was called and has not answered yet."""
+    """A tool call that was not answered yet."""
 
     id: str
     tool: str
@@ -162,7 +162,7 @@ class Call:
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     mentioned: list[str] = field(default_factory=list)
-    """Paths that a command was given and that it does more with than to show them."""
+    """Paths given to a command that does more than show them."""
     keys: list[str] = field(default_factory=list)
     """What a command runs (runs.py), and what its exit status says."""
     shows: bool = False
@@ -170,14 +170,14 @@ class Call:
     checks: bool = False
     finds: bool = False
     swap: str = ""
-    """What an edit replaced and by what, as two hashes: an edit that swaps them takes it back."""
+    """Hashes of what an edit replaced and by what: an edit that swaps them takes it back."""
     side: bool = False
-    """A subagent's."""
+    """Whether it is a subagent's."""
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What an agent really did, as its transcript tells."""
+    """What one agent session did."""
 
     session_id: str
     cwd: str | None = None
@@ -188,12 +188,12 @@ class Ledger:
     turns: int = 0
     """How many requests there were."""
     waiting: list[str] = field(default_factory=list)
-    """What was typed and is not handed to the agent yet; after a crash it never was. Empty for what is no request."""
+    """What was typed and not handed to the agent yet; after a crash it never was. Empty texts are no requests."""
     read: list[Touched] = field(default_factory=list)
-    """By last use, the latest last; as are the lists below."""
+    """By last use, the latest last, like the lists below."""
     modified: list[Touched] = field(default_factory=list)
     mentioned: list[str] = field(default_factory=list)
-    """Paths that its commands were given; git may say that they changed."""
+    """Paths given to its commands; git may say that they changed."""
     failed: list[Failure] = field(default_factory=list)
     errors: list[ErrorClass] = field(default_factory=list)
     todos: list[Todo] = field(default_factory=list)
@@ -207,15 +207,15 @@ class Ledger:
     last_at: int = 0
     compactions: int = 0
     unfinished: bool = False
-    """The last turn has no end: it goes on, or it was cut off. That is what kill -9 leaves."""
+    """Whether the last turn has no end: it goes on, or was cut off, as by kill -9."""
     calls: list[Call] = field(default_factory=list)
-    """Tools that had not answered; only while a turn is unfinished."""
+    """Calls that were not answered; only while a turn is unfinished."""
     edits: list[str] = field(default_factory=list)
-    """The latest edits as path and hashes, to tell one that is taken back."""
+    """The latest edits as hashes and path, to recognise one that is taken back."""
     subagents: dict[str, str] = field(default_factory=dict)
     """How far the transcript of each subagent was read."""
     git_start: GitStart | None = None
-    """Not from the transcript, as is the next; None where there is no repository."""
+    """Like the next, not from the transcript; None if there is no repository."""
     git_view: GitView | None = None
 
     @property
@@ -225,11 +225,11 @@ class Ledger:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing was asked and nothing was done."""
+        """Whether nothing was asked and nothing done."""
         return not (self.first_request or self.read or self.modified or self.failed or self.todos)
 
     def to_json(self) -> str:
-        """As it is stored; where it would be too large, the oldest of the longest lists are left out."""
+        """Serialize it; if it would be too large, the oldest entries of the longest lists are left out."""
         written = _json(self)
         while _size(written) > MAX_LEDGER_BYTES and any(getattr(self, name) for name in _LISTS):
             longest = max((getattr(self, name) for name in _LISTS), key=lambda parts: _size(_json(parts)))
@@ -239,7 +239,7 @@ class Ledger:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """A stored ledger; members of another version's are left out."""
+        """Parse a stored ledger; members that this version does not know are left out."""
         stored = json.loads(text)
         values = _known(cls, stored)
         for name, kind in _PARTS.items():

@@ -1,10 +1,11 @@
-"""Which run a shell command is: by it a later success is known to mend an earlier failure."""
+"""What a shell command runs: by it a later success is known to mend an earlier failure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from posixpath import basename
 
 from holdfast.protocol.hooks.git_actions import without_keywords
@@ -14,45 +15,18 @@ MOST_WORDS = 500
 MOST_RUNS = 6
 LONGEST = 300
 SHOWS_TEXT = frozenset(
-    (
-        *(
-            "cat",
-            "head",
-            "tail",
-            "nl",
-            "bat",
-            "less",
-            "more",
-            "sed",
-            "awk",
-            "grep",
-            "egrep",
-            "fgrep",
-            "rg",
-            "ag",
-            "ack",
-        ),
+    {
+        *("cat", "head", "tail", "nl", "bat", "less", "more", "sed", "awk", "grep", "egrep", "fgrep", "rg", "ag"),
         *("find", "fd", "ls", "tree", "wc", "sort", "uniq", "cut", "diff", "man", "jq", "yq", "xxd", "strings", "file"),
-        *("stat", "pydoc", "gh", "glab", "which", "type"),
-    )
+        *("ack", "stat", "pydoc", "gh", "glab", "which", "type"),
+    }
 )
-"""Programs that show text which others wrote: an error in it was not met now."""
+"""Programs that show existing text: an error in it did not occur now."""
 SHOWS_OF_GIT = frozenset({"log", "show", "diff", "grep", "blame", "status", "ls-files", "branch", "stash"})
 _ASIDE = frozenset({"cd", "pushd", "popd", "export", "source", ".", "set", "echo", "printf", "true", "sleep", "mkdir"})
 _WRAPPERS = {
-    "env": 0,
-    "time": 0,
-    "nice": 0,
-    "sudo": 0,
-    "npx": 0,
-    "bunx": 0,
-    "pnpx": 0,
-    "timeout": 1,
-    "uv": 1,
-    "poetry": 1,
-    "pipenv": 1,
-    "hatch": 1,
-    "rye": 1,
+    **dict.fromkeys(("env", "time", "nice", "sudo", "npx", "bunx", "pnpx"), 0),
+    **dict.fromkeys(("timeout", "uv", "poetry", "pipenv", "hatch", "rye"), 1),
 }
 """Programs that run another one, and how many words they take before it."""
 _WITH_SUBCOMMAND = frozenset(
@@ -62,7 +36,7 @@ _RUNNERS = _WITH_SUBCOMMAND | {
     *("pytest", "jest", "vitest", "mocha", "ava", "tsc", "eslint", "mypy", "pyright", "flake8", "pylint", "shellcheck"),
     *("tox", "nox", "unittest", "phpunit", "rspec", "ctest"),
 }
-"""Programs that check all they are not told to leave out: a run over more mends one over less."""
+"""Programs that check everything they are not told to leave out: a run over more mends one over less."""
 _NARROWS = frozenset({"--lib", "--bins", "--doc", "--changed", "--onlyChanged", "--findRelatedTests", "-short"})
 """Options with which a runner leaves something out."""
 _CHECKS = _RUNNERS | {"gcc", "g++", "clang", "clang++", "rustc", "javac", "swiftc", "kotlinc"}
@@ -93,7 +67,7 @@ class Run:
 
 
 def run_of(command: str) -> Run:
-    """What a command runs."""
+    """Return what a command runs."""
     commands = read(command).commands
     heads = [words for one in commands if one.upstream is None and (words := _words(one)) and words[0] not in _ASIDE]
     keys = [" ".join(words)[:LONGEST] for words in heads[-MOST_RUNS:]]
@@ -104,7 +78,7 @@ def run_of(command: str) -> Run:
 
 
 def mends(success: str, failure: str) -> bool:
-    """Whether a run that passed, known by its key, covers one that failed."""
+    """Return whether a run that passed, known by its key, covers one that failed."""
     if success == failure:
         return True
     passed, failed = success.split(" "), failure.split(" ")
@@ -116,25 +90,23 @@ def mends(success: str, failure: str) -> bool:
 
 
 def _words(command: Command) -> list[str]:
-    """A command's program and operands, without what is only put before it."""
+    """Return a command's program and operands, without assignments and wrappers before it."""
     words = [word.text for word in without_keywords(command.words)[:MOST_WORDS]]
     while words:
         program = basename(words[0])
         if _ASSIGNMENT.match(words[0]):
             del words[0]
         elif program in _WRAPPERS and len(words) > _WRAPPERS[program] + 1:
-            del words[: _WRAPPERS[program] + 1]
-            words = _after_options(words)
+            words = list(dropwhile(_is_option, words[_WRAPPERS[program] + 1 :]))
         elif len(words) > 2 and _LAUNCHES.fullmatch(f"{program} {words[1]}"):
             del words[:2]
         else:
-            return [program, *(word for word in words[1:] if word in _NARROWS or (word and word[0] != "-"))]
+            return [program, *(word for word in words[1:] if word in _NARROWS or (word and not _is_option(word)))]
     return []
 
 
-def _after_options(words: Sequence[str]) -> list[str]:
-    first = next((at for at, word in enumerate(words) if not word.startswith("-")), len(words))
-    return list(words[first:])
+def _is_option(word: str) -> bool:
+    return word.startswith("-")
 
 
 def _shows(words: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Ledgers, brought up to date from the transcripts on this machine's disk, and found again by project."""
+"""Ledgers, brought up to date from the transcripts on this machine, and found by project."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from holdfast.agents.transcript_entries import Entry
 
 LOOKED_AT = 4
-"""Transcripts that are looked into for each one that is wanted; older ones of a shared folder are let be."""
+"""Transcripts that are opened for each one that is wanted: a folder may belong to several projects."""
 
 
 class Ledgers:
-    """What agents did, session by session."""
+    """The ledgers of agent sessions."""
 
     def __init__(self, store: Store, machine: str, transcripts: TranscriptsPart | None = None) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class Ledgers:
         self.git = GitWatch(store, machine)
 
     async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root) -> Ledger | None:
-        """The ledger with all that its transcript tells by now; None where nothing is known and there is no file."""
+        """Return the ledger with all that its transcript tells by now; None if there is neither ledger nor file."""
         if not is_session_id(session_id):
             return None
         read = self._store.read
@@ -51,7 +51,7 @@ class Ledgers:
         location = TranscriptLocation(root, self._machine, str(transcript).encode("utf-8", "replace").decode("utf-8"))
 
         def write(tx: Tx) -> bool:
-            # Not what a project was told to forget while its transcript was being read.
+            # The project may have been forgotten while its transcript was being read.
             return forgotten_queries.until(tx, root) == since and queries.keep(tx, ledger, position, based_on, location)
 
         if await self._store.write(write):
@@ -59,14 +59,14 @@ class Ledgers:
         return await self.of(session_id)
 
     async def of(self, session_id: str) -> Ledger | None:
-        """The ledger of a session as it was last brought up to date."""
+        """Return the ledger of a session as it was last brought up to date."""
         if not is_session_id(session_id):
             return None
         kept = await self._store.read(lambda tx: queries.find(tx, session_id))
         return None if kept is None else kept.ledger
 
     async def discover(self, folder: Path, root: Root, limit: int = 5) -> list[str]:
-        """The newest sessions of a project in a folder of transcripts that no hook told of, brought up to date."""
+        """Bring up to date the newest sessions in a folder of transcripts that no hook told of; returns their ids."""
         since = await self._store.read(lambda tx: forgotten_queries.until(tx, root))
         newest = await asyncio.to_thread(self._newest, folder, limit * LOOKED_AT, since)
         told = await self._store.read(lambda tx: queries.told_of(tx, [path.stem for path in newest]))
@@ -81,12 +81,12 @@ class Ledgers:
         return found
 
     def _newest(self, folder: Path, limit: int, since_ms: int) -> list[Path]:
-        """The transcripts in a folder that were written to last, after a time."""
+        """Return the transcripts in a folder that were written to last, after a time."""
         newest = self._transcripts.newest(folder, is_session_id)
         return [path for changed, path in newest if changed // 1_000_000 > since_ms][:limit]
 
     def _is_of(self, path: Path, root: Root) -> bool:
-        """Whether a session was begun in this project: projects of different paths can share a folder."""
+        """Return whether a session began in this project: projects of different paths can share a folder."""
         cwd = self._transcripts.began_in(path)
         try:
             return cwd is not None and canonical_uri(cwd) == root.uri
@@ -104,9 +104,7 @@ class _CaughtUp:
 def _caught_up(
     transcripts: TranscriptsPart, session_id: str, transcript: Path, before: Kept | None, since_ms: int
 ) -> _CaughtUp | None:
-    """Read what is new, and of a time that was not forgotten, and fold it into the ledger that was there.
-
-    None where there is no file."""
+    """Fold what is new, and not of a forgotten time, into the stored ledger; None if there is no file."""
     from holdfast.briefing.ledger.folding import fold
 
     ledger = Ledger(session_id) if before is None else before.ledger

@@ -1,8 +1,7 @@
 """Files that a shell command names: what it shows, writes and removes, as far as the command itself tells.
 
-Claude Code reads and edits through the shell as well. Only plain uses of a few programs are read off; of the rest no
-file is told, since a ledger rather leaves out a file than tells one that was never opened. Where git saw what changed
-(git_view.py), it decides, and this only says what the commands named.
+Agents read and edit through the shell as well. Only plain uses of a few programs are understood: a ledger rather leaves
+out a file than names one that was never opened. Where git saw what changed (git_view.py), git decides.
 """
 
 from __future__ import annotations
@@ -42,32 +41,25 @@ _FORMATTERS = {
     "clang-format": ("-i",),
 }
 """Programs that rewrite the files they are given, and the option without which they do not."""
-_FOR_A_MOMENT = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/", "/var/folders/")  # noqa: S108
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/", "/var/folders/")  # noqa: S108
 MOST = 10
 MOST_NAMED = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Files:
     """The files of one command, with absolute paths."""
 
     shown: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     mentioned: list[str] = field(default_factory=list)
-    """Every path that a program was given that does more than show files."""
+    """Every path given to a program that does more than show files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    shown: list[str] = field(default_factory=list)
-    written: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-
-
-def files_in(command: str, cwd: str) -> Named:
-    """What a command shows, writes and removes, when it is run in `cwd`."""
-    named = Named()
+def files_in(command: str, cwd: str) -> Files:
+    """Return what a command shows, writes and removes when it is run in `cwd`."""
+    named = Files()
     script = read(command)
     places: dict[int, str | None] = {0: cwd}
     for one in script.commands:
@@ -82,8 +74,8 @@ def files_in(command: str, cwd: str) -> Named:
             continue
         program, arguments = words[0].text, words[1:]
         if program in ("cd", "pushd"):
-            files = _operands(arguments)
-            places[one.scope] = normpath(join(at, files[0])) if at and len(words) == 2 and files else None
+            folders = _operands(arguments)
+            places[one.scope] = normpath(join(at, folders[0])) if at and len(words) == 2 and folders else None
             continue
         effect = _effect(program, arguments)
         _add(named.shown, effect.shown, at)
@@ -92,30 +84,30 @@ def files_in(command: str, cwd: str) -> Named:
         if not effect.shown:
             _add(named.mentioned, [word.text for word in arguments if word.literal], at, MOST_NAMED)
     shown, written, removed = (_lasting(paths, cwd) for paths in (named.shown, named.written, named.removed))
-    return Named(shown, written, removed, named.mentioned)
+    return Files(shown, written, removed, named.mentioned)
 
 
-def _effect(program: str, arguments: list[Word]) -> _Effect:
+def _effect(program: str, arguments: list[Word]) -> Files:
     if program == "git" and arguments and arguments[0].text in ("mv", "rm"):
         program, arguments = arguments[0].text, arguments[1:]
         if any(word.text == "--cached" for word in arguments):
-            return _Effect()  # only the index forgets it
+            return Files()  # only the index forgets it
     known = _EFFECTS.get(program)
     if known is not None:
         return known(program, arguments)
     if program in SHOWS:
-        return _Effect(shown=_operands(arguments, _VALUED))
+        return Files(shown=_operands(arguments, _VALUED))
     if program in _OUTPUT_OPTION:
-        return _Effect(written=_values(arguments, _OUTPUT_OPTION[program]))
+        return Files(written=_values(arguments, _OUTPUT_OPTION[program]))
     if program in _FORMATTERS:
         needed = _FORMATTERS[program]
         texts = [word.text for word in arguments]
         rewrites = "--check" not in texts and (not needed or any(one in texts for one in needed))
-        return _Effect(written=_operands(arguments) if rewrites else [])
-    return _Effect()
+        return Files(written=_operands(arguments) if rewrites else [])
+    return Files()
 
 
-def _sed(program: str, arguments: list[Word]) -> _Effect:
+def _sed(program: str, arguments: list[Word]) -> Files:
     is_edit = any(_SED_IN_PLACE.match(word.text) for word in arguments)
     has_script = any(word.text in ("-e", "-f") for word in arguments)
     files = _operands(arguments, _VALUED - {"-n"})
@@ -123,54 +115,54 @@ def _sed(program: str, arguments: list[Word]) -> _Effect:
         files = files[1:]  # BSD's -i takes the backup's suffix as a word of its own; no script begins with a dot
     # Without -e or -f the first word is what sed is to do.
     files = files if has_script else files[1:]
-    return _Effect(written=files) if is_edit else _Effect(shown=files)
+    return Files(written=files) if is_edit else Files(shown=files)
 
 
-def _perl(program: str, arguments: list[Word]) -> _Effect:
+def _perl(program: str, arguments: list[Word]) -> Files:
     if not any(_PERL_IN_PLACE.match(word.text) for word in arguments):
-        return _Effect()
+        return Files()
     valued = frozenset(word.text for word in arguments if _PERL_CODE.fullmatch(word.text))
-    return _Effect(written=_operands(arguments, valued) if valued else [])
+    return Files(written=_operands(arguments, valued) if valued else [])
 
 
-def _move(program: str, arguments: list[Word]) -> _Effect:
+def _move(program: str, arguments: list[Word]) -> Files:
     sources, targets = _from_to(program, arguments)
-    return _Effect(written=targets, removed=sources)
+    return Files(written=targets, removed=sources)
 
 
-def _copy(program: str, arguments: list[Word]) -> _Effect:
-    return _Effect(written=_from_to(program, arguments)[1])
+def _copy(program: str, arguments: list[Word]) -> Files:
+    return Files(written=_from_to(program, arguments)[1])
 
 
 def _from_to(program: str, arguments: list[Word]) -> tuple[list[str], list[str]]:
-    """What is moved or copied, and what it is called then."""
+    """Return what is moved or copied, and its new names."""
     files = _operands(arguments, _OPTIONS_WITH_VALUE.get(program, frozenset()))
     folder = next(iter(_values(arguments, ("-t", "--target-directory"))), None)
     if folder is None:
         if len(files) < 2:
             return [], []
         *files, folder = files
-        # A name without a suffix for a file with one is a folder, as far as a command alone tells.
+        # A name without a suffix is taken for a folder if the file has one.
         like_a_folder = splitext(files[0])[1] and not splitext(folder)[1]
         if len(files) == 1 and not like_a_folder and not folder.endswith("/") and folder not in (".", ".."):
             return files, [folder]
     return files, [join(folder, basename(one.rstrip("/"))) for one in files]
 
 
-def _remove(program: str, arguments: list[Word]) -> _Effect:
-    return _Effect(removed=_operands(arguments))
+def _remove(program: str, arguments: list[Word]) -> Files:
+    return Files(removed=_operands(arguments))
 
 
-def _write(program: str, arguments: list[Word]) -> _Effect:
-    return _Effect(written=_operands(arguments, _OPTIONS_WITH_VALUE.get(program, frozenset())))
+def _write(program: str, arguments: list[Word]) -> Files:
+    return Files(written=_operands(arguments, _OPTIONS_WITH_VALUE.get(program, frozenset())))
 
 
-def _dd(program: str, arguments: list[Word]) -> _Effect:
+def _dd(program: str, arguments: list[Word]) -> Files:
     given = [word.text for word in arguments if word.literal]
-    return _Effect(written=[text.removeprefix("of=") for text in given if text.startswith("of=")])
+    return Files(written=[text.removeprefix("of=") for text in given if text.startswith("of=")])
 
 
-_EFFECTS: dict[str, Callable[[str, list[Word]], _Effect]] = {
+_EFFECTS: dict[str, Callable[[str, list[Word]], Files]] = {
     "sed": _sed,
     "perl": _perl,
     "mv": _move,
@@ -186,7 +178,7 @@ _EFFECTS: dict[str, Callable[[str, list[Word]], _Effect]] = {
 
 
 def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[str]:
-    """The words that are neither options nor an option's value; none where only a run could tell."""
+    """Return the words that are neither options nor an option's value; none if only a run could tell."""
     found: list[str] = []
     before, options_end = "", False
     for word in words:
@@ -201,9 +193,8 @@ def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[s
 
 
 def _values(words: list[Word], options: tuple[str, ...]) -> list[str]:
-    """What follows one of these options."""
-    pairs = pairwise(words)
-    return [value.text for option, value in pairs if option.text in options and value.literal]
+    """Return what follows one of these options."""
+    return [value.text for option, value in pairwise(words) if option.text in options and value.literal]
 
 
 def _add(files: list[str], paths: list[str], cwd: str | None, most: int = MOST) -> None:
@@ -213,6 +204,6 @@ def _add(files: list[str], paths: list[str], cwd: str | None, most: int = MOST) 
 
 
 def _lasting(paths: list[str], cwd: str) -> list[str]:
-    """Without what lies beside the project for a moment."""
-    kept = (path for path in paths if not path.startswith(_FOR_A_MOMENT) or path.startswith(f"{cwd}/"))
+    """Leave out temporary files outside the project."""
+    kept = (path for path in paths if not path.startswith(_TEMPORARY) or path.startswith(f"{cwd}/"))
     return list(dict.fromkeys(kept))

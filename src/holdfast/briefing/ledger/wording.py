@@ -1,4 +1,4 @@
-"""A ledger as the lines of a briefing: what was asked first, then what was done; stored text is quoted as data."""
+"""A ledger as lines of a briefing: what was asked, then what was done; stored text is quoted as data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.agents.transcript_position import CallKind
 from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Call, Failure, Ledger, Todo, Touched
-from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Occasion
+from holdfast.briefing.model import BYTES_PER_TOKEN, TOKENS, Occasion, size
 from holdfast.capability.briefing import Item, Rank
 from holdfast.text.quoting import named, quoted
 
@@ -17,10 +17,10 @@ LAST_REQUEST = 700
 FIRST_REQUEST = 350
 EARLIER_REQUEST = 75
 EARLIER_SPACE = 1_000
-"""Bytes for all the requests between the first and the last."""
+"""Bytes for all requests between the first and the last."""
 SHORT_REQUEST = 200
 FILES_SPACE = 1_600
-"""Bytes for one list of files; what does not fit is named by folder, and what is left then is counted."""
+"""Bytes for one list of files; what does not fit is named by folder, and the rest is counted."""
 FOLDERS_SPACE = 350
 FOLDER_SPACE = 120
 SHORT_FILES_SPACE = 350
@@ -33,20 +33,19 @@ PLAN = 350
 WORDS = 260
 LISTED = 4
 REMOVED = "\0"
-"""Follows the path of a file that is gone, until it is told: no path has one."""
+"""Marks the path of a file that is gone, until it is written out: no path contains it."""
 FRAME = 260
-"""Bytes that are left to what stands around the items."""
+"""Bytes reserved for the text around the items."""
 WORDY = ("words", "failed", "plan", "ruled out", "decided", "commits", "first", "request", "todos", "requests", "read")
 """Kinds in the order in which they are shortened."""
 OFFERED = frozenset({"request", "first", "unfinished", "unread", "todos", "modified", "meanwhile", "commits"})
-"""What an offer at a plain start tells; the rest is there for whoever takes it up."""
-
+"""What an offer at an orderly start tells, besides what came of the last request."""
 OUTCOME = frozenset({"words", "failed"})
-"""What came of the last request; told with an offer, too."""
+"""What came of the last request."""
 
 
 def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
-    """What a ledger has to tell on an occasion, the most needed first. A resumed conversation knows it all itself."""
+    """Return what a ledger has to tell on an occasion, the most needed first. A resumed session knows it all itself."""
     if ledger.is_empty or occasion is Occasion.RESUME:
         return []
     if occasion is Occasion.CLEAR:
@@ -64,70 +63,59 @@ def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item
 
 
 def _within_budget(told: list[Item], occasion: Occasion) -> list[Item]:
-    """Where all of it would be too much, what says the least in the most words is shortened first."""
+    """Shorten items until all of them fit, beginning with those that say the least in the most words."""
     space = TOKENS[occasion] * BYTES_PER_TOKEN - FRAME
     for kind in WORDY:
-        if sum(_size(item.line) + 1 for item in told) <= space:
+        if sum(size(item.line) + 1 for item in told) <= space:
             break
-        told = [_brief(item) if item.kind == kind else item for item in told]
+        told = [
+            Item(item.kind, item.rank, item.shorter, item.more) if item.kind == kind and item.shorter else item
+            for item in told
+        ]
     return told
 
 
-def _name(text: str, limit: int) -> str:
-    """A name or a path: as it is where it is one plain word, else quoted."""
-    told = quoted(text, limit)[1:-1]
-    return named(told, limit) if told else told
+def _item(kind: str, rank: int, what: str, text: str, shorter: str) -> Item:
+    return Item(kind, rank, f"{what}: {text}", shorter=f"{what}: {shorter}")
 
 
-def _brief(item: Item) -> Item:
-    return item if item.shorter is None else Item(item.kind, item.rank, item.shorter, item.more)
+def _list_item(kind: str, rank: int, what: str, texts: Sequence[str]) -> Item:
+    """Return an item that lists the first texts and counts the others."""
+    return _item(kind, rank, what, _counted(texts[:LISTED], len(texts), "; "), _counted(texts[:1], len(texts), "; "))
+
+
+def _quoting_item(kind: str, rank: int, what: str, text: str, limit: int, short: int) -> Item:
+    return _item(kind, rank, what, quoted(text, limit), quoted(text, short))
 
 
 def _requests(ledger: Ledger) -> list[Item]:
     found: list[Item] = []
     last, first = ledger.latest_request, ledger.first_request
     if last is not None:
-        found.append(
-            Item(
-                "request",
-                Rank.TASK,
-                f"The user asked last: {quoted(last, LAST_REQUEST)}",
-                shorter=f"The user asked last: {quoted(last, SHORT_REQUEST)}",
-            )
-        )
+        found.append(_quoting_item("request", Rank.TASK, "The user asked last", last, LAST_REQUEST, SHORT_REQUEST))
     if first is not None and ledger.requests:
-        found.append(
-            Item(
-                "first",
-                Rank.TASK + 1,
-                f"The user asked first: {quoted(first, FIRST_REQUEST)}",
-                shorter=f"The user asked first: {quoted(first, SHORT_REQUEST // 2)}",
-            )
-        )
+        what, short = "The user asked first", SHORT_REQUEST // 2
+        found.append(_quoting_item("first", Rank.TASK + 1, what, first, FIRST_REQUEST, short))
     between = [quoted(text, EARLIER_REQUEST) for text in reversed(ledger.requests[:-1])]
     if between:
         # The latest are chosen first, and told in the order in which they were asked.
-        whole, few = (list(reversed(_within(between, space))) for space in (EARLIER_SPACE, EARLIER_SPACE // 3))
-        found.append(
-            Item(
-                "requests",
-                Rank.TASK + 2,
-                f"Between them: {_counted(whole, len(between), '; ')}",
-                shorter=f"Between them: {_counted(few, len(between), '; ')}",
-            )
+        whole, few = (
+            _counted(list(reversed(_within(between, space))), len(between), "; ")
+            for space in (EARLIER_SPACE, EARLIER_SPACE // 3)
         )
+        found.append(_item("requests", Rank.TASK + 2, "Between them", whole, few))
     return found
 
 
 def _ending(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
-    """What the session was in when its transcript ended; a compaction ends nothing."""
+    """Return what was going on when the transcript ended; a compaction ends nothing."""
     if occasion is Occasion.COMPACT:
         return []
     found: list[Item] = []
     if ledger.unfinished:
         running = [call for call in ledger.calls if not call.side][-2:]
         doing = ", ".join(_call(call, project, ledger.cwd) for call in running)
-        text = "That turn has no end" + (f"; it was in: {doing}" if doing else "")
+        text = f"That turn has no end; it was in: {doing}" if doing else "That turn has no end"
         found.append(Item("unfinished", Rank.TASK + 3, text))
     unread = [quoted(text, EARLIER_REQUEST) for text in ledger.waiting if text]
     if unread:
@@ -139,31 +127,19 @@ def _next(ledger: Ledger) -> list[Item]:
     found: list[Item] = []
     open_ones = sorted((todo for todo in ledger.todos if todo.status != "completed"), key=_not_begun)
     if open_ones:
-        done = len(ledger.todos) - len(open_ones)
-        state = f"Todos: {done} of {len(ledger.todos)} done"
+        state = f"Todos: {len(ledger.todos) - len(open_ones)} of {len(ledger.todos)} done; open"
         listed = [_todo(todo) for todo in open_ones]
-        found.append(
-            Item(
-                "todos",
-                Rank.NEXT,
-                f"{state}; open: {_counted(listed[: 2 * LISTED], len(listed), ', ')}",
-                shorter=f"{state}; open: {_counted(listed[:2], len(listed), ', ')}",
-            )
-        )
+        whole, few = (_counted(listed[:most], len(listed), ", ") for most in (2 * LISTED, 2))
+        found.append(_item("todos", Rank.NEXT, state, whole, few))
     if ledger.plan:
-        found.append(
-            Item(
-                "plan", Rank.NEXT + 1, f"Plan: {quoted(ledger.plan, PLAN)}", shorter=f"Plan: {quoted(ledger.plan, 120)}"
-            )
-        )
+        found.append(_quoting_item("plan", Rank.NEXT + 1, "Plan", ledger.plan, PLAN, 120))
     return found
 
 
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     found: list[Item] = []
-    places = _prefixes(project, ledger.cwd)
     own, others = changed_files(ledger)
-    modified, meanwhile = ([_file(file, places) for file in reversed(files)] for files in (own, others))
+    modified, meanwhile = ([_file(file, project, ledger.cwd) for file in reversed(files)] for files in (own, others))
     if modified:
         found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
     if meanwhile:
@@ -174,16 +150,12 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
         found.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(met), ', ')}"))
     failures = [failure for failure in reversed(ledger.failed) if not failure.mended]
     if failures:
-        found.append(
-            Item(
-                "failed",
-                Rank.FAILED + 1,
-                f"Failed, and not repeated with success: {_failures(failures[:FAILURES], len(failures))}",
-                shorter=f"Failed, and not repeated with success: {_failures(failures[:1], len(failures))}",
-            )
+        whole, few = (
+            _counted([_failure(one) for one in failures[:most]], len(failures), "; ") for most in (FAILURES, 1)
         )
+        found.append(_item("failed", Rank.FAILED + 1, "Failed, and not repeated with success", whole, few))
     changed = {file.path for file in own}
-    read = [_relative(file.path, places) for file in reversed(ledger.read) if file.path not in changed]
+    read = [relative(file.path, project, ledger.cwd) for file in reversed(ledger.read) if file.path not in changed]
     if read:
         found.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
     return found
@@ -204,42 +176,33 @@ def _choices(ledger: Ledger) -> list[Item]:
         made = [f"{commit.hash} {quoted(commit.subject, 70)}" for commit in reversed(ledger.commits)]
         found.append(_list_item("commits", Rank.DECIDED + 2, "Commits", made))
     if ledger.last_words:
-        found.append(
-            Item(
-                "words",
-                Rank.DECIDED + 3,
-                f"The agent said last: {quoted(ledger.last_words, WORDS)}",
-                shorter=f"The agent said last: {quoted(ledger.last_words, WORDS // 3)}",
-            )
-        )
+        what, words = "The agent said last", ledger.last_words
+        found.append(_quoting_item("words", Rank.DECIDED + 3, what, words, WORDS, WORDS // 3))
     return found
 
 
-def _list_item(kind: str, rank: int, what: str, texts: Sequence[str]) -> Item:
-    return Item(
-        kind,
-        rank,
-        f"{what}: {_counted(texts[:LISTED], len(texts), '; ')}",
-        shorter=f"{what}: {_counted(texts[:1], len(texts), '; ')}",
-    )
-
-
 def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
-    """One line of files: the latest in full, older ones by folder, the rest as a number."""
+    """Return a line of files: the latest in full, older ones by folder, the rest as a number."""
     whole = _within(map(_path, paths), FILES_SPACE)
-    text = f"{what} ({len(paths)}): {', '.join(whole)}"
+    text = ", ".join(whole)
     space, untold = FOLDERS_SPACE, 0
     for folder, names in _by_folder(paths[len(whole) :]).items():
         if space >= 0:
             told = f"; in {_path(folder)}/: {_counted(_within(map(_path, names), FOLDER_SPACE), len(names), ', ')}"
-            space -= _size(told)
+            space -= size(told)
         if space >= 0:
             text += told
         else:
             untold += len(names)
     text += f"; and {untold} more" if untold else ""
     few = _within(map(_path, paths), SHORT_FILES_SPACE)
-    return Item(kind, rank, text, shorter=f"{what} ({len(paths)}): {_counted(few, len(paths), ', ')}")
+    return _item(kind, rank, f"{what} ({len(paths)})", text, _counted(few, len(paths), ", "))
+
+
+def _name(text: str, limit: int) -> str:
+    """Return a name or a path as it is if it is one plain word, otherwise quoted."""
+    told = quoted(text, limit)[1:-1]
+    return named(told, limit) if told else told
 
 
 def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
@@ -251,33 +214,23 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _path(path: str) -> str:
-    """A path, or a part of one, in a list: on one line, without markup and without what separates paths."""
+    """Return a path, or a part of one, for a list: on one line, without markup and what separates paths."""
     return _name(path.removesuffix(REMOVED), 300).replace(", ", ",") + (" (removed)" if path.endswith(REMOVED) else "")
 
 
-def _file(file: Touched, places: Iterable[str]) -> str:
-    return _relative(file.path, places) + (REMOVED if file.removed else "")
+def _file(file: Touched, project: Path | None, cwd: str | None) -> str:
+    return relative(file.path, project, cwd) + (REMOVED if file.removed else "")
 
 
-def _prefixes(project: Path | None, cwd: str | None) -> list[str]:
-    """What need not be said of a path."""
-    return [str(base).rstrip(os.sep) + os.sep for base in (project, cwd) if base]
+def relative(path: str, *bases: Path | str | None) -> str:
+    """Return a path without the first of these directories that it is in."""
+    prefixes = (str(base).rstrip(os.sep) + os.sep for base in bases if base)
+    return path.removeprefix(next((prefix for prefix in prefixes if path.startswith(prefix)), ""))
 
 
-def _relative(path: str, prefixes: Iterable[str]) -> str:
-    """A path as short as it is still found."""
-    for prefix in prefixes:
-        if path.startswith(prefix):
-            return path.removeprefix(prefix)
-    return path
-
-
-def _failures(failures: Sequence[Failure], total: int) -> str:
-    told = []
-    for one in failures:
-        said = f" {quoted(one.line, SAID)}" if one.line else ""
-        told.append(f"{quoted(one.command, COMMAND)} ({one.error}){said}")
-    return _counted(told, total, "; ")
+def _failure(one: Failure) -> str:
+    said = f" {quoted(one.line, SAID)}" if one.line else ""
+    return f"{quoted(one.command, COMMAND)} ({one.error}){said}"
 
 
 def _call(call: Call, project: Path | None, cwd: str | None) -> str:
@@ -286,8 +239,8 @@ def _call(call: Call, project: Path | None, cwd: str | None) -> str:
         return tool
     if call.kind == CallKind.RUN:
         return f"{tool} {quoted(call.about, COMMAND)}"
-    path = _relative(call.about, _prefixes(project, cwd))
-    # What a file is called says more than where it begins.
+    path = relative(call.about, project, cwd)
+    # A file's name says more than the beginning of its path.
     return f"{tool} {quoted(path if len(path) <= COMMAND else f'…{path[1 - COMMAND :]}', COMMAND)}"
 
 
@@ -300,10 +253,10 @@ def _not_begun(todo: Todo) -> bool:
 
 
 def _within(texts: Iterable[str], space: int, separator: str = ", ") -> list[str]:
-    """As many of the first texts as fit a space in bytes."""
+    """Return as many of the first texts as fit a space in bytes."""
     chosen: list[str] = []
     for text in texts:
-        space -= _size(text + separator)
+        space -= size(text + separator)
         if space < 0:
             break
         chosen.append(text)
@@ -311,10 +264,6 @@ def _within(texts: Iterable[str], space: int, separator: str = ", ") -> list[str
 
 
 def _counted(listed: Sequence[str], total: int, separator: str) -> str:
-    """The texts, and how many more there are."""
+    """Join the texts, and say how many more there are."""
     more = total - len(listed)
     return separator.join([*listed, *([f"and {more} more"] if more else [])])
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))

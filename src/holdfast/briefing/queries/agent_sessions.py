@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, RootSource
-from holdfast.store import Row, Tx, leases
+from holdfast.store import Tx, leases
 
 COLUMNS = (
     "session_id, root, project_key, machine, pid, pid_mark, transcript, source, started_at, seen_at, ended_at,"
@@ -113,28 +113,17 @@ def ended(tx: Tx, session_id: str, reason: str) -> None:
 def of(tx: Tx, session_id: str) -> AgentSession | None:
     """Return a session by its id."""
     row = tx.one(f"SELECT {COLUMNS} FROM agent_sessions WHERE session_id = :session", session=session_id)
-    return _session(row) if row else None
+    return AgentSession(**row) if row else None
 
 
-def latest(tx: Tx, root: Root, since: int, limit: int) -> list[AgentSession]:
-    """Return the sessions seen in a project since a time, under any of its roots, the latest first."""
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM agent_sessions WHERE root = :root AND seen_at >= :since"
-        " ORDER BY seen_at DESC LIMIT :limit",
-        root=root.uri,
-        since=since,
-        limit=limit,
-    )
-    if root.key is not None:
-        rows += tx.all(
-            f"SELECT {COLUMNS} FROM agent_sessions WHERE project_key = :key AND root <> :root AND seen_at >= :since"
-            " ORDER BY seen_at DESC LIMIT :limit",
-            key=root.key,
-            root=root.uri,
-            since=since,
-            limit=limit,
-        )
-    return sorted(map(_session, rows), key=lambda one: one.seen_at, reverse=True)[:limit]
+def latest(tx: Tx, root: Root, limit: int) -> list[AgentSession]:
+    """Return the sessions seen last in a project, under any of its roots, the latest first."""
+    found: dict[str, AgentSession] = {}
+    for column, value in (("root", root.uri), ("project_key", root.key)):
+        sql = f"SELECT {COLUMNS} FROM agent_sessions WHERE {column} = :value ORDER BY seen_at DESC LIMIT :limit"
+        if value is not None:
+            found |= {row["session_id"]: AgentSession(**row) for row in tx.all(sql, value=value, limit=limit)}
+    return sorted(found.values(), key=lambda one: one.seen_at, reverse=True)[:limit]
 
 
 def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
@@ -144,7 +133,7 @@ def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
         machine=machine,
         since=since,
     )
-    return [_session(row) for row in rows]
+    return [AgentSession(**row) for row in rows]
 
 
 def vouch(tx: Tx, session_ids: Sequence[str], lease_ms: int) -> None:
@@ -200,7 +189,3 @@ def recovered(
         what=json.dumps(list(kinds)),
         now=tx.now(),
     )
-
-
-def _session(row: Row) -> AgentSession:
-    return AgentSession(**row)
