@@ -9,7 +9,6 @@ from holdfast.connections.results import StoredKey
 
 
 def issued_view(issued: Issued) -> dict[str, Any]:
-    """A token as its owner is told it."""
     return {
         "session_id": issued.connection_id,
         "reconnect_token": issued.token,
@@ -18,7 +17,7 @@ def issued_view(issued: Issued) -> dict[str, Any]:
 
 
 def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
-    """A connection that was taken up again, or why it was not and what to do."""
+    """Show a reconnected connection, or why it was refused and what to do."""
     if isinstance(done, Refused):
         reply: dict[str, Any] = {
             "success": False,
@@ -39,7 +38,7 @@ def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
 
 
 def key_view(key: StoredKey) -> dict[str, Any]:
-    """A key of an HTTP client, without its hash."""
+    """Show a key of an HTTP client, without its hash."""
     return {
         "name": key.name,
         "scope": key.scope,

@@ -50,26 +50,21 @@ class Undelivered:
 
 def receive(tx: Tx, transport: str, account: str, number: int) -> bool:
     """Note that something came in; False where it came before."""
-    changed = tx.run(
+    sql = (
         "INSERT INTO bridge_received (transport, account, update_id, at) VALUES (:transport, :account, :number, :now)"
-        " ON CONFLICT (transport, account, update_id) DO NOTHING",
-        transport=transport,
-        account=account,
-        number=number,
-        now=tx.now(),
+        " ON CONFLICT (transport, account, update_id) DO NOTHING"
     )
+    changed = tx.run(sql, transport=transport, account=account, number=number, now=tx.now())
     return changed > 0
 
 
 def was_received(tx: Tx, transport: str, account: str, number: int) -> bool:
     """Whether something came in before."""
-    row = tx.one(
+    sql = (
         "SELECT 1 AS known FROM bridge_received"
-        " WHERE transport = :transport AND account = :account AND update_id = :number",
-        transport=transport,
-        account=account,
-        number=number,
+        " WHERE transport = :transport AND account = :account AND update_id = :number"
     )
+    row = tx.one(sql, transport=transport, account=account, number=number)
     return row is not None
 
 
@@ -95,15 +90,13 @@ def is_behind(tx: Tx, transport: str, target: str) -> bool:
 
 def begin(tx: Tx, transport: str, target: str) -> None:
     """The target's chat is known to the transport; it begins with what happened lately."""
-    tx.run(
+    sql = (
         "INSERT INTO bridge_chats (transport, target, sent_seq, attempts, next_at)"
         " SELECT :transport, :target, coalesce(max(seq), 0), 0, 0 FROM bridge_updates"
         " WHERE target = :target AND created_at < :since"
-        " ON CONFLICT (transport, target) DO NOTHING",
-        transport=transport,
-        target=target,
-        since=tx.now() - NEW_CHAT_MS,
+        " ON CONFLICT (transport, target) DO NOTHING"
     )
+    tx.run(sql, transport=transport, target=target, since=tx.now() - NEW_CHAT_MS)
 
 
 def progress(tx: Tx, transport: str, target: str) -> Progress:
@@ -129,24 +122,17 @@ def unsent(tx: Tx, transport: str, target: str) -> Unsent | None:
 
 def sending(tx: Tx, transport: str, target: str, seq: int) -> None:
     """An update is about to be sent."""
-    tx.run(
-        "UPDATE bridge_chats SET sending_seq = :seq WHERE transport = :transport AND target = :target",
-        seq=seq,
-        transport=transport,
-        target=target,
-    )
+    sql = "UPDATE bridge_chats SET sending_seq = :seq WHERE transport = :transport AND target = :target"
+    tx.run(sql, seq=seq, transport=transport, target=target)
 
 
 def sent(tx: Tx, transport: str, target: str, seq: int, failure: str | None = None) -> None:
     """An update is done with: it arrived, or (with the reason) never will."""
-    tx.run(
+    sql = (
         "UPDATE bridge_chats SET sent_seq = :seq, sending_seq = NULL, attempts = 0, next_at = 0, failure = :failure"
-        " WHERE transport = :transport AND target = :target",
-        seq=seq,
-        failure=failure,
-        transport=transport,
-        target=target,
+        " WHERE transport = :transport AND target = :target"
     )
+    tx.run(sql, seq=seq, failure=failure, transport=transport, target=target)
     if failure is not None:
         tx.emit("bridge.undeliverable", target, {"transport": transport, "seq": seq, "reason": failure})
 
@@ -167,13 +153,11 @@ def failed(tx: Tx, transport: str, target: str, failure: str, pause_ms: int, *, 
 
 def rest(tx: Tx, transport: str, target: str, pause_ms: int) -> None:
     """A chat is left alone for a while, without any failure of this target's."""
-    tx.run(
+    sql = (
         "UPDATE bridge_chats SET next_at = :next_at"
-        " WHERE transport = :transport AND target = :target AND next_at < :next_at",
-        next_at=tx.now() + pause_ms,
-        transport=transport,
-        target=target,
+        " WHERE transport = :transport AND target = :target AND next_at < :next_at"
     )
+    tx.run(sql, next_at=tx.now() + pause_ms, transport=transport, target=target)
 
 
 def undelivered(tx: Tx) -> list[Undelivered]:

@@ -31,20 +31,13 @@ def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: b
     known = incarnation(tx, target)
     found = restart(target, known, session_id, known_is_alive=known_is_alive)
     if known is None or found is not None:
-        made = tx.one(
+        sql = (
             "INSERT INTO bridge_incarnations (target, session_id, previous, source, started_at)"
-            " VALUES (:target, :session, :previous, :source, :now) RETURNING row_id",
-            target=target,
-            session=session_id,
-            previous=known,
-            source=source,
-            now=tx.now(),
+            " VALUES (:target, :session, :previous, :source, :now) RETURNING row_id"
         )
-        tx.run(
-            "UPDATE bridge_targets SET incarnation = :row WHERE target = :target",
-            row=made["row_id"] if made else None,
-            target=target,
-        )
+        made = tx.one(sql, target=target, session=session_id, previous=known, source=source, now=tx.now())
+        sql = "UPDATE bridge_targets SET incarnation = :row WHERE target = :target"
+        tx.run(sql, row=made["row_id"] if made else None, target=target)
     tx.run("UPDATE bridge_targets SET last_seen_at = :now WHERE target = :target", now=tx.now(), target=target)
     if found is not None:
         for message in queue.leased(tx, target, by=f"session:{found.old}"):

@@ -40,13 +40,11 @@ class HeldMessage:
 def held(tx: Tx, target: str | None, limit: int, message_id: str | None = None) -> list[HeldMessage]:
     """Messages that wait for the owner's decision, the oldest first; of one target, or the one of an id."""
     where = ("" if target is None else " AND target = :target") + ("" if message_id is None else " AND id = :id")
-    rows = tx.all(
+    sql = (
         "SELECT row_id, id, target, sender, priority, text, created_at FROM bridge_messages"
-        f" WHERE status = 'held'{where} ORDER BY row_id LIMIT :limit",
-        limit=limit,
-        target=target,
-        id=message_id,
+        f" WHERE status = 'held'{where} ORDER BY row_id LIMIT :limit"
     )
+    rows = tx.all(sql, limit=limit, target=target, id=message_id)
     return [HeldMessage(**{**row, "priority": Priority(row["priority"])}) for row in rows]
 
 
@@ -57,14 +55,11 @@ def drop(tx: Tx, row_id: int) -> int:
 
 def release(tx: Tx, target: str, row_id: int) -> None:
     """Let a held message wait for its agent, behind those that do already."""
-    tx.run(
+    sql = (
         f"UPDATE bridge_messages SET status = 'pending', source = :source, seq = {NEXT_SEQ}, expires_at = :expires"
-        " WHERE row_id = :row",
-        source=RELEASED,
-        target=target,
-        expires=tx.now() + TTL_MS,
-        row=row_id,
+        " WHERE row_id = :row"
     )
+    tx.run(sql, source=RELEASED, target=target, expires=tx.now() + TTL_MS, row=row_id)
 
 
 def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: int) -> list[ListedMessage]:

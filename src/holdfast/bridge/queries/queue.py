@@ -104,13 +104,11 @@ def _places(priority: Priority) -> int:
 
 def _just_sent(tx: Tx, target: str, print_: str, now: int) -> bool:
     """Whether the same text still waits since a moment ago."""
-    known = tx.one(
+    sql = (
         "SELECT 1 AS known FROM bridge_messages WHERE target = :target AND fingerprint = :print"
-        " AND status = 'pending' AND created_at > :since LIMIT 1",
-        target=target,
-        print=print_,
-        since=now - SAME_TEXT_MS,
+        " AND status = 'pending' AND created_at > :since LIMIT 1"
     )
+    known = tx.one(sql, target=target, print=print_, since=now - SAME_TEXT_MS)
     return known is not None
 
 
@@ -285,15 +283,11 @@ def count(tx: Tx, target: str, status: Status) -> int:
 
 
 def _end(tx: Tx, message: Message, status: Status, outcome: str | None, reply: str | None) -> None:
-    tx.run(
+    sql = (
         "UPDATE bridge_messages SET status = :status, outcome = :outcome, reply = :reply, finished_at = :now,"
-        " lease_until = NULL WHERE row_id = :row",
-        status=status.value,
-        outcome=outcome,
-        reply=reply,
-        now=tx.now(),
-        row=message.row_id,
+        " lease_until = NULL WHERE row_id = :row"
     )
+    tx.run(sql, status=status.value, outcome=outcome, reply=reply, now=tx.now(), row=message.row_id)
 
 
 def hook_leases(tx: Tx) -> list[tuple[str, int]]:
@@ -338,12 +332,9 @@ def is_stopped(tx: Tx, target: str, since: int) -> bool:
     first = pending(tx, target, 1)
     if first and first[0].priority == Priority.STOP:
         return True
-    stop = tx.one(
+    sql = (
         "SELECT 1 AS found FROM bridge_messages WHERE target = :target AND seq > :since AND priority = :stop"
-        " AND source <> :adopted LIMIT 1",
-        target=target,
-        since=since,
-        stop=int(Priority.STOP),
-        adopted=ADOPTED,
+        " AND source <> :adopted LIMIT 1"
     )
+    stop = tx.one(sql, target=target, since=since, stop=int(Priority.STOP), adopted=ADOPTED)
     return stop is not None

@@ -36,13 +36,11 @@ def told(tx: Tx, before: int) -> list[tuple[str, int]]:
 
 def drop_updates(tx: Tx, target: str, last: int) -> int:
     """Remove some of what was told of a target, up to a number."""
-    return tx.run(
+    sql = (
         "DELETE FROM bridge_updates WHERE target = :target AND seq IN"
-        " (SELECT seq FROM bridge_updates WHERE target = :target AND seq <= :last ORDER BY seq LIMIT :limit)",
-        target=target,
-        last=last,
-        limit=AT_ONCE,
+        " (SELECT seq FROM bridge_updates WHERE target = :target AND seq <= :last ORDER BY seq LIMIT :limit)"
     )
+    return tx.run(sql, target=target, last=last, limit=AT_ONCE)
 
 
 def forget(tx: Tx, target: str) -> int:

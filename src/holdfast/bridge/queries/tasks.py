@@ -64,10 +64,8 @@ def finish_of_target(tx: Tx, target: str) -> bool:
 
 def last_told_of_target(tx: Tx, target: str) -> int:
     """When something was last told of the target's task: saved, or finished."""
-    row = tx.one(
-        "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'",
-        target=target,
-    )
+    sql = "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'"
+    row = tx.one(sql, target=target)
     return int(row["at"]) if row else 0
 
 
@@ -95,14 +93,11 @@ def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
         same = is_same_task(one, saved.current_task, saved.current_task_id)
         if one is not before and same and not is_connected(tx, one.owner):
             _remove(tx, one)
-    tx.run(
+    sql = (
         f"INSERT INTO project_tasks (root, owner, {WORK}, project_key) VALUES (:root, :owner, {WORK_VALUES}, :key)"
-        f" ON CONFLICT (root, owner) DO UPDATE SET {WORK_REPLACED}, project_key = excluded.project_key",
-        root=saved.root,
-        owner=saved.owner,
-        key=key,
-        **_work(tx, saved),
+        f" ON CONFLICT (root, owner) DO UPDATE SET {WORK_REPLACED}, project_key = excluded.project_key"
     )
+    tx.run(sql, root=saved.root, owner=saved.owner, key=key, **_work(tx, saved))
     for one in [one for one in known if one.root == saved.root and one is not before][MOST_OPEN - 1 :]:
         _remove(tx, one)
     if before is not None and is_same_work(before, saved):
