@@ -12,7 +12,7 @@ from tests.contract.conftest import Place
 
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.agents.claude.settings import PURPOSES, installed
-from holdfast.bridge.errors import NotYours, UnknownMessage
+from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.hooks import BridgeHooks
 from holdfast.bridge.managed_delivery import Work
 from holdfast.bridge.model import Outcome, Priority
@@ -21,6 +21,7 @@ from holdfast.bridge.queries import tasks
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.views import taken_view
 from holdfast.capability.briefing import Place as BriefingPlace
+from holdfast.identity.senders import NotYours
 from holdfast.reasoning.briefing_source import thoughts
 from holdfast.store import Tx
 from holdfast.teams.queries import conversations as team_queries

@@ -36,7 +36,7 @@ async def said(one: World, text: str, **more: Any) -> str:
 async def saved_task(one: World, target: str = "homelab") -> None:
     def write(tx: Tx) -> None:
         incarnations.seen(tx, target, "abc-123", "hook")
-        tasks.save_for_target(tx, Task(target, "abc-123", "Fix DNS", None, "2", ()))
+        tasks.save_for_target(tx, Task("Fix DNS", "abc-123", None, "2", target=target))
         incarnations.seen(tx, target, "def-456", "hook")
 
     await one.store.write(write)

@@ -234,7 +234,7 @@ async def test_a_restart_is_shown_with_the_task_and_asks_whether_to_resume(place
 
         def restart(tx: Tx) -> None:
             incarnations.seen(tx, "homelab", "abc-123", "hook")
-            tasks.save_for_target(tx, Task("homelab", "abc-123", "Fix DNS", None, "2", ()))
+            tasks.save_for_target(tx, Task("Fix DNS", "abc-123", None, "2", target="homelab"))
             incarnations.seen(tx, "homelab", "def-456", "hook")
 
         await one.store.write(restart)

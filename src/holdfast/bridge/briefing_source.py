@@ -15,8 +15,6 @@ MOST_SENDERS = 4
 
 
 def inbox(bridge: Bridge) -> Source:
-    """The task, and the messages by sender and urgency."""
-
     async def tell(place: Place) -> list[Item]:
         target = bridge.around(place.root)
         if target is None:

@@ -18,7 +18,7 @@ UNDONE = (Status.DEAD, Status.FAILED, Status.EXPIRED)
 
 
 class DeadLetters:
-    """The messages of all targets."""
+    """Lists the messages of all targets and retries those that ended undone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,14 +26,14 @@ class DeadLetters:
     async def listed(
         self, target: str | None, status: Status | None, limit: int, sender: Sender = OWNER
     ) -> list[ListedMessage]:
-        """Messages, the newest first; those of the targets that whoever asks may act for."""
+        """List messages, newest first, of the targets that the sender may act for."""
         if target is not None:
             sender.require(target, "The queue")
         targets = [target] if target is not None else (None if sender.teams is None else sorted(sender.teams))
         return await self._store.read(lambda tx: owner.listed(tx, targets, status, limit))
 
     async def retry(self, message_id: str, target: str | None = None, sender: Sender = OWNER) -> ListedMessage:
-        """A message that ended without being done waits again, behind those that wait already."""
+        """Queue a message that ended undone again, behind those already waiting."""
         return await self._store.write(lambda tx: _retry(tx, message_id, target, sender))
 
 

@@ -99,8 +99,6 @@ class OfTarget(Given):
 
 
 def routes(bridge: Bridge, dead_letters: DeadLetters) -> list[RestRoute]:
-    """The routes of the bridge."""
-
     async def send(asked: Asked) -> Reply:
         body: SendBody = asked.body
         sent = await bridge.send(

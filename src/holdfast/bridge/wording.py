@@ -16,7 +16,7 @@ MOST_PENDING = 2
 
 
 def beginning(text: str) -> str:
-    """The first words of a text, on one line."""
+    """Return the first words of a text, on one line."""
     line = " ".join(text.split(maxsplit=BEGINNING // 2))  # so many words, of one letter each, fill it
     return clipped(line, BEGINNING)
 
@@ -27,7 +27,7 @@ ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish
 
 
 def heading(message: Message) -> str:
-    """By what a message is recognised where it was delivered, this time and not an earlier one."""
+    """Return the line by which a delivery of a message is recognised, and told from earlier ones."""
     return _heading(message, _word(message))
 
 
@@ -40,7 +40,7 @@ def _heading(message: Message, word: str) -> str:
 
 
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
-    """A message as the agent gets it."""
+    """Render a message for its agent."""
     text = told_text(message)
     priority = message.priority
     word = _word(message)
@@ -68,7 +68,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
 
 
 def told_text(message: Message) -> str:
-    """The words of a message as its target gets them: what the owner sends as it was written, else without secrets."""
+    """Return a message's text for its target: unmasked from the owner, otherwise without secrets."""
     by_owner = message.sender == _OWNER or message.sender.startswith(_OWNER_AS)
     return message.text if by_owner else without_secrets(message.text)
 
@@ -78,7 +78,7 @@ def _word(message: Message) -> str:
 
 
 def resumption(task: Task, old: str | None, decided: str | None) -> str:
-    """What a new incarnation is told of the task that the old one left."""
+    """Tell a new incarnation of the task that the old one left."""
     step = f" The last completed step was {quoted(task.last_completed_step, STEP)}." if task.last_completed_step else ""
     ids = ", ".join(task.pending_messages[:MOST_PENDING])
     pending = f" Pending: {quoted(ids, PENDING)}." if ids else ""

@@ -20,7 +20,7 @@ Targets = Callable[[], Mapping[str, Team]]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a text goes: the target it belongs to, and that target's chat where it has one."""
+    """Where a text goes: a target, and its chat if it has one."""
 
     target: str
     chat: Chat | None = None
@@ -28,7 +28,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """What can be pressed below a text."""
+    """A button below a text."""
 
     label: str
     action: str
@@ -56,7 +56,7 @@ class ChatError(HoldfastError):
 
 
 class RetryLater(ChatError):
-    """The other side asks for a pause; the text did not arrive."""
+    """The chat asked for a pause; the text did not arrive."""
 
     code = "E_CHAT_LATER"
 
@@ -66,7 +66,7 @@ class RetryLater(ChatError):
 
 
 class Undeliverable(ChatError):
-    """This text will never be accepted there, however often it is sent."""
+    """The chat will never accept this text, however often it is sent."""
 
     code = "E_CHAT_UNDELIVERABLE"
 
@@ -86,7 +86,7 @@ class Transport(Protocol):
         ...
 
     def place(self, address: Address) -> str:
-        """What is one chat, whichever targets share it: a pause that is asked for there is one for all of them."""
+        """Name the chat, whichever targets share it: a pause asked for there holds for all of them."""
         ...
 
     def limits(self, address: Address) -> Sequence[Limit]:
@@ -107,5 +107,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

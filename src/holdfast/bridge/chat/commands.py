@@ -35,7 +35,7 @@ _URGENT = re.compile(r"urgent:\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An order to the bridge itself."""
+    """A command to the bridge itself, typed or by a button."""
 
     name: str
     argument: str = ""
@@ -46,7 +46,7 @@ class Command:
 
 
 def command(text: str) -> Command | None:
-    """The command that a text is; None where it is for the agent."""
+    """Parse a text as a command; None if it is for the agent."""
     match = _COMMAND.fullmatch(text.rstrip())
     if match is None:
         return None
@@ -54,13 +54,12 @@ def command(text: str) -> Command | None:
 
 
 def pressed(action: str) -> Command | None:
-    """The command that a button stands for."""
     name, _, argument = action.partition(":")
     return Command(name, argument, pressed=True) if name in PRESSED else None
 
 
 def urgency(text: str) -> Priority:
-    """How soon a text must reach the agent, by its first word."""
+    """Read the priority from a text's first word."""
     first = text.lstrip()
     if _STOP.match(first):
         return Priority.STOP
@@ -69,7 +68,7 @@ def urgency(text: str) -> Priority:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A command for a target, by somebody who may give it."""
+    """A command for a target, from somebody who may give it."""
 
     target: str
     command: Command
@@ -80,7 +79,7 @@ class Order:
 
 
 def obey(tx: Tx, order: Order, permission: str | None) -> str:
-    """Do what was ordered, and say what came of it. `permission` is what a decision on one was answered with."""
+    """Carry out a command and return the answer. `permission` is the answer to a permission decision."""
     name = order.command.name
     if name == "status":
         return _status(tx, order.target)
@@ -102,7 +101,6 @@ def obey(tx: Tx, order: Order, permission: str | None) -> str:
 
 
 def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | None = None) -> str | Refusal:
-    """Queue a text for the agent."""
     return queue.enqueue(
         tx,
         order.target,
@@ -117,7 +115,6 @@ def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | Non
 
 
 def refused(reason: Refusal) -> str:
-    """Why a text was not queued, for whoever sent it."""
     if reason is Refusal.FULL:
         return "Not queued: the queue is full. /queue shows what waits; send it again when some of that is done."
     return f"Not queued: {reason}."
@@ -186,6 +183,5 @@ def _decide(tx: Tx, order: Order, decision: str) -> str:
 
 
 def permission_buttons(request_id: str, *, may_approve: bool) -> list[tuple[str, str]]:
-    """The buttons below a permission request: to give it, or only to deny it."""
     approve = [("Approve", f"approve:{request_id}")] if may_approve else []
     return [*approve, ("Deny", f"deny:{request_id}")]

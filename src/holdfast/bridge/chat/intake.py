@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account at which something comes in."""
-
     transport: str
     number: str
     name: Callable[[], str | None]
@@ -40,7 +38,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What is said besides the durable answers. Losing it harms nobody: the chat shows what was done."""
+    """Replies besides the durable ones. Losing one does no harm: the chat shows what was done."""
 
     press: Callable[[str, str], Awaitable[None]]
     """Tell whoever pressed a button (by the id of the press) what came of it."""
@@ -49,7 +47,7 @@ class Answers:
 
 
 class Intake:
-    """Takes in what an account receives: once each, from people on the list alone."""
+    """Stores what an account receives: once each, and only from people on the list."""
 
     def __init__(
         self,
@@ -69,11 +67,10 @@ class Intake:
 
     @property
     def refused(self) -> int:
-        """How many arrivals were turned away."""
         return self._strangers.count
 
     async def take(self, raw: Sequence[Any]) -> int | None:
-        """Store a batch in one transaction; the highest number in it. What came before changes nothing."""
+        """Store a batch in one transaction and return its highest number. Repetitions change nothing."""
         numbers = sorted(number for one in raw if (number := number_of(one)) is not None)
         # By number: a batch may come out of order, a conversation must not.
         found = sorted(filter(None, map(arrival, raw)), key=lambda one: one.number)
@@ -130,7 +127,7 @@ class Intake:
         return (one.press, said or "") if one.press is not None else None
 
     def _queue(self, tx: Tx, order: Order, one: Arrival) -> str | None:
-        """Queue a text for the agent; what to say about it, where there is anything to say."""
+        """Queue a text for the agent; returns a reply where one is needed."""
         heading = [f'[In reply to: "{one.quoted}"]'] if one.quoted else []
         if one.edited_at is not None:
             heading.append("[Edited; it takes the place of what was written before.]")
@@ -152,7 +149,7 @@ class Intake:
         return command(one.text)
 
     def _is_for_another(self, one: Arrival) -> bool:
-        """Whether it is a command that names another bot of the same group."""
+        """Whether it is a command to another bot of the same group."""
         found, own = self._command(one), self._account.name()
         return found is not None and found.bot is not None and own is not None and found.bot.lower() != own.lower()
 
@@ -179,7 +176,7 @@ class Intake:
 
 
 class Strangers:
-    """Who was turned away, and when they were last told; nothing of what they wrote."""
+    """Remembers who was refused and when they were last told; nothing of what they wrote."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -187,7 +184,7 @@ class Strangers:
         self.count = 0
 
     def met(self, one: Arrival) -> bool:
-        """Whether they should be told; once an hour at most."""
+        """Count a refusal; says whether to tell them, once an hour at most."""
         self.count += 1
         who, now = (one.chat, one.user), self._clock()
         if who in self._told and now - self._told[who] < REFUSAL_S:

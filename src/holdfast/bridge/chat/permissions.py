@@ -25,7 +25,7 @@ ONCE = "permission"
 
 
 class Requests(Protocol):
-    """What the chats ask of the teams' permissions."""
+    """What the chats need of the teams' permissions."""
 
     async def open(self) -> list[PermissionRequest]:
         """Requests that wait for a decision."""
@@ -37,7 +37,7 @@ class Requests(Protocol):
 
 
 class PermissionDesk:
-    """Brings requests to the chats, and the owners' words back."""
+    """Shows permission requests in the chats, and passes the owners' decisions on."""
 
     def __init__(self, store: Store, requests: Requests, targets: Targets) -> None:
         self._store = store
@@ -45,7 +45,6 @@ class PermissionDesk:
         self._targets = targets
 
     async def run(self) -> None:
-        """Show what is asked, until cancelled."""
         with Wakeups(self._store) as news:
             while True:
                 news.clear()
@@ -53,7 +52,7 @@ class PermissionDesk:
                 await news.wait(LOOK_S)
 
     async def show(self) -> None:
-        """Put every open request into its team's chat, unless it was there before."""
+        """Put every open request into its team's chat, once."""
         for request in await self._requests.open():
             team = self._targets().get(request.team)
             if team is not None and team.chat is not None:
@@ -80,7 +79,7 @@ class PermissionDesk:
             await self._store.write(write)
 
     async def decide(self, target: str, command: Command) -> str | None:
-        """Pass on the owner's word; what came of it, None where no request was named.
+        """Pass the owner's decision on; returns the answer, None if no request was named.
 
         It may be passed on again after a crash: the second time it is refused as decided, and nothing happens twice.
         """
@@ -102,7 +101,7 @@ class PermissionDesk:
 
 
 def asked(request: PermissionRequest) -> str:
-    """A request in words, with its whole input or the way to it."""
+    """Render a request with its whole input, or where to read it."""
     tool, given = shown(request.tool, FITS), _input(request)
     if not fits(request):
         return f"May it use **{tool}**?\n{IN_TERMINAL}\n/deny {request.id}"
@@ -110,7 +109,7 @@ def asked(request: PermissionRequest) -> str:
 
 
 def fits(request: PermissionRequest) -> bool:
-    """Whether one message can show all of a request."""
+    """Whether one message can show the whole request."""
     return len(_input(request)) + len(request.tool) <= FITS
 
 

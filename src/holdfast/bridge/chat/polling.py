@@ -20,23 +20,19 @@ logger = logging.getLogger(__name__)
 
 
 class Source(Protocol):
-    """Where updates are asked for."""
+    """Where updates are fetched from."""
 
     async def fetch(self, offset: int | None) -> list[Any]:
-        """The updates that are not confirmed yet; an offset confirms all before it."""
+        """Fetch the unconfirmed updates; an offset confirms all before it."""
         ...
 
-    async def introduce(self) -> None:
-        """Learn the account's own name."""
-        ...
+    async def introduce(self) -> None: ...
 
-    async def use_polling(self) -> None:
-        """Let updates wait until they are asked for."""
-        ...
+    async def use_polling(self) -> None: ...
 
 
 class Poller:
-    """The only one that asks for an account's updates."""
+    """Polls for an account's updates; only the holder of the lease does."""
 
     def __init__(
         self,
@@ -54,7 +50,6 @@ class Poller:
         """Why nothing comes in at present."""
 
     async def run(self) -> None:
-        """Take in what comes, until cancelled."""
         offset: int | None = None
         pause = FIRST_PAUSE_S
         try:
@@ -78,7 +73,7 @@ class Poller:
             await self._lease.let_go()
 
     async def step(self, offset: int | None) -> int | None:
-        """Ask once. What is returned confirms, with the next question, what is in the store now.
+        """Poll once. The returned offset confirms, with the next poll, what is stored now.
 
         Without news the next question has no offset: after a week without any the numbers begin anew, maybe lower.
         """
@@ -92,7 +87,7 @@ class Poller:
         return None if highest is None else highest + 1
 
     async def _take_back(self) -> None:
-        """Polling is what this daemon is set to: a webhook left behind gives way, with nothing dropped."""
+        """Remove a webhook that was left behind, because this daemon polls; no update is dropped."""
         try:
             await self._source.use_polling()
         except ChatError as error:

@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLost(ChatError):
-    """Another daemon sends for this account now."""
-
     code = "E_CHAT_LEASE"
 
 
@@ -55,7 +53,6 @@ class Sender:
         """Per target: the update that is under way, and how many of its pieces have arrived."""
 
     async def run(self) -> None:
-        """Send what comes, until cancelled."""
         while True:
             while not await self._lease.hold():
                 await self._sleep(STAND_BY_S)
@@ -68,7 +65,7 @@ class Sender:
                 await self._lease.let_go()
 
     async def drain(self) -> None:
-        """Send all that is unsent now, and return; nothing is sent where another daemon does that."""
+        """Send everything unsent now and return; does nothing while another daemon sends."""
         if not await self._lease.hold():
             return
         try:
@@ -109,7 +106,7 @@ class Sender:
         return address if self._transport.reaches(address) else None
 
     async def _catch_up(self, target: str) -> None:
-        """Send to one target until nothing is left; its pauses are nobody else's."""
+        """Send to one target until nothing is left; its pauses hold up no other target."""
         name = self._transport.name
         await self._under_lease(lambda tx: queries.begin(tx, name, target))
         # The address is looked up every time: whoever corrects it in teams.json need not start anything again.
@@ -123,7 +120,7 @@ class Sender:
                 await self._deliver(address, found)
 
     async def _deliver(self, address: Address, found: Unsent) -> None:
-        """Send one update, and write down what became of it."""
+        """Send one update and store the outcome."""
         name, target, seq = self._transport.name, address.target, found.update.seq
         repeated = found.progress.sending_seq == seq
         before = self._arrived(target, seq)
@@ -144,7 +141,7 @@ class Sender:
         self._pieces_sent.pop(target, None)
 
     def _arrived(self, target: str, seq: int) -> int:
-        """How many pieces of an update have arrived in this daemon's life."""
+        """How many pieces of an update have arrived since this daemon started."""
         known, pieces = self._pieces_sent.get(target, (seq, 0))
         return pieces if known == seq else 0
 
@@ -195,13 +192,13 @@ class Sender:
         await self._under_lease(write)
 
     def _neighbours(self, address: Address) -> list[str]:
-        """The other targets in the same chat: a pause is theirs too, also after a restart."""
+        """The other targets in the same chat: a pause holds for them too, also after a restart."""
         place = self._transport.place(address)
         others = [found for name in self._targets() if name != address.target and (found := self._address(name))]
         return [other.target for other in others if self._transport.place(other) == place]
 
     async def _under_lease(self, write: Callable[[Tx], None]) -> None:
-        """Write only as long as this daemon is the one that sends."""
+        """Write only while this daemon holds the lease."""
 
         def checked(tx: Tx) -> bool:
             if not self._lease.is_held(tx):

@@ -48,7 +48,7 @@ _UNREADABLE = re.compile(r"can't parse|can't find end|entit", re.IGNORECASE)
 
 
 class PollConflict(ChatError):
-    """Somebody else asks for this bot's updates, or they go to a webhook."""
+    """Another program polls for this bot's updates, or they go to a webhook."""
 
     code = "E_CHAT_CONFLICT"
 
@@ -59,7 +59,7 @@ class PollConflict(ChatError):
 
 
 class Telegram:
-    """A bot as a transport."""
+    """A Telegram bot as a transport."""
 
     name = "telegram"
     longest = LONGEST
@@ -88,15 +88,14 @@ class Telegram:
     # -- sending ------------------------------------------------------------------------------------------------------
 
     def reaches(self, address: Address) -> bool:
-        """Whether the target has a chat."""
         return address.chat is not None
 
     def place(self, address: Address) -> str:
-        """The chat; its topics share its limits."""
+        """Return the chat; its topics share its limits."""
         return address.chat.id if address.chat is not None else ""
 
     def limits(self, address: Address) -> Sequence[Limit]:
-        """What Telegram allows: a text a second per chat, twenty a minute per group."""
+        """Telegram's limits: one text a second per chat, twenty a minute per group."""
         if address.chat is None:
             return ()
         chat = address.chat.id
@@ -115,7 +114,7 @@ class Telegram:
         reply_to: str | None = None,
         urgent: bool = False,
     ) -> str:
-        """Send one text to the target's chat and topic; the id of the message there."""
+        """Send one text to the target's chat and topic; returns the message's id there."""
         if address.chat is None:
             raise Undeliverable(f"{address.target} has no chat.", recovery="Give it one in teams.json.")
         chat = address.chat
@@ -146,7 +145,7 @@ class Telegram:
             return await post(text, ())
 
     async def answer_press(self, press: str, text: str) -> None:
-        """Tell whoever pressed a button what came of it; too late is no harm, the chat shows it as well."""
+        """Answer a button press; a late answer does no harm, because the chat shows the outcome as well."""
         try:
             bot = await self._opened()
             await self._call(bot.answer_callback_query(press, text=text[:MOST_PRESS_ANSWER] or None))
@@ -154,7 +153,7 @@ class Telegram:
             logger.info("a button's press was not answered: %s", error)
 
     async def refuse(self, stranger: Arrival, text: str) -> None:
-        """Tell somebody that they are not on the list; once is enough, whether it arrives or not."""
+        """Tell somebody that they are not on the list; it is not sent again if it fails."""
         try:
             bot = await self._opened()
             if stranger.press is not None:
@@ -167,7 +166,7 @@ class Telegram:
     # -- receiving ----------------------------------------------------------------------------------------------------
 
     async def fetch(self, offset: int | None, wait_s: int = POLL_S) -> list[Any]:
-        """The updates that are not confirmed yet, as they are; an offset confirms all before it."""
+        """Fetch the unconfirmed updates unparsed; an offset confirms all before it."""
         bot = await self._opened()
         asked: dict[str, Any] = {"timeout": wait_s, "limit": BATCH, "allowed_updates": list(KINDS)}
         if offset is not None:
@@ -185,7 +184,7 @@ class Telegram:
         self.username = (await self._call(bot.get_me())).username
 
     async def use_webhook(self, url: str, secret: str) -> None:
-        """Let Telegram bring updates to a URL; those that wait already come there too."""
+        """Let Telegram post updates to a URL; those already waiting are posted too."""
         bot = await self._opened()
         await self._call(
             bot.set_webhook(
@@ -197,12 +196,10 @@ class Telegram:
         )
 
     async def use_polling(self) -> None:
-        """Let updates wait until they are asked for."""
         bot = await self._opened()
         await self._call(bot.delete_webhook(drop_pending_updates=False))
 
     async def close(self) -> None:
-        """Let go of connections."""
         bot, self._bot = self._bot, None
         if bot is not None:
             # The bot itself closes only what its own initialize() opened, and that needs the network.
@@ -218,7 +215,7 @@ class Telegram:
         return self._bot
 
     def _make(self) -> ExtBot[None]:
-        """The import takes half a second, so it is done off the loop and only where there is a token."""
+        """Import the library (half a second, so in a thread and only with a token) and create the bot."""
         try:
             from telegram.ext import ExtBot
             from telegram.request import HTTPXRequest
@@ -239,7 +236,7 @@ class Telegram:
         return ExtBot(self._token, base_url=self._api, request=request, get_updates_request=request)
 
     async def _call(self, call: Awaitable[T]) -> T:
-        """What Telegram answers; its refusals in the seam's words, and without the token."""
+        """Translate Telegram's errors to the transport's own, without the token."""
         from telegram import error as errors
 
         try:
@@ -272,7 +269,7 @@ class Telegram:
         return f"Telegram: {text[:300]}"
 
     def _own_message(self, chat: str, message_id: str | None) -> int | None:
-        """The message in this very chat that a queued message came from."""
+        """Return the message in this chat that a queued message came from."""
         parts = (message_id or "").split(".")
         same = len(parts) >= 4 and parts[:3] == ["tg", self.account, chat]
         return int(parts[3]) if same and parts[3].isascii() and parts[3].isdigit() else None
@@ -286,7 +283,7 @@ def _keyboard(buttons: Sequence[Button]) -> InlineKeyboardMarkup | None:
 
 
 def _marked(text: str) -> tuple[str, list[MessageEntity]]:
-    """The text without its marks, and what they said in Telegram's terms."""
+    """Convert a text to plain text and Telegram's entities."""
     from telegram import MessageEntity
 
     plain, spans = formatted(text)

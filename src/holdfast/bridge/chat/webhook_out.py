@@ -39,7 +39,7 @@ LONGEST_PAUSE_S = 3600.0
 
 
 class SignedWebhook:
-    """A URL as a transport."""
+    """A webhook URL as a transport."""
 
     name = "webhook"
     longest = LONGEST
@@ -57,15 +57,12 @@ class SignedWebhook:
         self._client: httpx2.AsyncClient | None = None
 
     def reaches(self, address: Address) -> bool:
-        """Every target."""
         return True
 
     def place(self, address: Address) -> str:
-        """Every target for itself."""
         return address.target
 
     def limits(self, address: Address) -> Sequence[Limit]:
-        """A receiver that wants fewer says so."""
         return ()
 
     async def send(
@@ -78,7 +75,6 @@ class SignedWebhook:
         reply_to: str | None = None,
         urgent: bool = False,
     ) -> str:
-        """Post one text; its id is the key."""
         import httpx2
 
         body = _body(address, text, key, buttons, reply_to, urgent)
@@ -102,20 +98,18 @@ class SignedWebhook:
         return key
 
     async def close(self) -> None:
-        """Let go of connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What the signature header holds."""
     digest = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     return f"sha256={digest}"
 
 
 def genuine(secret: str, timestamp: str, body: bytes, signed: str) -> bool:
-    """Whether a signature is the sender's; for receivers. Old timestamps are theirs to refuse."""
+    """Verify a signature, for receivers. Old timestamps are theirs to refuse."""
     return hmac.compare_digest(signature(secret, timestamp, body).encode(), signed.encode("utf-8", "surrogateescape"))
 
 
