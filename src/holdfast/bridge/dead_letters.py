@@ -51,10 +51,10 @@ def _retry(tx: Tx, message_id: str, target: str | None, sender: Sender) -> Liste
     (message,) = [one for one in owner.named(tx, message_id) if one.target == found[0].target]
     if message.status not in UNDONE:
         raise Conflict(
-            f"Message {message.id} is {message.status}; only one that is {', '.join(UNDONE)} can wait again.",
+            f"Message {message.id} is {message.status}; only one that is {', '.join(UNDONE)} can be retried.",
             recovery="Send a new message.",
         )
     if is_full(tx, message.target, Priority(message.priority)):
-        raise Busy(f"{MAX_PENDING} messages wait for {message.target} already.", recovery="Retry it later.")
+        raise Busy(f"{MAX_PENDING} messages are already waiting for {message.target}.", recovery="Retry it later.")
     owner.requeue(tx, message)
     return replace(message, status=Status.PENDING.value)

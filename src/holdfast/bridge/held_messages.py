@@ -53,6 +53,6 @@ def decide(tx: Tx, target: str, ids: list[str], *, drop: bool) -> None:
             tx.emit("bridge.dropped", message_id, {"target": target})
             continue
         if is_full(tx, target, message.priority):
-            raise Busy(f"{MAX_PENDING} messages wait for {target} already.", recovery="Release it later.")
+            raise Busy(f"{MAX_PENDING} messages are already waiting for {target}.", recovery="Release it later.")
         owner.release(tx, target, message.row_id)
         tx.emit("bridge.queued", message_id, {"target": target, "priority": message.priority.word})

@@ -124,7 +124,7 @@ def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) 
             for one in held(tx, target, session)
         ]
     elif waiting := queue.waiting(tx, target):
-        told.append(f"{waiting} {'message waits' if waiting == 1 else 'messages wait'}; they come in order.")
+        told.append(f"{waiting} {'message is' if waiting == 1 else 'messages are'} waiting; they come in order.")
     return clipped("\n".join(told), LONGEST_OPENING) if told else None
 
 

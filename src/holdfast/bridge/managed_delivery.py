@@ -247,7 +247,7 @@ async def _tried(interrupt: Awaitable[object]) -> None:
     try:
         await interrupt
     except AgentError as error:
-        logger.warning("a turn did not take its interrupt, which is tried again: %s", error)
+        logger.warning("interrupting a turn failed and is tried again: %s", error)
 
 
 def _key(message: Message) -> CallKey:

@@ -236,7 +236,7 @@ class Bridge:
         if Status(message.status).over and message.lease_by == by and message.outcome == outcome.value:
             return Finished(message.id, Status(message.status), waiting, repeated=True)
         if message.status != Status.LEASED or message.lease_by != by:
-            whose = "was finished" if Status(message.status).over else "is not with you any more"
+            whose = "was finished" if Status(message.status).over else "is no longer yours"
             raise NotYours(
                 f"Message {message.id} {whose} (it is {message.status}).", recovery="take_message gives you the next."
             )
@@ -252,18 +252,18 @@ class Bridge:
         if target is not None and sender.kind is Kind.AGENT and caller.root is not None:
             raise NotYours(
                 f"The task of {quoted(target, 64)} is not yours: you are {sender.label}.",
-                recovery="Leave target out: your task is kept for your own project.",
+                recovery="Leave target out: your task is saved for your own project.",
             )
 
         def write(tx: Tx) -> TaskSaved:
             if (named := target or sender.home) is not None:
                 return _save_for_target(tx, self._own(sender, named, "The task"), caller, report)
             if caller.key_teams is not None:
-                raise BadInput("target", f"is needed: your key is for {', '.join(sorted(caller.key_teams))}")
+                raise BadInput("target", f"is required: your key is for {', '.join(sorted(caller.key_teams))}")
             if caller.root is None:
                 raise BadInput(
                     "target",
-                    "is needed: your project is not known",
+                    "is required: your project is not known",
                     recovery='Name it with init {operation: "bind_root", mcpRootUri: "file:///…"}.',
                 )
             return _save_for_project(tx, caller.root, caller, report)
@@ -325,7 +325,7 @@ class Bridge:
     def _own(self, sender: Sender, target: str | None, what: str) -> str:
         """Return the target whose queue or task a caller asks for, if it may."""
         if target is None:
-            raise BadInput("target", "is needed: you are in no target's project", recovery="queue_status lists them.")
+            raise BadInput("target", "is required: you are in no target's project", recovery="queue_status lists them.")
         self._known(target)
         sender.require(target, what)
         return target

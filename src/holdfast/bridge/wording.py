@@ -47,7 +47,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     lines = [_heading(message, word)]
     if message.attempts > 1:
         lines.append(
-            f"[It was handed out before ({message.attempts} times now) and not finished: look what is done already.]"
+            f"[It was handed out before ({message.attempts} times now) and not finished: check what is already done.]"
         )
     lines += ["", marked(text), "", f"[End of message {word}]"]
     if priority == Priority.STOP:
@@ -63,7 +63,7 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     say = f'Answer with "[Responding to: {words}]". {end}'
     lines.append(f"[{first} {order} {say}]")
     if waiting:
-        lines.append(f"[{waiting} more wait; they come in order.]")
+        lines.append(f"[{waiting} more are waiting; they come in order.]")
     return "\n".join(lines)
 
 

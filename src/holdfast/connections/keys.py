@@ -71,7 +71,7 @@ class Keys:
         def write(tx: Tx) -> None:
             tx.lock("api-keys")
             if keys.is_known(tx, name):
-                raise Conflict(f"There is a key {name} already.", recovery="Choose another name.")
+                raise Conflict(f"A key named {name} already exists.", recovery="Choose another name.")
             keys.add(tx, name, scope.value, _digest(secret), teams)
 
         await self._store.write(write)
@@ -81,7 +81,7 @@ class Keys:
     async def revoke(self, name: str) -> None:
         def write(tx: Tx) -> None:
             if not keys.revoke(tx, name):
-                raise NotFound(f"There is no key {name} in force.", recovery="`holdfast key list` lists them.")
+                raise NotFound(f"No valid key is named {name}.", recovery="`holdfast key list` lists them.")
 
         await self._store.write(write)
         await self._reload()

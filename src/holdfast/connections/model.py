@@ -120,16 +120,16 @@ class ToolCall:
     """None before it is stored."""
 
 
-_RENEWAL = "GET /api/mcp/sessions/{session_id}/token gives a new one to your key while the session lives."
-_ANEW = 'Go on without it: init {operation: "load_context"} brings the project\'s thoughts back.'
+_RENEWAL = "GET /api/mcp/sessions/{session_id}/token gives your key a new one while the session is live."
+_ANEW = 'Continue without it: init {operation: "load_context"} brings the project\'s thoughts back.'
 _NEXT_STEPS = {
     Reason.SESSION_ID_MISMATCH: "Send the session_id that came with this token.",
     Reason.INVALID_TOKEN_PURPOSE: f"Send a reconnect token. {_RENEWAL}",
-    Reason.SESSION_NOT_FOUND: f"GET /api/mcp/sessions/active lists the sessions that live. {_ANEW}",
+    Reason.SESSION_NOT_FOUND: f"GET /api/mcp/sessions/active lists the live sessions. {_ANEW}",
     Reason.TOKEN_MISMATCH: f"This token is not, or no longer, one of the session's. {_RENEWAL}",
     Reason.SESSION_ALREADY_DISCONNECTED: f"The session was revoked, or has expired. {_ANEW}",
     Reason.TOKEN_EXPIRED: _RENEWAL,
-    Reason.INVALID_TOKEN: f"This server made no such token. {_RENEWAL}",
+    Reason.INVALID_TOKEN: f"This server did not issue that token. {_RENEWAL}",
     Reason.TOKEN_REUSED: f"The token was used before, so all tokens of the session have ended. {_RENEWAL}",
 }
 

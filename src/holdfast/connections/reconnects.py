@@ -244,7 +244,7 @@ class Reconnects:
     def _issued(self, tx: Tx, token: Token) -> Issued:
         key = self._ring.find(token.kid)
         if key is None:
-            raise Conflict("The key that signed this token is gone.", recovery="Ask for a new token.")
+            raise Conflict("The key that signed this token no longer exists.", recovery="Ask for a new token.")
         minutes = max(1, round((token.expires_at - tx.now()) / MINUTE_MS))
         return Issued(token.connection_id, tokens.sign(token, key), minutes)
 

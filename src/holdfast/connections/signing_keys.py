@@ -33,7 +33,7 @@ class SigningKey:
         if not isinstance(self.secret, str) or len(self.secret.strip()) < SHORTEST_SECRET:
             raise UnfitSecret(
                 f"The signing key {self.kid} has fewer than {SHORTEST_SECRET} characters.",
-                recovery="Remove it where it is kept (the file signing-keys, or the table signing_keys).",
+                recovery="Remove it where it is stored (the file signing-keys, or the table signing_keys).",
             )
 
 
@@ -73,7 +73,7 @@ class FileShelf:
         except (ValueError, TypeError) as error:
             raise UnfitSecret(
                 f"{self._path} does not hold signing keys.",
-                recovery=f"Remove it (rm {self._path}): the next start makes new ones, and agents reconnect anew.",
+                recovery=f"Remove it (rm {self._path}): the next start creates new ones, and agents reconnect.",
             ) from error
 
 

@@ -32,7 +32,7 @@ def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
         "success": True,
         "message": "Session reconnected successfully",
         "reconnect_count": done.reconnect_count,
-        "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "Nothing was attached to it.",
+        "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "It had no root and no session.",
         **issued_view(done.issued),
     }
 

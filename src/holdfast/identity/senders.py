@@ -101,7 +101,7 @@ class Sender:
             return declared
         if self.home is None and self.teams is not None:
             names = ", ".join(sorted(self.teams)) or "none"
-            raise BadInput(field, f"is needed: you may act for {names}")
+            raise BadInput(field, f"is required: you may act for {names}")
         return self.home
 
 

@@ -297,7 +297,7 @@ class Reasoning:
 
 NO_ROOT = "No project root is known: pass a sessionId or an mcpRootUri (or bind one with bind_root)."
 NONE_FOUND = "No sessions found for project. Use start_new to begin."
-ALL_HELD = "Other agents are in the sessions there are; pass a sessionId of theirs to join one."
+ALL_HELD = "Other agents are in all of them; pass a sessionId to join one."
 
 
 def _root_to_bind(caller: Caller, only: Root | None) -> Root:

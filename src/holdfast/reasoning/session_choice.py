@@ -202,9 +202,7 @@ def usable(session: Session | None, session_id: str) -> Session:
 
 
 def missing(session_id: str) -> NotFound:
-    return NotFound(
-        f"Session {session_id} not found", recovery='(init {operation: "list_sessions"} lists the ones there are.)'
-    )
+    return NotFound(f"Session {session_id} not found", recovery='(init {operation: "list_sessions"} lists them.)')
 
 
 def _locked(tx: Tx, session_id: str) -> Session | None:

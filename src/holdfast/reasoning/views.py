@@ -215,13 +215,13 @@ def _held_views(held: Iterable[Held]) -> list[dict[str, Any]]:
 
 def _go_on_with(previous: Session) -> str:
     return (
-        "A new session was begun. To go on with the previous one instead:"
+        "A new session was started. To continue the previous one instead:"
         f' init {{operation: "load_context", sessionId: "{previous.id}"}}.'
     )
 
 
 def _pass_the_id_on(session: Session) -> str:
-    return f'Not recognised across calls and no root: pass sessionId "{session.id}" with each call to go on in it.'
+    return f'Not recognised across calls and no root: pass sessionId "{session.id}" with each call to continue it.'
 
 
 # -- who and where ----------------------------------------------------------------------------------------------------

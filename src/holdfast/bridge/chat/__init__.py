@@ -61,7 +61,7 @@ class RetryLater(ChatError):
     code = "E_CHAT_LATER"
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"The chat asks for a pause of {seconds:g} s.")
+        super().__init__(f"The chat asked for a pause of {seconds:g} s.")
         self.seconds = seconds
 
 

@@ -20,12 +20,12 @@ PRESSED = ("resume", "new", "approve", "deny", "held", "release", "drop")
 HELP = """What you write here is queued for the agent. A text that begins with "urgent:" goes first, one that begins \
 with "stop" halts it.
 /status – what it is doing
-/queue – what waits
+/queue – which messages are waiting
 /stop – halt it
 /resume – after a restart: go on with the task
 /new – after a restart: start fresh
 /approve ID, /deny ID – what it asks permission for
-/held – messages that came with an archive and wait for your word
+/held – messages that came with an archive and wait for your decision
 /help – this"""
 
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]{1,64}))?(?:\s+(?P<rest>.*))?", re.DOTALL)
@@ -116,7 +116,7 @@ def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | Non
 
 def refused(reason: Refusal) -> str:
     if reason is Refusal.FULL:
-        return "Not queued: the queue is full. /queue shows what waits; send it again when some of that is done."
+        return "Not queued: the queue is full. /queue shows what is waiting; send it again when some of that is done."
     return f"Not queued: {reason}."
 
 
@@ -131,25 +131,25 @@ def _status(tx: Tx, target: str) -> str:
     if task is not None:
         step = f" (step {task.last_completed_step})" if task.last_completed_step else ""
         lines.append(f"Task: {task.current_task}{step}")
-    lines += [f"At work on: {beginning(message.text)}" for message in working]
+    lines += [f"Working on: {beginning(message.text)}" for message in working]
     if task is None and not working:
         lines.append("Nothing in progress.")
     lines.append(f"Waiting: {queue.count(tx, target, Status.PENDING)}")
     if waits := queue.count(tx, target, Status.HELD):
-        lines.append(f"Waiting for your word: {waits} (/held)")
+        lines.append(f"Waiting for your decision: {waits} (/held)")
     if dead := queue.count(tx, target, Status.DEAD):
         lines.append(f"Dead letters: {dead}")
-    lines.append(f"Session: {session}" if session else "Session: none was seen yet")
+    lines.append(f"Session: {session}" if session else "Session: none seen yet")
     if seen is not None:
-        lines.append(f"Last heard of: {iso(seen)}")
+        lines.append(f"Last seen: {iso(seen)}")
     return "\n".join(lines)
 
 
 def _queue(tx: Tx, target: str) -> str:
     total = queue.count(tx, target, Status.PENDING)
     if total == 0:
-        return "Nothing waits."
-    lines = [f"{total} wait:"]
+        return "No messages waiting."
+    lines = [f"{total} waiting:"]
     for number, message in enumerate(queue.pending(tx, target, LISTED), 1):
         priority = Priority(message.priority)
         mark = "" if priority is Priority.NORMAL else f" [{priority.word}]"

@@ -27,9 +27,9 @@ def show(tx: Tx, target: str) -> str:
         buttons = [*release, ("Drop", f"drop:{digest}")]
         updates.add(tx, target, UpdateKind.MESSAGE, asked(message), buttons=buttons, chat_only=True)
     if not found.messages:
-        return "Nothing waits for your word."
+        return "No messages are waiting for your decision."
     more = " There are more: /held shows them once these are decided." if found.more else ""
-    return f"Release lets the agent have a message, Drop removes it.{more}"
+    return f"Release gives a message to the agent, Drop removes it.{more}"
 
 
 def decide(tx: Tx, target: str, digest: str, *, drop: bool) -> str:
@@ -37,14 +37,14 @@ def decide(tx: Tx, target: str, digest: str, *, drop: bool) -> str:
     listed = held_messages.held(tx, target).messages
     message = next((one for one in listed if held_messages.digest_of(one) == digest), None)
     if message is None:
-        return "No such message waits for your word (any more): /held shows what does."
+        return "No such message is waiting for your decision; /held shows those that are."
     if not drop and not fits(message):
         return in_terminal(target)
     try:
         held_messages.decide(tx, target, [message.id], drop=drop)
     except (UnknownMessage, Busy) as error:
         return str(error)
-    return "It was removed." if drop else "Released: it waits for the agent now."
+    return "It was removed." if drop else "Released: it is queued for the agent."
 
 
 def asked(message: HeldMessage) -> str:

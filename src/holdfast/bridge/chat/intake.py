@@ -119,7 +119,7 @@ class Intake:
         if order.command.name:
             said: str | None = obey(tx, order, permission)
         elif one.press is not None:
-            said = "That button is not known any more."
+            said = "That button is no longer valid."
         else:
             said = self._queue(tx, order, one)
         if said is not None:
@@ -130,7 +130,7 @@ class Intake:
         """Queue a text for the agent; returns a reply where one is needed."""
         heading = [f'[In reply to: "{one.quoted}"]'] if one.quoted else []
         if one.edited_at is not None:
-            heading.append("[Edited; it takes the place of what was written before.]")
+            heading.append("[Edited: this replaces what was written before.]")
         text = "\n".join([*heading, one.text])
         link = None
         if one.quoted_message is not None:
@@ -141,7 +141,7 @@ class Intake:
         if isinstance(made, Refusal):
             return None if made is Refusal.DUPLICATE else refused(made)
         waiting = queue.count(tx, order.target, Status.PENDING) - 1
-        return f"Queued; {waiting} more wait." if waiting > 0 else None
+        return f"Queued; {waiting} more are waiting." if waiting > 0 else None
 
     def _command(self, one: Arrival) -> Command | None:
         if one.press is not None:
@@ -169,7 +169,7 @@ class Intake:
         logger.warning("a chat message of user %s in chat %s was refused", one.user, one.chat)
         if target_of(one, self._targets()) is None:
             place = f"chat {one.chat}" + (f", topic {one.topic}" if one.topic is not None else "")
-            why = f"This place ({place}) belongs to no team."
+            why = f"This chat ({place}) is not linked to a team."
         else:
             why = f"You (user {one.user}) are not on the list of those who may write to this agent."
         await self._answers.refuse(one, f"Sorry. {why} The owner can change that in teams.json, under chat.")

@@ -18,7 +18,7 @@ from holdfast.teams.queries.permissions import PermissionRequest
 
 FITS = 3_000
 """Characters of a request that one message of a chat surely holds; what is longer is decided in a terminal."""
-IN_TERMINAL = "It is too long to be shown here. Answer in the terminal: `holdfast approve` shows all of it."
+IN_TERMINAL = "It is too long to show here. Answer in the terminal: `holdfast approve` shows all of it."
 LOOK_S = 5.0
 ONCE = "permission"
 """Under which the store remembers that a request was shown."""
@@ -89,7 +89,7 @@ class PermissionDesk:
         # Only what this chat's own team asks: somebody who may order one team about must not decide for another.
         asked_here = [one for one in await self._requests.open() if one.team == target and one.id == request_id]
         if not asked_here:
-            return "Nobody here waits for that (any more): it was decided, ran out after five minutes, or never was."
+            return "No such request is waiting here: it was decided, expired after five minutes, or never existed."
         (request,) = asked_here
         if allowed and not fits(request):
             return IN_TERMINAL

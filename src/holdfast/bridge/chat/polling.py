@@ -83,7 +83,7 @@ class Poller:
         found = await self._source.fetch(offset)
         highest = await self._intake.take(found)
         if found and highest is None:
-            raise ChatError("What came in has no numbers, so it cannot be confirmed.")
+            raise ChatError("The updates have no numbers, so they cannot be confirmed.")
         return None if highest is None else highest + 1
 
     async def _take_back(self) -> None:
@@ -95,5 +95,5 @@ class Poller:
 
     def _note(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self.trouble:
-            logger.warning("nothing comes in at present: %s", trouble)
+            logger.warning("chat updates cannot be received: %s", trouble)
         self.trouble = trouble

@@ -129,7 +129,7 @@ class Sender:
             await self._send(address, found, repeated=repeated)
         except Undeliverable as error:
             reason = str(error)[:MOST_FAILURE]
-            logger.warning("%s: an update of %s cannot be shown: %s", name, target, reason)
+            logger.warning("%s: an update of %s cannot be delivered: %s", name, target, reason)
             await self._under_lease(lambda tx: queries.sent(tx, name, target, seq, reason))
         except ChatError as error:
             # A refusal now says nothing about an earlier attempt at the same piece: that stays uncertain.

@@ -53,8 +53,8 @@ class PollConflict(ChatError):
     code = "E_CHAT_CONFLICT"
 
     def __init__(self, webhook: bool) -> None:
-        why = "a webhook is set for it" if webhook else "another program asks for its updates"
-        super().__init__(f"Telegram does not give this bot's updates: {why}.", recovery="Only one may use a token.")
+        why = "a webhook is set for it" if webhook else "another program polls for its updates"
+        super().__init__(f"Telegram does not deliver this bot's updates: {why}.", recovery="Only one may use a token.")
         self.webhook = webhook
 
 
@@ -150,7 +150,7 @@ class Telegram:
             bot = await self._opened()
             await self._call(bot.answer_callback_query(press, text=text[:MOST_PRESS_ANSWER] or None))
         except ChatError as error:
-            logger.info("a button's press was not answered: %s", error)
+            logger.info("a button press was not answered: %s", error)
 
     async def refuse(self, stranger: Arrival, text: str) -> None:
         """Tell somebody that they are not on the list; it is not sent again if it fails."""
@@ -248,14 +248,14 @@ class Telegram:
             raise PollConflict("webhook" in error.message.lower()) from None
         except errors.ChatMigrated as error:
             raise ChatError(
-                f"The group has become {error.new_chat_id}.", recovery="Write that as chat.id in teams.json."
+                f"The group's id is now {error.new_chat_id}.", recovery="Write that as chat.id in teams.json."
             ) from None
         except (errors.InvalidToken, errors.EndPointNotFound):
             raise ChatError(
                 "Telegram does not know the bot.", recovery="Check HOLDFAST_TELEGRAM_TOKEN and start again."
             ) from None
         except errors.Forbidden as error:
-            raise ChatError(self._said(error), recovery="Let the bot into the chat again.") from None
+            raise ChatError(self._said(error), recovery="Add the bot to the chat again.") from None
         except errors.BadRequest as error:
             if _PLACE.search(error.message):
                 raise ChatError(self._said(error), recovery="Check the target's chat in teams.json.") from None
