@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bridge.model import Work
+from holdfast.bridge.model import MAX_ID, MAX_TASK_FIELD, Work
 from holdfast.bridge.session_files import (
     MAX_BYTES,
-    MAX_FIELD,
-    MAX_ID,
     SessionFile,
     read_small,
     session_in,
@@ -86,7 +84,7 @@ def test_a_task_is_cut_at_its_limit_and_loses_what_no_store_takes() -> None:
     found = state_in(encoded({"current_task": "a\0\ud800" + "x" * 5_000}))
     assert found is not None
     assert found.current_task.startswith("a  xxx")
-    assert len(found.current_task) == MAX_FIELD
+    assert len(found.current_task) == MAX_TASK_FIELD
 
 
 @given(content=st.binary(max_size=300))
@@ -106,7 +104,7 @@ def test_whatever_stands_in_the_fields_what_is_read_can_be_stored(members: dict[
     for text in filter(None, texts):
         assert text.encode()
         assert "\0" not in text
-        assert len(text) <= MAX_FIELD
+        assert len(text) <= MAX_TASK_FIELD
 
 
 @given(cut=st.integers(0, len(encoded(SESSION))), noise=st.binary(max_size=40))

@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolUse
 from holdfast.agents.registry import settings_of, transcripts_of
 from holdfast.bridge import hook_delivery
-from holdfast.bridge.model import Message, Priority
+from holdfast.bridge.model import MAX_ID, Message, Priority
 from holdfast.bridge.queries import incarnations, queue, tasks
 from holdfast.bridge.service import Targets
 from holdfast.bridge.wording import heading
@@ -22,7 +22,6 @@ from holdfast.files.in_time import in_time
 from holdfast.store import Store, Tx, leases
 from holdfast.teams.team import Delivery, Team
 
-MAX_ID = 128
 MAX_PROMPT = 1_000
 MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7

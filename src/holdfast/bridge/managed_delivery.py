@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class TakenMessage:
     """A message leased to this daemon."""
 
     message: Message
@@ -112,23 +112,23 @@ class ManagedDelivery:
                 return
             await self._carry_out(work)
 
-    def _next(self, tx: Tx, target: str, *, new: bool) -> Work | None:
+    def _next(self, tx: Tx, target: str, *, new: bool) -> TakenMessage | None:
         """Return the message under way, else the next one; a STOP with nothing under way is done at once."""
         tx.lock(f"bridge:{target}")
         mine = queue.leased(tx, target, self._me)
         if mine:
-            return Work(mine[0], queue.last_seq(tx, target))
+            return TakenMessage(mine[0], queue.last_seq(tx, target))
         if not new or queue.front(tx, target).out:
             return None
         while (taken := queue.take(tx, target, self._me, WAY, LEASE_MS)) is not None:
             if taken.priority != Priority.STOP:
-                return Work(taken, queue.last_seq(tx, target))
+                return TakenMessage(taken, queue.last_seq(tx, target))
             queue.finish(tx, taken, Outcome.DONE, "Nothing was under way.")
         return None
 
     # -- one message --------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, work: Work) -> None:
+    async def _carry_out(self, work: TakenMessage) -> None:
         """Carry out one message; an error fails that message and holds up no other."""
         try:
             await self._attend(work, await self._ask(work.message))
@@ -139,7 +139,7 @@ class ManagedDelivery:
             why = str(error)
             await self._store.write(lambda tx: self._end(tx, work.message, Outcome.FAILED, why))
 
-    async def _attend(self, work: Work, ask_id: str) -> None:
+    async def _attend(self, work: TakenMessage, ask_id: str) -> None:
         """Wait until the ask is answered, a STOP comes, or the message is no longer this daemon's."""
         with Wakeups(self._store) as news:
             while True:

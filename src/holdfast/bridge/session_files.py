@@ -11,14 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.bridge.model import Work
+from holdfast.bridge.model import MAX_ID, MAX_PENDING_IDS, MAX_TASK_FIELD, Work
 from holdfast.files import open_regular
 from holdfast.text import bounded_json
 
 MAX_BYTES = 64 * 1024
-MAX_ID = 128
-MAX_FIELD = 2_000
-MAX_LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ def state_in(content: bytes) -> Work | None:
     if task is None:
         return None
     pending = said.get("pending_messages")
-    listed = (_id(one) for one in pending[:MAX_LISTED]) if isinstance(pending, list) else ()
+    listed = (_id(one) for one in pending[:MAX_PENDING_IDS]) if isinstance(pending, list) else ()
     return Work(
         current_task=task,
         session_id=_id(said.get("session_id")),
@@ -108,5 +105,5 @@ def _text(value: object) -> str | None:
     """Clean a text so that it can be stored and shown; cut if it is too long."""
     if not isinstance(value, str):
         return None
-    plain = "".join(char if char.isprintable() or char in "\n\t" else " " for char in value[:MAX_FIELD]).strip()
+    plain = "".join(char if char.isprintable() or char in "\n\t" else " " for char in value[:MAX_TASK_FIELD]).strip()
     return plain or None

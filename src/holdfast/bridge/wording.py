@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from holdfast.bridge.model import Message, Priority, Task
+from holdfast.bridge.model import MAX_ID, Message, Priority, Task
 from holdfast.identity.senders import OWNER
 from holdfast.text import clipped
 from holdfast.text.masking import without_secrets
 from holdfast.text.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
 
 BEGINNING = 80
-MAX_ID = 128
 TASK, STEP, PENDING, SESSION = 180, 50, 60, 40
 """Characters of what a new incarnation is told: it carries them through the whole conversation."""
 MOST_PENDING = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from holdfast.connections.model import Issued, Reconnected, Refused
@@ -39,10 +40,4 @@ def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
 
 def key_view(key: StoredKey) -> dict[str, Any]:
     """Show a key of an HTTP client, without its hash."""
-    return {
-        "name": key.name,
-        "scope": key.scope,
-        "created_at": key.created_at,
-        "revoked_at": key.revoked_at,
-        "teams": None if key.teams is None else list(key.teams),
-    }
+    return {name: value for name, value in asdict(key).items() if name != "hash"}

@@ -15,7 +15,7 @@ from holdfast.reasoning import limits, reading, recording
 from holdfast.reasoning.model import FORGETTING, Session, Status, Thought
 from holdfast.reasoning.queries import projects, sessions
 from holdfast.reasoning.queries.sessions import Position, Scope
-from holdfast.reasoning.results import OutlinePage, SearchPage, SessionsPage, SessionSteps, ThoughtsPage
+from holdfast.reasoning.results import OutlinePage, SearchPage, SessionsPage, Step, ThoughtsPage
 from holdfast.reasoning.search import index_some, search
 from holdfast.reasoning.session_choice import missing, require, usable
 from holdfast.store import Store, Tx
@@ -169,10 +169,10 @@ class SessionBrowser:
 
         return await self._read(caller, session_id, read)
 
-    async def steps(self, caller: Caller, session_id: str | None) -> SessionSteps:
+    async def steps(self, caller: Caller, session_id: str | None) -> tuple[Session, Sequence[Step]]:
         """Return every thought of a session without its text, for its analysis."""
         return await self._read(
-            caller, session_id, lambda tx, session: SessionSteps(session, tuple(sessions.thought_steps(tx, session.id)))
+            caller, session_id, lambda tx, session: (session, sessions.thought_steps(tx, session.id))
         )
 
     # -- arranging -----------------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from holdfast.reasoning.results import (
     RecordedThought,
     SearchPage,
     SessionsPage,
-    SessionSteps,
     StartedSession,
+    Step,
     Surroundings,
     ThoughtsPage,
 )
@@ -333,8 +333,9 @@ def passage_size(page: ThoughtsPage) -> int:
     return size(passage_view(page))
 
 
-def analysis_view(found: SessionSteps) -> dict[str, Any]:
-    return {"success": True, "sessionId": found.session.id, "title": found.session.title, **analyze(found.steps)}
+def analysis_view(found: tuple[Session, Sequence[Step]]) -> dict[str, Any]:
+    session, steps = found
+    return {"success": True, "sessionId": session.id, "title": session.title, **analyze(steps)}
 
 
 def changed_view(session: Session, **more: str) -> dict[str, Any]:

@@ -7,15 +7,12 @@ are the sender's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from holdfast.errors import HoldfastError
-from holdfast.teams.team import Chat, Team
-
-Targets = Callable[[], Mapping[str, Team]]
-"""The teams as they are configured now; each is a target."""
+from holdfast.teams.team import Chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,18 @@ class Button:
     label: str
     action: str
     """What comes back when it is pressed; at most 64 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One text on its way to a chat."""
+
+    text: str
+    key: str
+    """The same for every attempt at the same text."""
+    buttons: Sequence[Button] = ()
+    reply_to: str | None = None
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +102,8 @@ class Transport(Protocol):
         """How fast texts may follow each other there."""
         ...
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
-        """Send one text and return the id it got there. `key` is the same for every attempt at the same text."""
+    async def send(self, address: Address, text: Outgoing) -> str:
+        """Send one text and return the id it got there."""
         ...
 
     async def close(self) -> None:

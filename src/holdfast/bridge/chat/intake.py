@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of, target_of
 from holdfast.bridge.chat.commands import Command, Order, command, obey, pressed, put, refused, urgency
 from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.model import Refusal, Status, UpdateKind
 from holdfast.bridge.queries import queue, updates
+from holdfast.bridge.service import Targets
 from holdfast.identity.senders import Kind, Sender
 from holdfast.store import Store, Tx
 from holdfast.text import one_line

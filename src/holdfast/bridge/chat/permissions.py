@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.commands import Command, permission_buttons
 from holdfast.bridge.model import UpdateKind
 from holdfast.bridge.queries import updates
+from holdfast.bridge.service import Targets
 from holdfast.errors import HoldfastError
 from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.config_fields import shown
-from holdfast.teams.permissions import shown_input
+from holdfast.teams.permissions import Permissions, shown_input
 from holdfast.teams.queries.permissions import PermissionRequest
 
 FITS = 3_000
@@ -24,22 +22,10 @@ ONCE = "permission"
 """Under which the store remembers that a request was shown."""
 
 
-class Requests(Protocol):
-    """What the chats need of the teams' permissions."""
-
-    async def open(self) -> list[PermissionRequest]:
-        """Requests that wait for a decision."""
-        ...
-
-    async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> PermissionRequest:
-        """Store the owner's decision."""
-        ...
-
-
 class PermissionDesk:
     """Shows permission requests in the chats, and passes the owners' decisions on."""
 
-    def __init__(self, store: Store, requests: Requests, targets: Targets) -> None:
+    def __init__(self, store: Store, requests: Permissions, targets: Targets) -> None:
         self._store = store
         self._requests = requests
         self._targets = targets

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
 
 from holdfast.bridge.chat import ChatError, RetryLater
 from holdfast.bridge.chat.intake import Intake
 from holdfast.bridge.chat.lease import Lease
-from holdfast.bridge.chat.telegram import PollConflict
+from holdfast.bridge.chat.telegram import PollConflict, Telegram
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
@@ -19,24 +18,12 @@ STAND_BY_S = 10.0
 logger = logging.getLogger(__name__)
 
 
-class Source(Protocol):
-    """Where updates are fetched from."""
-
-    async def fetch(self, offset: int | None) -> list[Any]:
-        """Fetch the unconfirmed updates; an offset confirms all before it."""
-        ...
-
-    async def introduce(self) -> None: ...
-
-    async def use_polling(self) -> None: ...
-
-
 class Poller:
     """Polls for an account's updates; only the holder of the lease does."""
 
     def __init__(
         self,
-        source: Source,
+        source: Telegram,
         intake: Intake,
         lease: Lease,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from holdfast.bridge.chat import Address, ChatError, RetryLater, Targets, Transport, Undeliverable, queries
+from holdfast.bridge.chat import Address, ChatError, Outgoing, RetryLater, Transport, Undeliverable, queries
 from holdfast.bridge.chat.lease import Lease
 from holdfast.bridge.chat.pace import Pace
 from holdfast.bridge.chat.queries import Unsent
 from holdfast.bridge.chat.splitting import split
 from holdfast.bridge.chat.wording import REPETITION, Shown, shown
+from holdfast.bridge.service import Targets
 from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
 
@@ -164,15 +165,14 @@ class Sender:
         self, address: Address, found: Unsent, view: Shown, pieces: list[str], number: int, *, marked: bool
     ) -> None:
         text = f"{REPETITION}\n{pieces[number]}" if marked else pieces[number]
-        last = number == len(pieces) - 1
-        await self._transport.send(
-            address,
+        outgoing = Outgoing(
             text,
             key=f"{address.target}.{found.update.seq}.{number + 1}",
-            buttons=view.buttons if last else (),
+            buttons=view.buttons if number == len(pieces) - 1 else (),
             reply_to=found.update.message_id if number == 0 else None,
             urgent=view.urgent,
         )
+        await self._transport.send(address, outgoing)
 
     async def _put_off(self, address: Address, error: ChatError, attempts: int, *, uncertain: bool) -> None:
         name, target = self._transport.name, address.target

@@ -9,17 +9,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge.chat import Targets, Transport, queries
+from holdfast.bridge.chat import Transport, queries
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
-from holdfast.bridge.chat.permissions import PermissionDesk, Requests
+from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.chat.polling import Poller
 from holdfast.bridge.chat.sender import Sender
 from holdfast.bridge.chat.telegram import Telegram
 from holdfast.bridge.chat.webhook_out import SignedWebhook
+from holdfast.bridge.service import Targets
 from holdfast.config import Settings
 from holdfast.errors import BadInput
 from holdfast.store import Store
+from holdfast.teams.permissions import Permissions
 from holdfast.text import bounded_json
 
 MOST_BODY = 1024 * 1024
@@ -42,7 +44,7 @@ class ChatStatus:
 class Chats:
     """Runs the chats of a daemon; the only door to them."""
 
-    def __init__(self, store: Store, targets: Targets, requests: Requests, holder: str, settings: Settings) -> None:
+    def __init__(self, store: Store, targets: Targets, requests: Permissions, holder: str, settings: Settings) -> None:
         self._store = store
         self._settings = settings
         self._desk = PermissionDesk(store, requests, targets)

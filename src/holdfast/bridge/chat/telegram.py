@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.bridge.chat import Address, Button, ChatError, Limit, RetryLater, Undeliverable
+from holdfast.bridge.chat import Address, Button, ChatError, Limit, Outgoing, RetryLater, Undeliverable
 from holdfast.bridge.chat.arrivals import GENERAL_TOPIC, KINDS, Arrival
 from holdfast.bridge.chat.formatting import formatted
 from holdfast.bridge.chat.urls import guarded
@@ -104,22 +104,13 @@ class Telegram:
             limits.append(Limit(f"group {chat}", *self._per_group))
         return limits
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
+    async def send(self, address: Address, text: Outgoing) -> str:
         """Send one text to the target's chat and topic; returns the message's id there."""
         if address.chat is None:
             raise Undeliverable(f"{address.target} has no chat.", recovery="Give it one in teams.json.")
         chat = address.chat
         topic = None if chat.topic == GENERAL_TOPIC else chat.topic
-        answered = self._own_message(chat.id, reply_to)
+        answered = self._own_message(chat.id, text.reply_to)
         bot = await self._opened()
 
         async def post(body: str, entities: Sequence[MessageEntity]) -> str:
@@ -129,8 +120,8 @@ class Telegram:
                     body,
                     entities=entities,
                     message_thread_id=topic,
-                    disable_notification=not urgent,
-                    reply_markup=_keyboard(buttons),
+                    disable_notification=not text.urgent,
+                    reply_markup=_keyboard(text.buttons),
                     reply_to_message_id=answered,
                     allow_sending_without_reply=None if answered is None else True,
                 )
@@ -138,11 +129,11 @@ class Telegram:
             return str(sent.message_id)
 
         try:
-            return await post(*_marked(text))
+            return await post(*_marked(text.text))
         except Undeliverable as error:
             if not _UNREADABLE.search(error.message):
                 raise
-            return await post(text, ())
+            return await post(text.text, ())
 
     async def answer_press(self, press: str, text: str) -> None:
         """Answer a button press; a late answer does no harm, because the chat shows the outcome as well."""

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.bridge.chat import Address, Button, ChatError, Limit, RetryLater, Undeliverable
+from holdfast.bridge.chat import Address, ChatError, Limit, Outgoing, RetryLater, Undeliverable
 from holdfast.bridge.chat.urls import guarded
 from holdfast.errors import BadInput
 
@@ -65,23 +65,14 @@ class SignedWebhook:
     def limits(self, address: Address) -> Sequence[Limit]:
         return ()
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
+    async def send(self, address: Address, text: Outgoing) -> str:
         import httpx2
 
-        body = _body(address, text, key, buttons, reply_to, urgent)
+        body = _body(address, text)
         now = str(int(self._clock()))
         headers = {
             "Content-Type": "application/json",
-            DELIVERY: key,
+            DELIVERY: text.key,
             TIMESTAMP: now,
             SIGNATURE: signature(self._secret, now, body),
         }
@@ -95,7 +86,7 @@ class SignedWebhook:
             said = f"The webhook did not answer ({type(error).__name__})."
             raise ChatError(said, uncertain=not never_left) from None
         _judge(answer.status_code, answer.headers.get("Retry-After"))
-        return key
+        return text.key
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -113,17 +104,15 @@ def genuine(secret: str, timestamp: str, body: bytes, signed: str) -> bool:
     return hmac.compare_digest(signature(secret, timestamp, body).encode(), signed.encode("utf-8", "surrogateescape"))
 
 
-def _body(
-    address: Address, text: str, key: str, buttons: Sequence[Button], reply_to: str | None, urgent: bool
-) -> bytes:
+def _body(address: Address, text: Outgoing) -> bytes:
     content: dict[str, Any] = {
-        "id": key,
+        "id": text.key,
         "target": address.target,
-        "text": text,
-        "urgent": urgent,
+        "text": text.text,
+        "urgent": text.urgent,
         "chat": address.chat.id if address.chat else None,
-        "reply_to": reply_to,
-        "actions": [{"label": button.label, "action": button.action} for button in buttons] or None,
+        "reply_to": text.reply_to,
+        "actions": [{"label": button.label, "action": button.action} for button in text.buttons] or None,
     }
     return json.dumps({name: value for name, value in content.items() if value is not None}).encode()
 
