@@ -139,6 +139,6 @@ def test_the_owner_releases_in_the_chat_what_the_chat_has_shown_whole(place: Pla
             assert said[0].startswith("Released") and said[1].startswith("No such") and said[2] == "It was removed."
             assert taken_view(await bridge.take(ours.caller, TEAM))["id"] == "now"
             chat.api.write("/status")
-            assert "Waiting for your word: 1" in (await _news(chat))[0].text
+            assert "Waiting for your decision: 1" in (await _news(chat))[0].text
 
     play(place, beside(tmp_path), scenario)

@@ -12,15 +12,16 @@ from tests.contract.conftest import Place
 
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.agents.claude.settings import PURPOSES, installed
-from holdfast.bridge.errors import NotYours, UnknownMessage
+from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.hooks import BridgeHooks
-from holdfast.bridge.managed_delivery import Work
+from holdfast.bridge.managed_delivery import TakenMessage
 from holdfast.bridge.model import Outcome, Priority
 from holdfast.bridge.queries import queue as queries
 from holdfast.bridge.queries import tasks
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.views import taken_view
 from holdfast.capability.briefing import Audience
+from holdfast.identity.senders import NotYours
 from holdfast.reasoning.briefing_source import thoughts
 from holdfast.store import Tx
 from holdfast.teams.queries import conversations as team_queries
@@ -80,7 +81,7 @@ def test_nothing_that_was_adopted_reaches_an_agent_before_the_owner_releases_it(
         await bridge.send(TEAM, "the owner's own", message_id="mine")
         taken = await bridge.take(theirs.caller, TEAM)
         assert taken.message is not None and taken.message.id == "mine"
-        work = await store.read(lambda tx: Work(queries.leased(tx, TEAM)[0], 1))
+        work = await store.read(lambda tx: TakenMessage(queries.leased(tx, TEAM)[0], 1))
 
         report = await theirs.adopt(tmp_path / "bad")
         assert report["held"] == {TEAM: 6}

@@ -36,7 +36,7 @@ async def said(one: World, text: str, **more: Any) -> str:
 async def saved_task(one: World, target: str = "homelab") -> None:
     def write(tx: Tx) -> None:
         incarnations.seen(tx, target, "abc-123", "hook")
-        tasks.save_for_target(tx, Task(target, "abc-123", "Fix DNS", None, "2", ()))
+        tasks.save_for_target(tx, Task("Fix DNS", "abc-123", None, "2", target=target))
         incarnations.seen(tx, target, "def-456", "hook")
 
     await one.store.write(write)
@@ -66,7 +66,7 @@ async def test_an_answer_an_edit_and_an_attachment_arrive_as_text(place: Place) 
         assert await one.queued("homelab") == [
             "restart the server",
             '[In reply to: "restart the server"]\nwhich one?',
-            "[Edited; it takes the place of what was written before.]\nrestart the web server",
+            "[Edited: this replaces what was written before.]\nrestart the web server",
             "[photo]\nthe screen",
         ]
         rows = await one.rows("SELECT id, reply_to FROM bridge_messages ORDER BY seq")
@@ -249,4 +249,4 @@ async def test_a_permission_is_not_decided_from_another_teams_chat_nor_by_a_stra
         assert [row.id for row in await one.permissions.open()] == [request]
         await one.permissions.decide(request, False)
         assert await waiting is False
-        assert "Nobody here waits" in await said(one, f"/approve {request}")
+        assert "No such request is waiting here" in await said(one, f"/approve {request}")

@@ -15,8 +15,9 @@ from tests.contract.bridge_chat_world import SECRET, World, came, eventually, wo
 from tests.contract.conftest import Place
 
 from holdfast.bridge.chat import ChatError
-from holdfast.bridge.chat.service import Chats, ChatSettings
+from holdfast.bridge.chat.service import Chats
 from holdfast.bridge.views import chat_status_view
+from holdfast.config import Settings
 from holdfast.errors import BadInput
 
 pytestmark = pytest.mark.anyio
@@ -212,7 +213,8 @@ async def test_the_owner_in_a_chat_of_no_target_is_told_so(sqlite_place: Place) 
 
 
 def chats(one: World, **more: Any) -> Chats:
-    settings = ChatSettings(
+    settings = Settings(
+        Path("unused"),
         telegram_token=TOKEN,
         telegram_api=one.api.url,
         telegram_webhook="https://example.org/telegram",
@@ -258,7 +260,7 @@ async def test_what_is_not_from_telegram_is_turned_away(
 
 async def test_without_any_chat_nothing_runs_and_the_webhook_is_not_there(sqlite_place: Place) -> None:
     async with world(sqlite_place) as one:
-        none = Chats(one.store, lambda: one.teams, one.permissions, "one", ChatSettings())
+        none = Chats(one.store, lambda: one.teams, one.permissions, "one", Settings(Path("unused")))
         assert none.loops() == {}
         assert await none.webhook(b"{}", "") == 404
         assert chat_status_view(await none.status()) == {"transports": []}
@@ -266,8 +268,12 @@ async def test_without_any_chat_nothing_runs_and_the_webhook_is_not_there(sqlite
 
 async def test_all_chats_together_run_by_their_names_and_report_trouble(sqlite_place: Place) -> None:
     async with world(sqlite_place) as one:
-        settings = ChatSettings(
-            telegram_token=TOKEN, telegram_api=one.api.url, webhook_url="http://127.0.0.1:9/", webhook_secret=SECRET
+        settings = Settings(
+            Path("unused"),
+            telegram_token=TOKEN,
+            telegram_api=one.api.url,
+            webhook_url="http://127.0.0.1:9/",
+            webhook_secret=SECRET,
         )
         both = Chats(one.store, lambda: one.teams, one.permissions, "one", settings)
         loops = both.loops()
@@ -289,8 +295,8 @@ async def test_all_chats_together_run_by_their_names_and_report_trouble(sqlite_p
 def test_a_webhook_without_a_good_secret_is_refused(tmp_path: Path) -> None:
     place = Place("sqlite", tmp_path, "")
     store = place.open()
-    settings = ChatSettings(
-        telegram_token=TOKEN, telegram_webhook="https://example.org", telegram_webhook_secret=TOKEN[:5]
+    settings = Settings(
+        tmp_path, telegram_token=TOKEN, telegram_webhook="https://example.org", telegram_webhook_secret=TOKEN[:5]
     )
     with pytest.raises(BadInput, match="HOLDFAST_TELEGRAM_WEBHOOK_SECRET"):
         Chats(store, dict, None, "one", settings)  # type: ignore[arg-type]

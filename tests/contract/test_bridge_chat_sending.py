@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +11,7 @@ from tests.bot_api import TOKEN, Fault, Kind
 from tests.contract.bridge_chat_world import SECRET, World, came, eventually, receiver, target, world
 from tests.contract.conftest import Place
 
-from holdfast.bridge.chat import Address, Button, Limit
+from holdfast.bridge.chat import Address, Limit, Outgoing
 from holdfast.bridge.chat.pace import Pace
 from holdfast.bridge.chat.sender import Sender
 from holdfast.bridge.chat.telegram import Telegram
@@ -46,19 +46,10 @@ class Dying(Telegram):
 
     when = ""
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
+    async def send(self, address: Address, text: Outgoing) -> str:
         if self.when == "before":
             raise Crash
-        sent = await super().send(address, text, key=key, buttons=buttons, reply_to=reply_to, urgent=urgent)
+        sent = await super().send(address, text)
         if self.when == "after":
             raise Crash
         return sent
@@ -198,7 +189,7 @@ async def test_a_daemon_that_lost_its_lease_writes_no_progress(place: Place) -> 
             tx.run("UPDATE leases SET holder = 'two'")
 
         class Robbed(Dying):
-            async def send(self, address: Address, text: str, **more: object) -> str:
+            async def send(self, address: Address, text: Outgoing) -> str:
                 await one.store.write(stolen)
                 return "1"
 
@@ -234,7 +225,7 @@ async def test_a_restart_is_shown_with_the_task_and_asks_whether_to_resume(place
 
         def restart(tx: Tx) -> None:
             incarnations.seen(tx, "homelab", "abc-123", "hook")
-            tasks.save_for_target(tx, Task("homelab", "abc-123", "Fix DNS", None, "2", ()))
+            tasks.save_for_target(tx, Task("Fix DNS", "abc-123", None, "2", target="homelab"))
             incarnations.seen(tx, "homelab", "def-456", "hook")
 
         await one.store.write(restart)
@@ -263,7 +254,7 @@ async def test_the_limits_of_the_chat_are_kept_by_all_targets_that_share_it(sqli
             now += seconds
 
         class Timed(Telegram):
-            async def send(self, address: Address, text: str, **more: object) -> str:
+            async def send(self, address: Address, text: Outgoing) -> str:
                 assert address.chat is not None
                 at.append((now, address.chat.id))
                 return "1"

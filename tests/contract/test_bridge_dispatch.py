@@ -92,7 +92,7 @@ class World:
 
     async def send(self, target: str, text: str, message_id: str, priority: Priority = Priority.NORMAL) -> None:
         sent = await self.bridge.send(target, text, message_id=message_id, priority=priority)
-        assert sent.queued, sent
+        assert sent.id, sent
 
     async def message(self, message_id: str) -> ListedMessage:
         (found,) = await self.store.read(lambda tx: named(tx, message_id))
@@ -375,7 +375,7 @@ async def test_a_conversation_begun_afresh_is_a_restart_and_its_agent_is_told_of
     async with _world(place) as world:
         await world.send("a", "begin", "m1")
         await world.over("m1")
-        task = Task("a", None, "Fix nexus.mg DNS record", "m1", "2", ())
+        task = Task("Fix nexus.mg DNS record", None, "m1", "2", target="a")
         await world.store.write(lambda tx: tasks.save_for_target(tx, task))
         old = await world.session("a")
         await world.send("a", "go on", "m2")

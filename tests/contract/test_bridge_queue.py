@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.contract.conftest import Place
 
-from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
+from holdfast.bridge.errors import UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
     MAX_ATTEMPTS,
@@ -23,12 +23,12 @@ from holdfast.bridge.model import (
     TaskReport,
 )
 from holdfast.bridge.queries import queue as queries
-from holdfast.bridge.retention import forget_old
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.views import pulled_view, sent_view, status_view, taken_view
 from holdfast.errors import BadInput
 from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.identity.project import RootSource, locate
+from holdfast.identity.senders import NotYours
 from holdfast.store import Tx
 from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
 from holdfast.teams.team import Team
@@ -80,7 +80,7 @@ async def test_messages_of_one_target_never_appear_in_another(place: Place) -> N
         for target in TARGETS:
             for number in range(3):
                 sent = await bridge.send(target, f"{target} {number}")
-                assert (sent.queued, sent.target) == (True, target)
+                assert (sent.reason, sent.target) == (None, target)
         for target in TARGETS:
             assert await _texts(bridge, target) == [f"{target} {number}" for number in range(3)]
 
@@ -109,14 +109,14 @@ async def test_one_message_at_a_time_but_a_stop_does_not_wait(place: Place) -> N
 
 async def test_the_same_id_is_a_duplicate_the_same_text_only_for_a_moment(place: Place) -> None:
     async with _bridge(place) as bridge:
-        assert (await bridge.send("homelab", "continue", message_id="m1")).queued
+        assert (await bridge.send("homelab", "continue", message_id="m1")).id
         again = await bridge.send("homelab", "something else", message_id="m1")
         assert sent_view(again) == {"queued": False, "reason": "duplicate"}
-        assert (await bridge.send("felt", "continue", message_id="m1")).queued, "another target's queue"
-        assert (await bridge.send("homelab", "go on")).queued
+        assert (await bridge.send("felt", "continue", message_id="m1")).id, "another target's queue"
+        assert (await bridge.send("homelab", "go on")).id
         assert (await bridge.send("homelab", " go  on ")).reason == "duplicate"
         place.shift += SAME_TEXT_MS + 1
-        assert (await bridge.send("homelab", "go on")).queued, "a second one later is a new message"
+        assert (await bridge.send("homelab", "go on")).id, "a second one later is a new message"
         taken = await _take(bridge)
         assert taken["id"] == "m1"
         await bridge.finish(ME, "m1", Outcome.DONE, None)
@@ -127,7 +127,7 @@ async def test_a_text_that_was_taken_may_be_sent_again_at_once(place: Place) -> 
     async with _bridge(place) as bridge:
         await bridge.send("homelab", "continue")
         await _take(bridge)
-        assert (await bridge.send("homelab", "continue")).queued
+        assert (await bridge.send("homelab", "continue")).id
 
 
 async def test_an_unknown_target_and_a_full_queue_are_told_by_name(place: Place) -> None:
@@ -136,14 +136,14 @@ async def test_an_unknown_target_and_a_full_queue_are_told_by_name(place: Place)
         with pytest.raises(UnknownTarget):
             await _pull(bridge, "nowhere", None)
         await bridge._store.write(_nearly_full)
-        assert (await bridge.send("homelab", "x", message_id="last")).queued
+        assert (await bridge.send("homelab", "x", message_id="last")).id
         assert (await bridge.send("homelab", "one too many")).reason == "full"
         assert (await bridge.send("homelab", "x", message_id="m0")).reason == "duplicate", (
             "it is there: no need to retry"
         )
-        assert (await bridge.send("felt", "x")).queued, "another queue has room"
+        assert (await bridge.send("felt", "x")).id, "another queue has room"
         stop = await bridge.send("homelab", "STOP", priority=Priority.STOP)
-        assert stop.queued and (await _take(bridge))["id"] == stop.id, "a full queue does not hold up a STOP"
+        assert stop.id and (await _take(bridge))["id"] == stop.id, "a full queue does not hold up a STOP"
 
 
 def _nearly_full(tx: Tx) -> None:
@@ -294,9 +294,10 @@ async def test_what_was_done_long_ago_is_dropped_and_nothing_else(
         cursor, felt = (await _pull(bridge, "homelab", None))["cursor"], (await _pull(bridge, "felt", None))["cursor"]
         place.shift += 3 * month
         store = place.open()
-        assert await forget_old(store, 4 * month) == 0
-        assert await forget_old(store, 2 * month) == 4 + 4
-        assert await forget_old(store, 2 * month) == 0
+        again = Bridge(store, dict)
+        assert await again.forget_old(4 * month) == 0
+        assert await again.forget_old(2 * month) == 4 + 4
+        assert await again.forget_old(2 * month) == 0
         left = await store.read(lambda tx: tx.all("SELECT id FROM bridge_messages ORDER BY id"))
         assert [row["id"] for row in left] == ["felt", "old1", "waits"]
         await store.close()

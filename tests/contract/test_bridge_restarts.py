@@ -32,7 +32,7 @@ async def test_an_agent_that_is_killed_and_started_anew_is_told_its_task_and_ask
     new = desk.agent("b")
     told = await new.starts()
     assert "Fix nexus.mg DNS record" in told and 'step was "2"' in told and "msg-789" in told
-    assert "Resume or start fresh?" in told and "1 message waits" in told
+    assert "Resume or start fresh?" in told and "1 message is waiting" in told
     assert len(told) <= LONGEST_OPENING
     assert await desk.restarts() == ["a → b"]
     again = await new.gets()
@@ -53,7 +53,7 @@ async def test_the_longest_task_leaves_room_for_the_question(desk: Desk, agent: 
     await desk.send("One")
     told = await desk.agent("b" * 128).starts()
     assert len(told) <= LONGEST_OPENING
-    assert "Resume or start fresh?" in told and "1 message waits" in told
+    assert "Resume or start fresh?" in told and "1 message is waiting" in told
 
 
 @pytest.mark.parametrize("source", ["resume", "compact", "startup", "clear"])

@@ -231,7 +231,7 @@ async def test_one_session_is_pinned_per_root(place: Place) -> None:
         assert {row["id"] for row in pinned} == {second, other}
         assert (await world.reasoning.browser.unpin(agent("a"), second))["session"]["pinned"] is False
         rootless = (await world.reasoning.start_new(agent("r", None)))["session"]["id"]
-        with pytest.raises(Conflict, match="belongs to no root"):
+        with pytest.raises(Conflict, match="has no root"):
             await world.reasoning.browser.pin(agent("a"), rootless)
 
 
@@ -255,7 +255,7 @@ async def test_linked_sessions_show_each_other(place: Place) -> None:
 async def test_delete_asks_for_the_exact_id_and_restore_brings_everything_back(place: Place) -> None:
     async with living(place) as world:
         made = (await world.think(agent("a"), "keep me"))["sessionId"]
-        with pytest.raises(BadInput, match="sessionId: is missing; delete never guesses"):
+        with pytest.raises(BadInput, match="sessionId: is missing; delete needs it spelled out"):
             await world.reasoning.browser.delete(None, made)
         with pytest.raises(BadInput, match="confirm: must repeat the exact sessionId"):
             await world.reasoning.browser.delete(made, made[:-1])

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.bridge.model import MAX_ID, MAX_TASK_FIELD, Work
 from holdfast.bridge.session_files import (
     MAX_BYTES,
-    MAX_FIELD,
-    MAX_ID,
     SessionFile,
-    StateFile,
     read_small,
     session_in,
     state_in,
@@ -60,7 +58,7 @@ def test_a_chat_is_the_same_as_a_number_and_as_text() -> None:
 
 
 def test_the_seeds_state_file_is_read() -> None:
-    assert state_in(encoded(STATE)) == StateFile("Fix nexus.mg DNS record", "abc-123", "msg-456", "2", ("msg-789",))
+    assert state_in(encoded(STATE)) == Work("Fix nexus.mg DNS record", "abc-123", "msg-456", "2", ("msg-789",))
 
 
 def test_a_file_cut_off_anywhere_says_nothing() -> None:
@@ -86,7 +84,7 @@ def test_a_task_is_cut_at_its_limit_and_loses_what_no_store_takes() -> None:
     found = state_in(encoded({"current_task": "a\0\ud800" + "x" * 5_000}))
     assert found is not None
     assert found.current_task.startswith("a  xxx")
-    assert len(found.current_task) == MAX_FIELD
+    assert len(found.current_task) == MAX_TASK_FIELD
 
 
 @given(content=st.binary(max_size=300))
@@ -106,7 +104,7 @@ def test_whatever_stands_in_the_fields_what_is_read_can_be_stored(members: dict[
     for text in filter(None, texts):
         assert text.encode()
         assert "\0" not in text
-        assert len(text) <= MAX_FIELD
+        assert len(text) <= MAX_TASK_FIELD
 
 
 @given(cut=st.integers(0, len(encoded(SESSION))), noise=st.binary(max_size=40))
@@ -123,7 +121,7 @@ def test_a_deep_document_is_no_session(depth: int) -> None:
 
 def test_a_number_of_a_million_digits_is_no_step() -> None:
     content = b'{"current_task": "x", "last_completed_step": ' + b"9" * 60_000 + b"}"
-    assert state_in(content) is None or state_in(content) == StateFile("x")
+    assert state_in(content) is None or state_in(content) == Work("x")
 
 
 def test_a_file_is_read_whole_with_the_time_it_was_written(tmp_path: Path) -> None:

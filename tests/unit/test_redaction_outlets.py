@@ -31,7 +31,7 @@ def test_an_update_is_masked_before_a_chat_or_the_webhook_gets_it() -> None:
     restart = Update(
         2, "team", UpdateKind.SESSION_RESTART, None, "It was started again.", 0, restart=Restart("team", "r", "s")
     )
-    view = shown(restart, Task("team", None, TOLD, None, None, ()))
+    view = shown(restart, Task(TOLD, target="team"))
     assert PLANTED not in view.text and MASK in view.text
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.bridge.model import OpenTask, Priority, Task
+from holdfast.bridge.model import OpenTask, Priority, Task, Work
 from holdfast.bridge.service import Bridge, Inbox
 from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.identity.project import path_of
@@ -15,8 +15,6 @@ MOST_SENDERS = 4
 
 
 def inbox(bridge: Bridge) -> Source:
-    """The task, and the messages by sender and urgency."""
-
     async def tell(audience: Audience) -> list[Item]:
         target = bridge.around(audience.root)
         if target is None:
@@ -30,11 +28,7 @@ def inbox(bridge: Bridge) -> Source:
 def _task(task: Task | None) -> list[Item]:
     if task is None:
         return []
-    text = f"Task: {quoted(task.current_task, TEXT)}."
-    if task.last_completed_step:
-        text += f" Last completed step: {quoted(task.last_completed_step, TEXT)}."
-    if task.pending_messages:
-        text += f" Pending: {quoted(', '.join(task.pending_messages), TEXT)}."
+    text = f"Task: {_progress(task)}"
     if task.decision is not None:
         text += f" The owner decided: {task.decision}."
     return [Item("task", Rank.TASK, text, "queue_status")]
@@ -47,14 +41,19 @@ def _open(one: OpenTask, audience: Audience) -> Item:
     text = f"Your task (saved {when}):" if own else f"Open task that an earlier session saved{where} ({when}):"
     if one.at_work and not own:
         text = f"Task of another agent that is at work now{where} ({when}):"
-    text += f" {quoted(task.current_task, TEXT)}."
+    text += f" {_progress(task)}"
+    if own or not one.at_work:
+        text += " If it is done: save_task {current_task, done: true}."
+    return Item("task", Rank.OTHERS if one.at_work and not own else Rank.TASK, text)
+
+
+def _progress(task: Work) -> str:
+    text = f"{quoted(task.current_task, TEXT)}."
     if task.last_completed_step:
         text += f" Last completed step: {quoted(task.last_completed_step, TEXT)}."
     if task.pending_messages:
         text += f" Pending: {quoted(', '.join(task.pending_messages), TEXT)}."
-    if own or not one.at_work:
-        text += " If it is done: save_task {current_task, done: true}."
-    return Item("task", Rank.OTHERS if one.at_work and not own else Rank.TASK, text)
+    return text
 
 
 def _messages(target: str, found: Inbox) -> list[Item]:

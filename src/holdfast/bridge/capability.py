@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.bridge.briefing_source import inbox
 from holdfast.bridge.hooks import BridgeHooks
 from holdfast.bridge.service import Bridge
-from holdfast.capability import Capability, Command, Hook, Life, Loop
+from holdfast.capability import SETTLE_SECONDS, Capability, Command, Hook, Life, Loop
 from holdfast.config import Settings
 from holdfast.store import Store
 from holdfast.teams.service import Teams
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from holdfast.wire.http.webhooks import Webhook
     from holdfast.wire.mcp.tools import Offer
 
+SWEEP_SECONDS = 15.0
+LOOK_SECONDS = 2.0
+
 
 def capability(
     store: Store, settings: Settings, machine: str, bridge: Bridge, hooks: BridgeHooks, teams: Teams
 ) -> Capability:
-    """The bridge of one daemon."""
-
     @cache
-    def dispatcher() -> ManagedDelivery:
+    def delivery() -> ManagedDelivery:
         from holdfast.bridge.managed_delivery import ManagedDelivery
 
         return ManagedDelivery(store, bridge, teams, machine, can_run=teams.can_run, alive=hooks.attended)
@@ -41,12 +42,12 @@ def capability(
 
     @cache
     def chats() -> Chats:
-        from holdfast.bridge.chat.service import Chats, chat_settings
+        from holdfast.bridge.chat.service import Chats
 
-        return Chats(store, teams.targets, teams.permissions, machine, chat_settings(settings))
+        return Chats(store, teams.targets, teams.permissions, machine, settings)
 
     def prepare() -> None:
-        dispatcher(), watch(), chats()
+        delivery(), watch(), chats()
 
     def offers() -> list[Offer]:
         from holdfast.bridge.tools import offer, offer_task
@@ -71,16 +72,19 @@ def capability(
         return commands(bridge, teams)
 
     def loops() -> list[Loop]:
-        from holdfast.bridge.loops import loops
-
-        return loops(bridge, hooks, watch(), dispatcher(), chats())
+        return [
+            Loop("bridge: queue", bridge.sweep, SWEEP_SECONDS, first=SWEEP_SECONDS),
+            Loop("bridge: hooks", hooks.keep, LOOK_SECONDS, first=LOOK_SECONDS),
+            Loop("bridge: files", watch().step, LOOK_SECONDS),
+            # Later, else an agent that is about to come back would not be seen.
+            Loop("bridge: turns", delivery().run, first=SETTLE_SECONDS),
+            *(Loop(name, run) for name, run in chats().loops().items()),
+        ]
 
     async def sweep() -> None:
         await chats().sweep()
         if keep_ms := settings.keep_ms:
-            from holdfast.bridge.retention import forget_old
-
-            await forget_old(store, keep_ms)
+            await bridge.forget_old(keep_ms)
 
     async def close() -> None:
         if chats.cache_info().currsize:  # else they were never made

@@ -13,8 +13,6 @@ from holdfast.teams.service import Teams
 
 
 def commands(bridge: Bridge, teams: Teams) -> list[Command]:
-    """What the command line asks for."""
-
     async def send(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await teams.refresh()
         sent = await bridge.send(

@@ -18,7 +18,7 @@ UNDONE = (Status.DEAD, Status.FAILED, Status.EXPIRED)
 
 
 class DeadLetters:
-    """The messages of all targets."""
+    """Lists the messages of all targets and retries those that ended undone."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -26,14 +26,14 @@ class DeadLetters:
     async def listed(
         self, target: str | None, status: Status | None, limit: int, sender: Sender = OWNER
     ) -> list[ListedMessage]:
-        """Messages, the newest first; those of the targets that whoever asks may act for."""
+        """List messages, newest first, of the targets that the sender may act for."""
         if target is not None:
             sender.require(target, "The queue")
         targets = [target] if target is not None else (None if sender.teams is None else sorted(sender.teams))
         return await self._store.read(lambda tx: owner.listed(tx, targets, status, limit))
 
     async def retry(self, message_id: str, target: str | None = None, sender: Sender = OWNER) -> ListedMessage:
-        """A message that ended without being done waits again, behind those that wait already."""
+        """Queue a message that ended undone again, behind those already waiting."""
         return await self._store.write(lambda tx: _retry(tx, message_id, target, sender))
 
 
@@ -51,10 +51,10 @@ def _retry(tx: Tx, message_id: str, target: str | None, sender: Sender) -> Liste
     (message,) = [one for one in owner.named(tx, message_id) if one.target == found[0].target]
     if message.status not in UNDONE:
         raise Conflict(
-            f"Message {message.id} is {message.status}; only one that is {', '.join(UNDONE)} can wait again.",
+            f"Message {message.id} is {message.status}; only one that is {', '.join(UNDONE)} can be retried.",
             recovery="Send a new message.",
         )
     if is_full(tx, message.target, Priority(message.priority)):
-        raise Busy(f"{MAX_PENDING} messages wait for {message.target} already.", recovery="Retry it later.")
+        raise Busy(f"{MAX_PENDING} messages are already waiting for {message.target}.", recovery="Retry it later.")
     owner.requeue(tx, message)
     return replace(message, status=Status.PENDING.value)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from holdfast.errors import NotFound
-from holdfast.identity.senders import NotYours
-
-__all__ = ["NotYours", "UnknownMessage", "UnknownTarget"]
 
 
 class UnknownTarget(NotFound):

@@ -19,27 +19,25 @@ MOST_LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """Messages that wait for the owner's decision."""
-
     messages: list[HeldMessage]
     more: bool
     """Whether there are more than these."""
 
 
 def held(tx: Tx, target: str | None, most: int = MOST_LISTED) -> Held:
-    """What waits for the owner's decision, the oldest first and whole: what is released is what was shown."""
+    """List held messages, oldest first and whole: what is released is what was shown."""
     found = owner.held(tx, target, most + 1)
     return Held(found[:most], len(found) > most)
 
 
 def digest_of(message: HeldMessage) -> str:
-    """What stands for a held message as it was shown: for another text or sender it is another one."""
+    """Identify a held message as it was shown: another text or sender gives another digest."""
     told = [message.id, message.target, message.sender, message.priority.word, message.text]
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
 def decide(tx: Tx, target: str, ids: list[str], *, drop: bool) -> None:
-    """Let held messages of a target wait for its agent behind those that do already, or remove them."""
+    """Release held messages to the end of the target's queue, or remove them."""
     if not ids:
         raise BadInput("ids", "must name the messages", recovery="`holdfast release` lists them.")
     tx.lock(f"bridge:{target}")
@@ -55,6 +53,6 @@ def decide(tx: Tx, target: str, ids: list[str], *, drop: bool) -> None:
             tx.emit("bridge.dropped", message_id, {"target": target})
             continue
         if is_full(tx, target, message.priority):
-            raise Busy(f"{MAX_PENDING} messages wait for {target} already.", recovery="Release it later.")
+            raise Busy(f"{MAX_PENDING} messages are already waiting for {target}.", recovery="Release it later.")
         owner.release(tx, target, message.row_id)
         tx.emit("bridge.queued", message_id, {"target": target, "priority": message.priority.word})

@@ -25,23 +25,22 @@ HOOKED = replace(queue.MESSAGES, held="status = 'leased' AND way = 'hook'")
 
 
 def holder(session: str) -> str:
-    """Whose a message is that a session has."""
     return f"{queue.OF_SESSION}{session}"
 
 
 def held(tx: Tx, target: str, session: str) -> list[Message]:
-    """What a session has that ends with its turn: what came with a hook, and every STOP."""
+    """The messages of a session that end with its turn: those delivered by a hook, and every STOP."""
     mine = queue.leased(tx, target, holder(session))
     return [message for message in mine if message.way == _HOOK or message.priority == Priority.STOP]
 
 
 def hand_over(tx: Tx, target: str, session: str, least: Priority = Priority.NORMAL) -> Message | None:
-    """The next message, for the turn that a session is in."""
+    """Lease the next message to a session for its turn."""
     return queue.take(tx, target, holder(session), _HOOK, HOLD_MS, least=least)
 
 
 def end_turn(tx: Tx, messages: Iterable[Message], said: str, *, halted: bool = False) -> bool:
-    """End what an agent had in its turn; whether a STOP was in it. What was halted is not done."""
+    """End the messages of a turn; says whether a STOP was among them. Halted ones are not done."""
     over = list(messages)
     halted = halted or any(message.priority == Priority.STOP for message in over)
     for message in over:
@@ -53,7 +52,7 @@ def end_turn(tx: Tx, messages: Iterable[Message], said: str, *, halted: bool = F
 
 
 def interrupt_turn(tx: Tx, messages: Iterable[Message], seen: Collection[str], why: str) -> None:
-    """A turn broke off: what was seen in it comes back to the queue, unless a STOP was the reason."""
+    """Requeue what was seen in a turn that broke off, unless a STOP was the reason."""
     over = [message for message in messages if message.id in seen]
     if any(message.priority == Priority.STOP for message in over):
         end_turn(tx, over, why)
@@ -63,7 +62,7 @@ def interrupt_turn(tx: Tx, messages: Iterable[Message], seen: Collection[str], w
 
 
 def leave(tx: Tx, target: str, session: str) -> None:
-    """A session ended: what it still had comes back to the queue. A STOP has what it asked for."""
+    """Requeue the messages of a session that ended; a STOP is done by that."""
     tx.lock(f"bridge:{target}")
     for message in queue.leased(tx, target, holder(session)):
         if message.priority == Priority.STOP:
@@ -73,7 +72,7 @@ def leave(tx: Tx, target: str, session: str) -> None:
 
 
 def stop_for(tx: Tx, target: str, session: str) -> Message | None:
-    """The STOP that a session has, or is to get."""
+    """Return the STOP that a session has, or will get next."""
     for message in queue.leased(tx, target, holder(session)):
         if message.priority == Priority.STOP:
             return message
@@ -83,7 +82,7 @@ def stop_for(tx: Tx, target: str, session: str) -> Message | None:
 
 
 def cuts_in(tx: Tx, target: str) -> bool:
-    """Whether something waits that an agent is given in the middle of its turn."""
+    """Whether a message is waiting that an agent gets in the middle of its turn."""
     first = next(iter(queue.pending(tx, target, 1)), None)
     if first is None or first.priority == Priority.NORMAL:
         return False
@@ -91,13 +90,13 @@ def cuts_in(tx: Tx, target: str) -> bool:
 
 
 def prolong(tx: Tx, sessions: Iterable[str]) -> None:
-    """Sessions are still at work on what came with their hooks."""
+    """Renew the leases of sessions that are still at work."""
     for session in sessions:
         leases.renew(tx, HOOKED, HOLD_MS, holder=holder(session))
 
 
 def text_of(tx: Tx, message: Message) -> str:
-    """A message as it comes with a hook."""
+    """Render a message for delivery by a hook."""
     shown = message
     if len(message.text) > LONGEST_TEXT:
         more = f"… [cut after {LONGEST_TEXT} of {len(message.text)} characters: take_message gives it whole]"
@@ -106,12 +105,12 @@ def text_of(tx: Tx, message: Message) -> str:
 
 
 def resuming(task: Task, old: str | None) -> str:
-    """What a new incarnation is told of the task, within what it can carry."""
+    """Tell a new incarnation of the task, within what it can carry."""
     return clipped(resumption(task, old, task.decision), LONGEST_OPENING - 50)
 
 
 def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) -> str | None:
-    """What an agent is told when its session begins or goes on: its task, and what waits for it."""
+    """Tell an agent whose session starts or continues of its task and of waiting messages."""
     told: list[str] = []
     now = incarnations.present(tx, target)
     # A call that comes twice is answered twice alike, so it is the store that knows, not the first call.
@@ -125,10 +124,10 @@ def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) 
             for one in held(tx, target, session)
         ]
     elif waiting := queue.waiting(tx, target):
-        told.append(f"{waiting} {'message waits' if waiting == 1 else 'messages wait'}; they come in order.")
+        told.append(f"{waiting} {'message is' if waiting == 1 else 'messages are'} waiting; they come in order.")
     return clipped("\n".join(told), LONGEST_OPENING) if told else None
 
 
 def plain(text: str) -> str:
-    """Words of an agent, as they can be stored and sent on."""
+    """Clean an agent's words so that they can be stored and sent."""
     return text.replace("\0", "").encode("utf-8", "replace").decode()[:MAX_TEXT].strip()

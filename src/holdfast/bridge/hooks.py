@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolUse
 from holdfast.agents.registry import settings_of, transcripts_of
 from holdfast.bridge import hook_delivery
-from holdfast.bridge.model import Message, Priority
+from holdfast.bridge.model import MAX_ID, Message, Priority
 from holdfast.bridge.queries import incarnations, queue, tasks
 from holdfast.bridge.service import Targets
 from holdfast.bridge.wording import heading
@@ -22,7 +22,6 @@ from holdfast.files.in_time import in_time
 from holdfast.store import Store, Tx, leases
 from holdfast.teams.team import Delivery, Team
 
-MAX_ID = 128
 MAX_PROMPT = 1_000
 MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7
@@ -43,7 +42,7 @@ _HOLDFAST = re.compile(r"(?:.*_)?holdfast")
 
 @dataclass(slots=True)
 class HookSession:
-    """What is remembered of a session that calls its hooks. It is lost with the daemon, and nothing hangs on it."""
+    """What is remembered of a session that calls its hooks. It ends with the daemon, and nothing depends on it."""
 
     id: str
     target: str
@@ -61,7 +60,7 @@ class HookSession:
 
 
 class BridgeHooks:
-    """Answers the hooks of the agents at work in a target's project, unless Holdfast itself runs them."""
+    """Answers hooks of agents in a target's project, except of those that Holdfast runs itself."""
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class BridgeHooks:
         }
 
     async def handle(self, event: HookEvent) -> HookAnswer | None:
-        """What the hook is to print; None when there is nothing to say."""
+        """Return what the hook is to print, if anything."""
         if event.is_managed or not _is_id(event.session_id):
             return None
         session = await self._session(event.session_id, event.cwd)
@@ -104,7 +103,7 @@ class BridgeHooks:
         return None if answer is None or event.is_subagent else await answer(session, event)
 
     async def keep(self) -> None:
-        """Prolong what living agents are at work on; what a dead one had comes back by itself."""
+        """Renew the leases of live agents; those of dead ones expire."""
         now, held_until, at_work = await self._store.read(
             lambda tx: (tx.now(), queue.hook_leases(tx), incarnations.at_work(tx))
         )
@@ -115,14 +114,14 @@ class BridgeHooks:
             await self._store.write(lambda tx: hook_delivery.prolong(tx, living))
 
     def attended(self, target: str) -> bool:
-        """Whether an agent is at work for a target that gets its messages with its hooks."""
+        """Whether an agent that gets messages by hooks is at work for a target."""
         by_hooks = any(session.target == target and self._lives(session.id) for session in self._sessions.values())
         return by_hooks or (target in self._at_work and self._alive(self._at_work[target]))
 
     # -- events -------------------------------------------------------------------------------------------------------
 
     async def _session_start(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """Another session than the last one took its place, unless that one is still there."""
+        """Note the session; unless the one before still lives, this is a restart."""
         source = event.source[:40]
         known = await self._store.read(lambda tx: incarnations.incarnation(tx, session.target))
         session.beside = known if known is not None and known != session.id and self._alive(known) else None
@@ -137,7 +136,7 @@ class BridgeHooks:
         return HookAnswer(text) if text else None
 
     async def _prompt(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """The next message comes with the prompt. What the last turn had, and did not end, is the next again."""
+        """Deliver the next message with the prompt; first again what the last turn did not end."""
         which = event.prompt_id or event.prompt[:MAX_PROMPT]
         repeated = session.prompted == which
         session.prompted, session.halted = which, None
@@ -171,7 +170,7 @@ class BridgeHooks:
         return HookAnswer("\n\n".join(told)) if told else None
 
     async def _before_tool(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """A STOP denies every tool until the turn ends, to the agent and to its subagents."""
+        """Deny every tool to the agent and its subagents until a STOP's turn ends."""
         if event.tool is not None and _ends_a_stop(event.tool):
             return None
         found = await self._store.read(
@@ -190,14 +189,14 @@ class BridgeHooks:
         return HookAnswer(denied=handed) if handed else None
 
     async def _after_tool(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """What is urgent comes in the middle of a turn."""
+        """Deliver an urgent message in the middle of a turn."""
         if not await self._store.read(lambda tx: hook_delivery.cuts_in(tx, session.target)):
             return None
         text = await self._cut_in(session, Priority.URGENT)
         return HookAnswer(text) if text else None
 
     async def _stop(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """The turn ends: so does what came in it, and the next message is a reason to go on."""
+        """End the turn's messages, and deliver the next one as a reason to go on."""
         blocks = session.blocks if event.already_sent_on is True else 0
         look = await self._look(session, event.transcript)
 
@@ -223,7 +222,6 @@ class BridgeHooks:
         return HookAnswer(keep_going=text)
 
     async def _session_end(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """What the session still had goes back to the queue."""
         self._sessions.pop(session.id, None)
         await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
         return None
@@ -231,7 +229,7 @@ class BridgeHooks:
     # -- what they share ----------------------------------------------------------------------------------------------
 
     async def _cut_in(self, session: HookSession, least: Priority) -> str | None:
-        """Hand over what cannot wait for the end of the turn."""
+        """Deliver a message that cannot wait for the end of the turn."""
 
         def write(tx: Tx) -> tuple[Message, str] | None:
             return _with_text(tx, hook_delivery.hand_over(tx, session.target, session.id, least))
@@ -245,7 +243,7 @@ class BridgeHooks:
         return text
 
     async def _look(self, session: HookSession, transcript: str) -> _Look:
-        """What a session has, what of it reached the agent, and whether more waits."""
+        """Read a session's messages, which of them reached the agent, and whether more are waiting."""
 
         def read(tx: Tx) -> tuple[list[Message], bool]:
             mine = hook_delivery.held(tx, session.target, session.id)
@@ -281,14 +279,14 @@ class BridgeHooks:
         return self._alive(session_id) or (session is not None and self._clock() - session.heard < QUIET_S)
 
     def _is_gone(self, session_id: str, since: float) -> bool:
-        """Whether nothing was heard of a session since, and nothing is connected for it."""
+        """Whether a session has made no hook call since then and has no connection."""
         session = self._sessions.get(session_id)
         return not self._alive(session_id) and (session is None or session.heard <= since)
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a session has when an event of it comes."""
+    """The messages of a session at the time of an event."""
 
     held: bool
     seen: frozenset[str]
@@ -297,7 +295,7 @@ class _Look:
 
 
 def _target_at(cwd: str, teams: Iterable[Team]) -> str | None:
-    """The target in whose project a directory is; the nearest, where one project is inside another.
+    """Find the target whose project contains a directory; of nested projects the nearest.
 
     Unless a team is to get its messages with hooks, it gets them only where all of these are: hooks that are there for
     something else could hand a message over, and never see its turn end.

@@ -43,8 +43,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A message that this daemon has."""
+class TakenMessage:
+    """A message leased to this daemon."""
 
     message: Message
     since: int
@@ -52,7 +52,7 @@ class Work:
 
 
 class ManagedDelivery:
-    """Gives the messages of targets that Holdfast runs itself to their agents, one at a time and in order."""
+    """Delivers messages to agents that Holdfast runs itself, one at a time and in order."""
 
     def __init__(
         self,
@@ -73,7 +73,6 @@ class ManagedDelivery:
         self._serving: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Look after every target, for ever."""
         try:
             with Wakeups(self._store) as news:
                 while True:
@@ -99,38 +98,38 @@ class ManagedDelivery:
                 self._serving[target] = asyncio.create_task(self._serve(target))
 
     def _may_run(self, target: str) -> bool:
-        """Whether a turn of the target may be begun here: Holdfast asks no model for an agent that is at work."""
+        """Whether a turn may start here: Holdfast runs no model for an agent that is already at work."""
         team = self._teams.roster.teams.get(target)
         if team is None or team.delivery is Delivery.HOOK:
             return False
         return (team.delivery is Delivery.RUN or not self._alive(target)) and self._can_run(team)
 
     async def _serve(self, target: str) -> None:
-        """One message after the other, until none is left for this daemon."""
+        """Carry out one message after the other until none is left for this daemon."""
         while True:
             work = await self._store.write(partial(self._next, target=target, new=self._may_run(target)))
             if work is None:
                 return
             await self._carry_out(work)
 
-    def _next(self, tx: Tx, target: str, *, new: bool) -> Work | None:
-        """The message to go on with, else the next one; a STOP where nothing is under way is over at once."""
+    def _next(self, tx: Tx, target: str, *, new: bool) -> TakenMessage | None:
+        """Return the message under way, else the next one; a STOP with nothing under way is done at once."""
         tx.lock(f"bridge:{target}")
         mine = queue.leased(tx, target, self._me)
         if mine:
-            return Work(mine[0], queue.last_seq(tx, target))
+            return TakenMessage(mine[0], queue.last_seq(tx, target))
         if not new or queue.front(tx, target).out:
             return None
         while (taken := queue.take(tx, target, self._me, WAY, LEASE_MS)) is not None:
             if taken.priority != Priority.STOP:
-                return Work(taken, queue.last_seq(tx, target))
+                return TakenMessage(taken, queue.last_seq(tx, target))
             queue.finish(tx, taken, Outcome.DONE, "Nothing was under way.")
         return None
 
     # -- one message --------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, work: Work) -> None:
-        """One message to its end; what cannot be done fails that message, and holds up no other."""
+    async def _carry_out(self, work: TakenMessage) -> None:
+        """Carry out one message; an error fails that message and holds up no other."""
         try:
             await self._attend(work, await self._ask(work.message))
         except (StoreError, Busy):
@@ -140,8 +139,8 @@ class ManagedDelivery:
             why = str(error)
             await self._store.write(lambda tx: self._end(tx, work.message, Outcome.FAILED, why))
 
-    async def _attend(self, work: Work, ask_id: str) -> None:
-        """Until the ask is answered, a STOP comes, or the message is somebody else's."""
+    async def _attend(self, work: TakenMessage, ask_id: str) -> None:
+        """Wait until the ask is answered, a STOP comes, or the message is no longer this daemon's."""
         with Wakeups(self._store) as news:
             while True:
                 news.clear()
@@ -156,14 +155,14 @@ class ManagedDelivery:
                 await asyncio.sleep(GATHER_S)
 
     async def _ask(self, message: Message) -> str:
-        """The one ask of a message: made now, or found again."""
+        """Ask the team, or find the ask that was made before."""
         waiting = await self._store.read(lambda tx: queue.waiting(tx, message.target))
         parts = (await self._left_behind(message.target), delivered(message, waiting=waiting, managed=True))
         text = signed("\n".join(filter(None, parts)))
         return await self._teams.ask(CALLER, message.target, text, thread=THREAD, key=_key(message))
 
     async def _left_behind(self, target: str) -> str | None:
-        """What the agent was working on, where its conversation was begun afresh since."""
+        """Describe the agent's task if its conversation was started afresh since."""
         if not self._is_alone(target):
             return None
         try:
@@ -174,12 +173,12 @@ class ManagedDelivery:
         return f"[{resumption(task, restart.old, task.decision)}]\n" if restart and task else None
 
     def _is_alone(self, target: str) -> bool:
-        """Whether no other agent is at work for a target: two that take turns are no restart."""
+        """Whether no other agent works for a target: two that take turns are no restart."""
         team = self._teams.roster.teams.get(target)
         return team is not None and team.delivery is Delivery.RUN
 
     async def _finish(self, message: Message, state: AskState) -> None:
-        """Store the answer as the reply; whoever follows the target learns of it."""
+        """Store the answer as the reply, which the target's followers see."""
         alone = self._is_alone(message.target)
 
         def write(tx: Tx) -> bool:
@@ -193,7 +192,7 @@ class ManagedDelivery:
             logger.warning("message %s was no longer this daemon's when its answer came", message.id)
 
     async def _halt(self, message: Message, ask: Ask) -> None:
-        """The owner said STOP: the turn is ended first, so that what is told of it is true."""
+        """End the turn of a STOP first, so that the reply to it is true."""
         await _tried(self._teams.cancel(ask.id))
         while self._teams.works_on(ask.id) and await self._keep(message):
             # The turn may not have begun when it was cancelled, and then there was nothing to interrupt.
@@ -213,7 +212,7 @@ class ManagedDelivery:
     # -- its lease ----------------------------------------------------------------------------------------------------
 
     async def _keep(self, message: Message) -> bool:
-        """Renew the lease in time; False when the message is not this daemon's any more."""
+        """Renew the lease in time; False if the message is no longer this daemon's."""
 
         def look(tx: Tx) -> tuple[bool, bool]:
             current = self._current(tx, message)
@@ -239,7 +238,7 @@ class ManagedDelivery:
         return current is not None
 
     def _current(self, tx: Tx, message: Message) -> Message | None:
-        """The message as it is now, while it is this daemon's."""
+        """Return the message as it is now, if it is still this daemon's."""
         mine = queue.leased(tx, message.target, self._me)
         return next((one for one in mine if one.row_id == message.row_id), None)
 
@@ -248,11 +247,11 @@ async def _tried(interrupt: Awaitable[object]) -> None:
     try:
         await interrupt
     except AgentError as error:
-        logger.warning("a turn did not take its interrupt, which is tried again: %s", error)
+        logger.warning("interrupting a turn failed and is tried again: %s", error)
 
 
 def _key(message: Message) -> CallKey:
-    """What finds a message's ask again; sent on its way anew, it has another place and gets another ask."""
+    """Identify a message's ask; a retried message has another place in the queue and gets another ask."""
     return CallKey.of("bridge", f"{message.target}:{message.seq}", WAY, {})
 
 

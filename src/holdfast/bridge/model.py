@@ -32,15 +32,12 @@ MAX_PENDING_IDS = 100
 
 
 class Priority(IntEnum):
-    """How soon a message is handed out."""
-
     NORMAL = 0
     URGENT = 1
     STOP = 2
 
     @property
     def word(self) -> str:
-        """As it is written."""
         return _WORDS[self]
 
 
@@ -63,12 +60,12 @@ class Status(StrEnum):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more happens to it."""
+        """Whether it has ended."""
         return self not in (Status.PENDING, Status.LEASED, Status.HELD)
 
 
 class Outcome(StrEnum):
-    """How whoever took a message ends it."""
+    """How the taker of a message ends it."""
 
     DONE = "done"
     FAILED = "failed"
@@ -77,8 +74,6 @@ class Outcome(StrEnum):
 
 
 class UpdateKind(StrEnum):
-    """What an update tells."""
-
     REPLY = "reply"
     SESSION_RESTART = "session_restart"
     TASK = "task"
@@ -91,15 +86,13 @@ class UpdateKind(StrEnum):
 
 
 class Refusal(StrEnum):
-    """Why a message is not queued."""
-
     DUPLICATE = "duplicate"
     FULL = "full"
 
 
 @dataclass(slots=True)
 class Message:
-    """One message in a target's queue. Not frozen: a frozen one takes four times as long to make."""
+    """A message in a target's queue. Not frozen, because a frozen one takes four times as long to create."""
 
     row_id: int
     id: str
@@ -121,8 +114,6 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Something that happened at a target."""
-
     seq: int
     target: str
     kind: str
@@ -139,39 +130,37 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Work:
+    """What an agent is working on."""
+
+    current_task: str
+    session_id: str | None = None
+    current_task_id: str | None = None
+    last_completed_step: str | None = None
+    pending_messages: tuple[str, ...] = ()
+    updated_at: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task(Work):
     """What a target's agent is working on."""
 
     target: str
-    session_id: str | None
-    current_task: str
-    current_task_id: str | None
-    last_completed_step: str | None
-    pending_messages: tuple[str, ...]
-    updated_at: int = 0
     decision: str | None = None
-    """The owner's decision after a restart: resume or fresh; None while it was not asked or not given."""
+    """The owner's decision after a restart: resume or fresh; None until it is asked and given."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectTask:
-    """What an agent is working on in a project that is no target's."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectTask(Work):
+    """What an agent is working on in a project that no target has."""
 
     root: str
     owner: str
     """The identity of the caller that saved it."""
-    session_id: str | None
-    current_task: str
-    current_task_id: str | None
-    last_completed_step: str | None
-    pending_messages: tuple[str, ...]
-    updated_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """A task that was not finished, as whoever comes next sees it."""
-
     task: ProjectTask
     at_work: bool
     """Whether the agent that saved it is connected now."""
@@ -179,7 +168,7 @@ class OpenTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskReport:
-    """What an agent reports with save_task: what it works on, or that it is finished."""
+    """What an agent reports with save_task: its task, or that it is finished."""
 
     current_task: str | None
     current_task_id: str | None = None
@@ -187,8 +176,12 @@ class TaskReport:
     pending_messages: tuple[str, ...] = ()
     done: bool = False
 
+    def work(self, session_id: str | None) -> Work:
+        """The reported task as the work of an agent session."""
+        task, step = self.current_task or "", self.last_completed_step
+        return Work(task, session_id, self.current_task_id, step, self.pending_messages)
+
     def check(self) -> None:
-        """Refuse what cannot be stored."""
         if self.current_task is None and not self.done:
             raise BadInput("current_task", "is required, unless done is true")
         for field in ("current_task", "current_task_id", "last_completed_step"):
@@ -201,7 +194,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One incarnation of an agent took the place of another."""
+    """A new incarnation of an agent replaced another."""
 
     target: str
     old: str
@@ -209,12 +202,12 @@ class Restart:
 
     @property
     def content(self) -> str:
-        """As the seed words it."""
+        """The seed's wording."""
         return f"⚠️ Agent session restarted. Previous context lost. Session: {self.old} → {self.new}"
 
 
-def is_same_work(one: Task | ProjectTask, other: Task | ProjectTask) -> bool:
-    """Whether two tasks tell the same: the same work, as far along."""
+def is_same_work(one: Work, other: Work) -> bool:
+    """Whether two tasks are the same work, equally far along."""
     return (one.current_task, one.current_task_id, one.last_completed_step, one.pending_messages) == (
         other.current_task,
         other.current_task_id,
@@ -224,12 +217,12 @@ def is_same_work(one: Task | ProjectTask, other: Task | ProjectTask) -> bool:
 
 
 def fingerprint(text: str) -> str:
-    """What the same text has in common."""
+    """Hash a text regardless of its whitespace."""
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def restart(target: str, known: str | None, seen: str, *, known_is_alive: bool = False) -> Restart | None:
-    """Whether an agent that is seen now took the place of the one that was known.
+    """Whether an agent seen now replaced the known one.
 
     The first one is no restart, nor is the same one after a resume or compaction, nor a second beside a living one.
     """

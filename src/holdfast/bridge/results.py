@@ -9,16 +9,11 @@ from holdfast.bridge.model import Message, Status, Task, Update
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of a message that was sent: queued under an id, or not, for a reason."""
+    """Whether a message was queued, under which id, or why not."""
 
     target: str
     id: str | None = None
     reason: str | None = None
-
-    @property
-    def queued(self) -> bool:
-        """Whether it waits in the queue."""
-        return self.id is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +26,7 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
-    """A target's queue and agent. What is None or 0 is not there, or is not for whoever asked."""
+    """A target's queue and agent. Fields that are None or 0 do not apply, or the caller may not see them."""
 
     target: str
     pending: int
@@ -47,7 +42,7 @@ class TargetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The message that a caller has now; None where the queue has nothing for it."""
+    """The message that a caller has now; None if there is none for it."""
 
     target: str
     message: Message | None
@@ -57,8 +52,6 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A message that its taker ended."""
-
     id: str
     status: Status
     waiting: int
@@ -69,7 +62,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class TaskSaved:
-    """Where a task was saved: for a target, or for a project; for neither while recording is paused."""
+    """Where a task was saved: for a target or for a project; neither while recording is paused."""
 
     changed: bool = False
     target: str | None = None
@@ -77,5 +70,4 @@ class TaskSaved:
 
     @property
     def saved(self) -> bool:
-        """Whether anything was stored."""
         return self.target is not None or self.project is not None

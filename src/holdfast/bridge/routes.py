@@ -99,8 +99,6 @@ class OfTarget(RequestModel):
 
 
 def routes(bridge: Bridge, dead_letters: DeadLetters) -> list[RestRoute]:
-    """The routes of the bridge."""
-
     async def send(asked: RestRequest) -> Reply:
         body: SendBody = asked.body
         sent = await bridge.send(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from holdfast.bridge.errors import NotYours, UnknownMessage, UnknownTarget
+from holdfast.bridge.errors import UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
     LEASE_MS,
     MAX_ID,
@@ -31,7 +32,7 @@ from holdfast.bridge.queries import queue as queries
 from holdfast.errors import BadInput
 from holdfast.identity.caller import Caller
 from holdfast.identity.project import Root, path_of
-from holdfast.identity.senders import OWNER, Kind, Sender, sender_of, teams_around
+from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of, teams_around
 from holdfast.reasoning.queries import projects
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, had_no_effect, locked_answer, store_answer
@@ -69,7 +70,7 @@ class Inbox:
 
 
 class Bridge:
-    """The only door to the bridge."""
+    """Queues messages, hands them out and notices restarts; the only door to the bridge."""
 
     def __init__(self, store: Store, targets: Targets) -> None:
         self._store = store
@@ -126,7 +127,7 @@ class Bridge:
     async def pull(
         self, target: str, since: str | None, limit: int = MOST_UPDATES, *, sender: Sender = OWNER
     ) -> Pulled:
-        """What happened at a target after a cursor or since a time; to another team, what became of its messages."""
+        """Return updates after a cursor or since a time; to another team only those of its own messages."""
         from holdfast.bridge.results import Pulled
 
         self._known(target)
@@ -138,7 +139,7 @@ class Bridge:
         return Pulled(tuple(found), found[-1].seq if found else after)
 
     async def status(self, sender: Sender = OWNER) -> list[TargetStatus]:
-        """Every target: what waits, what is worked on, by whom, and when they were last heard of.
+        """Every target: waiting messages, current work, its agent and when it was last seen.
 
         What another team works on is its own, and a key that is limited to teams sees no other.
         """
@@ -146,7 +147,7 @@ class Bridge:
         return await self._store.read(lambda tx: [_status(tx, name, whole=sender.may_act_for(name)) for name in names])
 
     async def inbox(self, target: str) -> Inbox:
-        """The task and the messages that wait, for an agent that comes back; nothing is taken."""
+        """Return the task and waiting messages for an agent that comes back; takes nothing."""
 
         def read(tx: Tx) -> Inbox:
             following = next(iter(queries.pending(tx, target, 1)), None)
@@ -157,7 +158,7 @@ class Bridge:
     # -- whoever works ------------------------------------------------------------------------------------------------
 
     async def take(self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None) -> Taken:
-        """Lease the next message for the caller; waits for one as long as it is asked to."""
+        """Lease the next message for the caller; waits for one as long as asked."""
         from holdfast.bridge.results import Taken
 
         if not 0 <= wait_s <= LONGEST_WAIT_S:
@@ -194,7 +195,7 @@ class Bridge:
 
     @staticmethod
     def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
-        """The message that the caller is to work on, and how many wait after it."""
+        """Return the message that the caller is to work on, and how many wait after it."""
         # Whoever asks again still has what they had, and while something is out only a STOP is handed out. Of a STOP
         # that is out the answer may have been lost: it comes again, before the next STOP and the work that it stops.
         mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
@@ -207,7 +208,7 @@ class Bridge:
     async def finish(
         self, caller: Caller, message_id: str, outcome: Outcome, reply: str | None, key: CallKey | None = None
     ) -> Finished:
-        """End a message that the caller took; ending it again in the same way changes nothing."""
+        """End a message that the caller took; repeating it the same way changes nothing."""
         if reply is not None and (len(reply) > MAX_TEXT or "\0" in reply):
             raise BadInput("reply", f"must be at most {MAX_TEXT} characters without NUL bytes")
         by, sender = taker(caller), self.sender(caller)
@@ -235,7 +236,7 @@ class Bridge:
         if Status(message.status).over and message.lease_by == by and message.outcome == outcome.value:
             return Finished(message.id, Status(message.status), waiting, repeated=True)
         if message.status != Status.LEASED or message.lease_by != by:
-            whose = "was finished" if Status(message.status).over else "is not with you any more"
+            whose = "was finished" if Status(message.status).over else "is no longer yours"
             raise NotYours(
                 f"Message {message.id} {whose} (it is {message.status}).", recovery="take_message gives you the next."
             )
@@ -245,24 +246,24 @@ class Bridge:
     async def save_task(
         self, caller: Caller, target: str | None, report: TaskReport, key: CallKey | None = None
     ) -> TaskSaved:
-        """Keep what the caller is working on, for whoever comes after it, or that it is finished."""
+        """Save the caller's task for whoever continues it, or that it is finished."""
         report.check()
         sender = self.sender(caller)
         if target is not None and sender.kind is Kind.AGENT and caller.root is not None:
             raise NotYours(
                 f"The task of {quoted(target, 64)} is not yours: you are {sender.label}.",
-                recovery="Leave target out: your task is kept for your own project.",
+                recovery="Leave target out: your task is saved for your own project.",
             )
 
         def write(tx: Tx) -> TaskSaved:
             if (named := target or sender.home) is not None:
                 return _save_for_target(tx, self._own(sender, named, "The task"), caller, report)
             if caller.key_teams is not None:
-                raise BadInput("target", f"is needed: your key is for {', '.join(sorted(caller.key_teams))}")
+                raise BadInput("target", f"is required: your key is for {', '.join(sorted(caller.key_teams))}")
             if caller.root is None:
                 raise BadInput(
                     "target",
-                    "is needed: your project is not known",
+                    "is required: your project is not known",
                     recovery='Name it with init {operation: "bind_root", mcpRootUri: "file:///…"}.',
                 )
             return _save_for_project(tx, caller.root, caller, report)
@@ -270,7 +271,7 @@ class Bridge:
         return await self._store.write(first_time(key, write))
 
     async def open_tasks(self, root: Root, limit: int) -> list[OpenTask]:
-        """What agents in a project said they work on, and did not say that it is done."""
+        """Tasks that agents of a project saved and did not finish."""
         return await self._store.read(lambda tx: tasks.open_in_project(tx, root, limit))
 
     # -- who is at work -----------------------------------------------------------------------------------------------
@@ -278,7 +279,7 @@ class Bridge:
     async def seen(
         self, target: str, session_id: str, source: str, *, known_is_alive: bool = False
     ) -> tuple[Restart | None, Task | None]:
-        """An agent of the target was heard of; the restart that is, and the task it may resume."""
+        """Note that an agent of the target is at work; returns the restart that this is, and the task to resume."""
 
         def write(tx: Tx) -> tuple[Restart | None, Task | None]:
             found = incarnations.seen(tx, target, session_id, source, known_is_alive=known_is_alive)
@@ -287,31 +288,44 @@ class Bridge:
         return await self._store.write(write)
 
     async def sweep(self) -> None:
-        """Messages that nobody took in time end."""
+        """End messages that nobody took in time."""
         while await self._store.write(queries.expire_old):
             pass
 
+    async def forget_old(self, keep_ms: int) -> int:
+        """Delete messages done and updates written that long ago, a part at a time; returns how many rows.
+
+        What waits or ended undone stays, and the newest of both, so that numbers go on and cursors stay valid.
+        """
+        from holdfast.bridge.queries import retention
+
+        dropped = 0
+        while rows := await self._store.read(lambda tx: retention.done(tx, tx.now() - keep_ms)):
+            dropped += await self._store.write(lambda tx: retention.drop_messages(tx, rows))
+        for target, last in await self._store.read(lambda tx: retention.told(tx, tx.now() - keep_ms)):
+            while some := await self._store.write(partial(retention.drop_updates, target=target, last=last)):
+                dropped += some
+        return dropped
+
     def sender(self, caller: Caller) -> Sender:
-        """Who a caller is."""
         return sender_of(caller, self._targets())
 
     def at(self, root: Root | None) -> str | None:
-        """The target in whose project a root is."""
+        """The target whose project contains a root."""
         return team_at(self._targets(), path_of(root.uri) if root else None)
 
     def around(self, root: Root) -> str | None:
-        """The target in whose project a root is, or in a directory of it: whose queue and task an agent there has."""
+        """The target whose project contains a root, links included: whose queue and task an agent there has."""
         path = path_of(root.uri)
         return next(iter(teams_around(self._targets(), path)), None) if path is not None else None
 
     def applies_to(self, root: Root | None) -> bool:
-        """Whether a project is a target's."""
         return self.at(root) is not None
 
     def _own(self, sender: Sender, target: str | None, what: str) -> str:
-        """The target whose queue or task a caller asks for, if it may."""
+        """Return the target whose queue or task a caller asks for, if it may."""
         if target is None:
-            raise BadInput("target", "is needed: you are in no target's project", recovery="queue_status lists them.")
+            raise BadInput("target", "is required: you are in no target's project", recovery="queue_status lists them.")
         self._known(target)
         sender.require(target, what)
         return target
@@ -326,12 +340,12 @@ class Bridge:
 
 
 def taker(caller: Caller) -> str:
-    """Whose a leased message is: the agent's session where it has one, so that hooks and calls are the same."""
+    """Name the holder of a lease: the agent's session if it has one, so that hooks and calls share it."""
     return f"session:{caller.agent_session}" if caller.agent_session else caller.identity or "somebody"
 
 
 def _status(tx: Tx, name: str, *, whole: bool) -> TargetStatus:
-    """A target's queue; whole: with what its agent works on."""
+    """Read a target's status; with `whole` also what its agent works on."""
     from holdfast.bridge.results import TargetStatus
 
     working, waiting = queries.leased(tx, name), queries.waiting(tx, name)
@@ -352,24 +366,16 @@ def _status(tx: Tx, name: str, *, whole: bool) -> TargetStatus:
 
 
 def _save_for_target(tx: Tx, target: str, caller: Caller, report: TaskReport) -> TaskSaved:
-    """Store a report as the task of a target."""
     from holdfast.bridge.results import TaskSaved
 
     if report.done:
         return TaskSaved(tasks.finish_of_target(tx, target), target=target)
-    task = Task(
-        target=target,
-        session_id=caller.agent_session,
-        current_task=report.current_task or "",
-        current_task_id=report.current_task_id,
-        last_completed_step=report.last_completed_step,
-        pending_messages=report.pending_messages,
-    )
+    task = Task(**asdict(report.work(caller.agent_session)) | {"target": target})
     return TaskSaved(tasks.save_for_target(tx, task), target=target)
 
 
 def _save_for_project(tx: Tx, root: Root, caller: Caller, report: TaskReport) -> TaskSaved:
-    """Store a report as the caller's own task in a project that is no target's, unless recording is paused there."""
+    """Save the caller's own task in a project without a target, unless recording is paused there."""
     from holdfast.bridge.results import TaskSaved
 
     if projects.is_paused(tx, root, None):
@@ -378,25 +384,17 @@ def _save_for_project(tx: Tx, root: Root, caller: Caller, report: TaskReport) ->
     if report.done:
         ended = tasks.finish_in_project(tx, root, owner, report.current_task, report.current_task_id)
         return TaskSaved(ended, project=project)
-    task = ProjectTask(
-        root=root.uri,
-        owner=owner,
-        session_id=caller.agent_session,
-        current_task=report.current_task or "",
-        current_task_id=report.current_task_id,
-        last_completed_step=report.last_completed_step,
-        pending_messages=report.pending_messages,
-    )
+    task = ProjectTask(**asdict(report.work(caller.agent_session)) | {"root": root.uri, "owner": owner})
     return TaskSaved(tasks.save_for_project(tx, task, root.key), project=project)
 
 
 def is_message_id(text: str) -> bool:
-    """Whether a text can be the id of a message: agents are told it, and must not read more in it than an id."""
+    """Whether a text can be a message id: agents read it, so it must not look like anything else."""
     return _MESSAGE_ID.fullmatch(text) is not None
 
 
 def _shown(target: str) -> str:
-    """A target that is not known, as its caller is told."""
+    """Quote an unknown target's name for its caller."""
     return target if name_problem(target) is None else quoted(target, 64)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from holdfast.bridge.model import Task, is_same_work
+from holdfast.bridge.model import Task, Work, is_same_work
 from holdfast.bridge.queries import tasks
 from holdfast.bridge.queries.incarnations import present
 from holdfast.bridge.service import Bridge, Targets
-from holdfast.bridge.session_files import SessionFile, StateFile, read_small, session_in, state_in
+from holdfast.bridge.session_files import SessionFile, read_small, session_in, state_in
 from holdfast.store import Store, Tx
 from holdfast.teams.team import Team
 
@@ -20,16 +20,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Glimpse:
-    """What a target's files said at one look; None for what could not be read."""
+    """What a target's files say at one look; None for what cannot be read."""
 
     session: SessionFile | None = None
-    state: StateFile | None = None
+    state: Work | None = None
     state_at: int = 0
     """When the state file was written, in milliseconds."""
 
 
 class Watch:
-    """Reads the files of every target that has some; what two looks in a row agree in is believed.
+    """Reads the files of every target that has any, and believes what two looks in a row agree on.
 
     Who was at work last is in the store, so nothing is mistaken for a restart because Holdfast itself was started anew.
     """
@@ -39,11 +39,10 @@ class Watch:
         self._bridge = bridge
         self._targets = targets
         self._last: dict[str, Glimpse] = {}
-        self._saved: dict[str, StateFile] = {}
+        self._saved: dict[str, Work] = {}
         self._refused: dict[str, SessionFile] = {}
 
     async def step(self) -> None:
-        """One look at every file."""
         targets = self._targets()
         watched = {name: team for name, team in targets.items() if team.session_file or team.state_file}
         now = await asyncio.to_thread(lambda: {name: _glimpse(team) for name, team in watched.items()})
@@ -65,7 +64,7 @@ class Watch:
             await self._bridge.seen(name, said.id, "file")
 
     def _is_for(self, targets: Mapping[str, Team], name: str, said: SessionFile) -> bool:
-        """Whether a file is the target's own, and not one that another chat or project wrote over it."""
+        """Whether a file is the target's own, and not written over by another chat or project."""
         chat = targets[name].chat
         other_chat = chat is not None and said.chat_id is not None and said.chat_id != chat.id
         other_project = said.project is not None and said.project != name and said.project in targets
@@ -77,15 +76,8 @@ class Watch:
             logger.warning("the session file of %s is of %s, and was not believed", name, whose)
         return False
 
-    async def _state(self, name: str, said: StateFile, written_at: int) -> None:
-        saved = Task(
-            target=name,
-            session_id=said.session_id,
-            current_task=said.current_task,
-            current_task_id=said.current_task_id,
-            last_completed_step=said.last_completed_step,
-            pending_messages=said.pending_messages,
-        )
+    async def _state(self, name: str, said: Work, written_at: int) -> None:
+        saved = Task(**asdict(said) | {"target": name})
 
         def write(tx: Tx) -> None:
             known = tasks.of_target(tx, name)

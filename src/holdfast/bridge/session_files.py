@@ -11,35 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.bridge.model import MAX_ID, MAX_PENDING_IDS, MAX_TASK_FIELD, Work
 from holdfast.files import open_regular
 from holdfast.text import bounded_json
 
 MAX_BYTES = 64 * 1024
-MAX_ID = 128
-MAX_FIELD = 2_000
-MAX_LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """Which session an agent says it is in."""
-
     id: str
     started_at: str | None = None
     """As it stands there."""
     chat_id: str | None = None
     project: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StateFile:
-    """What an agent says it is working on."""
-
-    current_task: str
-    session_id: str | None = None
-    current_task_id: str | None = None
-    last_completed_step: str | None = None
-    pending_messages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +37,7 @@ class Written:
 
 
 def read_small(path: Path) -> Written | None:
-    """A regular file of a bearable size; None for anything else, and where it cannot be read now."""
+    """Read a regular file of at most MAX_BYTES; None for anything else, or if it cannot be read now."""
     try:
         # A link could lead anywhere.
         with open_regular(path, follow=False) as file:
@@ -63,7 +48,7 @@ def read_small(path: Path) -> Written | None:
 
 
 def session_in(content: bytes) -> SessionFile | None:
-    """The session that a file's content names, as `id` or `session_id`."""
+    """Read the session that a file names as `id` or `session_id`."""
     said = _members(content)
     found = _id(said.get("id")) or _id(said.get("session_id"))
     if found is None:
@@ -73,15 +58,15 @@ def session_in(content: bytes) -> SessionFile | None:
     )
 
 
-def state_in(content: bytes) -> StateFile | None:
-    """The task that a file's content names; None where it names none."""
+def state_in(content: bytes) -> Work | None:
+    """Read the task that a file names, if any."""
     said = _members(content)
     task = _text(said.get("current_task"))
     if task is None:
         return None
     pending = said.get("pending_messages")
-    listed = (_id(one) for one in pending[:MAX_LISTED]) if isinstance(pending, list) else ()
-    return StateFile(
+    listed = (_id(one) for one in pending[:MAX_PENDING_IDS]) if isinstance(pending, list) else ()
+    return Work(
         current_task=task,
         session_id=_id(said.get("session_id")),
         current_task_id=_id(said.get("current_task_id")),
@@ -104,7 +89,7 @@ def _id(value: object) -> str | None:
 
 
 def _number_or_id(value: object) -> str | None:
-    """A chat's id is a number, which some write as text."""
+    """Accept a chat's id as a number or as text."""
     return _id(str(value) if _is_number(value) else value)
 
 
@@ -117,8 +102,8 @@ def _is_number(value: object) -> bool:
 
 
 def _text(value: object) -> str | None:
-    """Text that a store takes and an agent can be shown; cut where it is too long."""
+    """Clean a text so that it can be stored and shown; cut if it is too long."""
     if not isinstance(value, str):
         return None
-    plain = "".join(char if char.isprintable() or char in "\n\t" else " " for char in value[:MAX_FIELD]).strip()
+    plain = "".join(char if char.isprintable() or char in "\n\t" else " " for char in value[:MAX_TASK_FIELD]).strip()
     return plain or None

@@ -61,13 +61,12 @@ class TaskParams(Params):
 
 
 def offer(bridge: Bridge) -> Offer:
-    """All that the bridge puts on the wire."""
     tools = [_send(bridge), _pull(bridge), _status(bridge), _take(bridge), _finish(bridge)]
     return Offer(tools=tools, order=70, applies=bridge.applies_to)
 
 
 def offer_task(bridge: Bridge) -> Offer:
-    """What every agent is to call while it works, in any project."""
+    """Offer `save_task`, which every agent uses in any project."""
     return Offer(tools=[_save(bridge)], order=30)
 
 

@@ -27,14 +27,13 @@ PAUSED = "Recording is paused for this project; `holdfast resume-recording` star
 
 
 def sent_view(sent: Sent) -> JSON:
-    """Whether a message is queued, and under which id; else why not."""
     if sent.id is None:
         return {"queued": False, "reason": sent.reason}
     return {"queued": True, "id": sent.id, "target": sent.target}
 
 
 def pulled_view(pulled: Pulled) -> JSON:
-    """Updates with the last restart among them, and the cursor of the next pull."""
+    """Show updates, the last restart among them, and the cursor of the next pull."""
     view: JSON = {"updates": [_update_view(update) for update in pulled.updates]}
     restarts = [(update.restart, update.created_at) for update in pulled.updates if update.restart is not None]
     if restarts:
@@ -45,32 +44,27 @@ def pulled_view(pulled: Pulled) -> JSON:
 
 
 def status_view(found: Iterable[TargetStatus]) -> JSON:
-    """Every target by its name."""
     return {"targets": {one.target: _target_view(one) for one in found}}
 
 
 def taken_view(taken: Taken) -> JSON:
-    """A message as its taker gets it, or that there is none."""
     if taken.message is None:
         return {"target": taken.target, "message": f"No messages waiting for {taken.target}."}
     return {"target": taken.target, **_message_view(taken.message, taken.waiting)}
 
 
 def finished_view(finished: Finished) -> JSON:
-    """How a message ended, and how many wait."""
     view: JSON = {"id": finished.id, "status": finished.status.value}
     return {**view, "repeated": True} if finished.repeated else {**view, "waiting": finished.waiting}
 
 
 def task_saved_view(saved: TaskSaved) -> JSON:
-    """For whom a task was saved, and whether anything of it changed."""
     if not saved.saved:
         return {"saved": False, "message": PAUSED}
     return _present({"target": saved.target, "project": saved.project, "saved": True, "changed": saved.changed})
 
 
 def listed_view(message: ListedMessage) -> JSON:
-    """A message with all that became of it."""
     return _present(
         {
             "id": message.id,
@@ -91,12 +85,10 @@ def listed_view(message: ListedMessage) -> JSON:
 
 
 def retried_view(message: ListedMessage) -> JSON:
-    """A message that waits again."""
     return {"id": message.id, "target": message.target, "status": message.status}
 
 
 def held_view(held: Held) -> JSON:
-    """Messages that wait for the owner's decision, whole."""
     listed = [
         {
             "id": message.id,
@@ -112,7 +104,7 @@ def held_view(held: Held) -> JSON:
 
 
 def chat_status_view(status: ChatStatus) -> JSON:
-    """How the chats are doing; what is well is left out."""
+    """Show how the chats are doing; what works is left out."""
     troubles = [
         {"transport": one.transport, "target": one.target, "failure": one.failure} for one in status.undelivered
     ]
@@ -141,7 +133,7 @@ def _message_view(message: Message, waiting: int) -> JSON:
 
 
 def _update_view(update: Update) -> JSON:
-    """An update in the seed's shape; one that came with an archive names it."""
+    """Show an update in the seed's shape; one that came with an archive names it."""
     view: JSON = {
         "message_id": update.message_id,
         "content": update.content,

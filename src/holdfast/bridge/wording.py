@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from holdfast.bridge.model import Message, Priority, Task
+from holdfast.bridge.model import MAX_ID, Message, Priority, Task
 from holdfast.identity.senders import OWNER
 from holdfast.text import clipped
 from holdfast.text.masking import without_secrets
 from holdfast.text.quoting import MARK, frame_word, in_quotes, marked, quoted, quoted_name
 
 BEGINNING = 80
-MAX_ID = 128
 TASK, STEP, PENDING, SESSION = 180, 50, 60, 40
 """Characters of what a new incarnation is told: it carries them through the whole conversation."""
 MOST_PENDING = 2
 
 
 def beginning(text: str) -> str:
-    """The first words of a text, on one line."""
+    """Return the first words of a text, on one line."""
     line = " ".join(text.split(maxsplit=BEGINNING // 2))  # so many words, of one letter each, fill it
     return clipped(line, BEGINNING)
 
@@ -27,7 +26,7 @@ ANSWER_IS_REPLY = "Your answer to this is the reply and ends the message; finish
 
 
 def heading(message: Message) -> str:
-    """By what a message is recognised where it was delivered, this time and not an earlier one."""
+    """Return the line by which a delivery of a message is recognised, and told from earlier ones."""
     return _heading(message, _word(message))
 
 
@@ -40,14 +39,14 @@ def _heading(message: Message, word: str) -> str:
 
 
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
-    """A message as the agent gets it."""
+    """Render a message for its agent."""
     text = told_text(message)
     priority = message.priority
     word = _word(message)
     lines = [_heading(message, word)]
     if message.attempts > 1:
         lines.append(
-            f"[It was handed out before ({message.attempts} times now) and not finished: look what is done already.]"
+            f"[It was handed out before ({message.attempts} times now) and not finished: check what is already done.]"
         )
     lines += ["", marked(text), "", f"[End of message {word}]"]
     if priority == Priority.STOP:
@@ -63,12 +62,12 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     say = f'Answer with "[Responding to: {words}]". {end}'
     lines.append(f"[{first} {order} {say}]")
     if waiting:
-        lines.append(f"[{waiting} more wait; they come in order.]")
+        lines.append(f"[{waiting} more are waiting; they come in order.]")
     return "\n".join(lines)
 
 
 def told_text(message: Message) -> str:
-    """The words of a message as its target gets them: what the owner sends as it was written, else without secrets."""
+    """Return a message's text for its target: unmasked from the owner, otherwise without secrets."""
     by_owner = message.sender == _OWNER or message.sender.startswith(_OWNER_AS)
     return message.text if by_owner else without_secrets(message.text)
 
@@ -78,7 +77,7 @@ def _word(message: Message) -> str:
 
 
 def resumption(task: Task, old: str | None, decided: str | None) -> str:
-    """What a new incarnation is told of the task that the old one left."""
+    """Tell a new incarnation of the task that the old one left."""
     step = f" The last completed step was {quoted(task.last_completed_step, STEP)}." if task.last_completed_step else ""
     ids = ", ".join(task.pending_messages[:MOST_PENDING])
     pending = f" Pending: {quoted(ids, PENDING)}." if ids else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from holdfast.agents.hook_events import HookKind
-from holdfast.capability import Capability, Command, Hook, HookCall, Life, Loop, Phase
+from holdfast.capability import SETTLE_SECONDS, Capability, Command, Hook, HookCall, Life, Loop, Phase
 from holdfast.config import Settings
 from holdfast.connections.rate_limits import AttemptLimits
 from holdfast.connections.reconnects import Reconnects
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from holdfast.wire.mcp.transports import OpenTransports
 
 MAX_ID = 128
+VOUCH_SECONDS = 10.0
+FLUSH_SECONDS = 1.0
+REST_SECONDS = 15.0
 
 
 def make_connections(store: Store, settings: Settings, machine: str) -> Connections:
@@ -35,8 +38,6 @@ def make_connections(store: Store, settings: Settings, machine: str) -> Connecti
 
 
 def capability(connections: Connections, keys: Callable[[], Keys], transports: OpenTransports) -> Capability:
-    """The connections of one daemon."""
-
     def offers() -> list[Offer]:
         import jwt  # noqa: F401 - so that no call waits for it
         import limits.strategies  # noqa: F401 - nor for this
@@ -55,10 +56,8 @@ def capability(connections: Connections, keys: Callable[[], Keys], transports: O
 
         return commands(connections, keys())
 
-    def loops() -> Sequence[Loop]:
-        from holdfast.connections.loops import loops
-
-        return loops(connections, transports)
+    async def settle() -> None:
+        await connections.settle(transports.attached())
 
     async def rebind(call: HookCall) -> None:
         """After /clear or an in-process resume the relay still has the old session id: tell it the new one."""
@@ -75,7 +74,12 @@ def capability(connections: Connections, keys: Callable[[], Keys], transports: O
         offers=offers,
         routes=routes,
         commands=commands,
-        loops=loops,
+        loops=lambda: [
+            Loop("settle", settle, first=SETTLE_SECONDS),
+            Loop("vouch", connections.vouch, VOUCH_SECONDS, first=VOUCH_SECONDS),
+            Loop("flush", connections.flush, FLUSH_SECONDS, first=FLUSH_SECONDS),
+            Loop("connections", connections.sweep, REST_SECONDS, first=REST_SECONDS),
+        ],
         hooks=[Hook(rebind, Phase.PREPARE)],
         life=Life(start=connections.start, sweep=connections.forget_old, leave=connections.stop),
     )

@@ -11,8 +11,6 @@ from holdfast.connections.views import key_view
 
 
 def commands(connections: Connections, keys: Keys) -> list[Command]:
-    """What the command line asks for."""
-
     async def create(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         made = await keys.create(args["name"], Scope(args["scope"]), args.get("teams"))
         return {"name": args["name"], "key": made}

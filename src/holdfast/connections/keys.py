@@ -25,15 +25,13 @@ OWNER = "owner"
 
 
 class Scope(StrEnum):
-    """What a key allows."""
-
     ADMIN = "admin"
     READ = "read"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Who holds a key."""
+    """The name, scope and teams of a key."""
 
     name: str
     scope: Scope
@@ -51,7 +49,7 @@ class Keys:
         self._read_at = float("-inf")
 
     async def check(self, given: str) -> Key | None:
-        """Whose key this is. Every hash is compared, and each in constant time. An empty key is nobody's."""
+        """Find whose key this is. Every hash is compared, each in constant time. An empty key is nobody's."""
         if time.monotonic() - self._read_at > FRESH_SECONDS:
             await self._reload()
         presented = _digest(given)
@@ -62,7 +60,7 @@ class Keys:
         return found if given else None
 
     async def create(self, name: str, scope: Scope, teams: Sequence[str] | None = None) -> str:
-        """A new key, limited to teams where some are named; it is told once and never again."""
+        """Create a key, limited to teams where some are named; it is shown once and never again."""
         if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name) or name == OWNER:
             raise BadInput("name", "must be 1 to 64 of A-Z a-z 0-9 . _ - (and not 'owner')")
         for team in teams or ():
@@ -73,7 +71,7 @@ class Keys:
         def write(tx: Tx) -> None:
             tx.lock("api-keys")
             if keys.is_known(tx, name):
-                raise Conflict(f"There is a key {name} already.", recovery="Choose another name.")
+                raise Conflict(f"A key named {name} already exists.", recovery="Choose another name.")
             keys.add(tx, name, scope.value, _digest(secret), teams)
 
         await self._store.write(write)
@@ -81,17 +79,15 @@ class Keys:
         return secret
 
     async def revoke(self, name: str) -> None:
-        """A key that is no longer honoured."""
-
         def write(tx: Tx) -> None:
             if not keys.revoke(tx, name):
-                raise NotFound(f"There is no key {name} in force.", recovery="`holdfast key list` lists them.")
+                raise NotFound(f"No valid key is named {name}.", recovery="`holdfast key list` lists them.")
 
         await self._store.write(write)
         await self._reload()
 
     async def list(self) -> list[StoredKey]:
-        """Every key without its secret, the revoked ones too."""
+        """List every key without its secret, the revoked ones too."""
         return await self._store.read(keys.every)
 
     async def _reload(self) -> None:

@@ -15,8 +15,6 @@ LOST_REPLY_MS = 30_000
 
 
 class State(StrEnum):
-    """How a connection is doing."""
-
     ACTIVE = "active"
     IDLE = "idle"
     DETACHED = "detached"
@@ -25,7 +23,7 @@ class State(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether it can no longer be taken up by token."""
+        """Whether no token reconnects to it any more."""
         return self in (State.EXPIRED, State.REVOKED)
 
 
@@ -69,18 +67,17 @@ class Connection:
 
     @property
     def label(self) -> str:
-        """How others are told of this caller."""
+        """The name by which others are told of this caller."""
         return self.client_name or self.transport
 
     @property
     def ended(self) -> bool:
-        """Whether it can no longer be taken up by token."""
         return State(self.state).ended
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is kept of a reconnect token: never the token itself."""
+    """The stored part of a reconnect token: never the token itself."""
 
     jti: str
     connection_id: str
@@ -94,7 +91,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A token as its owner gets it."""
+    """A reconnect token for its owner."""
 
     connection_id: str
     token: str
@@ -103,23 +100,36 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Who presents a token, as far as the transport tells."""
+    """Who presents a token, as far as the transport knows."""
 
     address: str
     client: str | None = None
     principal: str | None = None
 
 
-_RENEWAL = "GET /api/mcp/sessions/{session_id}/token gives a new one to your key while the session lives."
-_ANEW = 'Go on without it: init {operation: "load_context"} brings the project\'s thoughts back.'
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One counted tool call."""
+
+    connection_id: str | None
+    tool: str
+    at: int
+    duration_us: int
+    outcome: str
+    row_id: int | None = None
+    """None before it is stored."""
+
+
+_RENEWAL = "GET /api/mcp/sessions/{session_id}/token gives your key a new one while the session is live."
+_ANEW = 'Continue without it: init {operation: "load_context"} brings the project\'s thoughts back.'
 _NEXT_STEPS = {
     Reason.SESSION_ID_MISMATCH: "Send the session_id that came with this token.",
     Reason.INVALID_TOKEN_PURPOSE: f"Send a reconnect token. {_RENEWAL}",
-    Reason.SESSION_NOT_FOUND: f"GET /api/mcp/sessions/active lists the sessions that live. {_ANEW}",
+    Reason.SESSION_NOT_FOUND: f"GET /api/mcp/sessions/active lists the live sessions. {_ANEW}",
     Reason.TOKEN_MISMATCH: f"This token is not, or no longer, one of the session's. {_RENEWAL}",
     Reason.SESSION_ALREADY_DISCONNECTED: f"The session was revoked, or has expired. {_ANEW}",
     Reason.TOKEN_EXPIRED: _RENEWAL,
-    Reason.INVALID_TOKEN: f"This server made no such token. {_RENEWAL}",
+    Reason.INVALID_TOKEN: f"This server did not issue that token. {_RENEWAL}",
     Reason.TOKEN_REUSED: f"The token was used before, so all tokens of the session have ended. {_RENEWAL}",
 }
 
@@ -135,13 +145,12 @@ class Refused:
 
     @property
     def next_step(self) -> str:
-        """What whoever sent the token can do."""
         return _NEXT_STEPS.get(self.reason, f"Try again in {self.retry_after_s or 1} s.")
 
 
 @dataclass(frozen=True, slots=True)
 class Reconnected:
-    """A connection that was taken up again."""
+    """A connection that a token reconnected to."""
 
     issued: Issued
     reconnect_count: int
@@ -150,7 +159,7 @@ class Reconnected:
 
 
 def judge(connection: Connection | None, token: Token | None, now: int) -> Reason | None:
-    """Whether this token takes up this connection; None means yes. A retired token is judged by `is_repeat`."""
+    """Return why this token does not reconnect to this connection, or None. `is_repeat` judges retired tokens."""
     if connection is None:
         return Reason.SESSION_NOT_FOUND
     if token is None or token.connection_id != connection.id:

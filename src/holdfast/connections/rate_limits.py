@@ -19,14 +19,14 @@ LOOPBACK = ("127.", "::1", "localhost", "relay:")
 
 
 class AttemptLimits:
-    """Failed attempts within the last minute. On loopback an address is everybody's, so the key stands for it there."""
+    """Limits failed attempts within a minute. On loopback all share an address, so the key stands for the caller."""
 
     def __init__(self, per_session: int = PER_SESSION, per_caller: int = PER_CALLER) -> None:
         self._session_limit = per_session
         self._caller_limit = per_caller
 
     def wait(self, session_id: str, attempt: Attempt) -> int | None:
-        """How many seconds this caller must wait, or None when it may try."""
+        """Return how many seconds this caller must wait, or None if it may try."""
         waits = [
             math.ceil(max(1.0, self._limiter.get_window_stats(limit, *key).reset_time - time.time()))
             for limit, key in self._keys(session_id, attempt)
@@ -35,7 +35,6 @@ class AttemptLimits:
         return max(waits) if waits else None
 
     def failed(self, session_id: str, attempt: Attempt) -> None:
-        """Count a failure."""
         for limit, key in self._keys(session_id, attempt):
             self._limiter.hit(limit, *key)
 
@@ -49,23 +48,14 @@ class AttemptLimits:
         return MovingWindowRateLimiter(MemoryStorage())
 
     @cached_property
-    def _per_session(self) -> RateLimitItem:
+    def _items(self) -> tuple[RateLimitItem, RateLimitItem]:
         from limits import RateLimitItemPerMinute
 
-        return RateLimitItemPerMinute(self._session_limit)
-
-    @cached_property
-    def _per_caller(self) -> RateLimitItem:
-        from limits import RateLimitItemPerMinute
-
-        return RateLimitItemPerMinute(self._caller_limit)
+        return RateLimitItemPerMinute(self._session_limit), RateLimitItemPerMinute(self._caller_limit)
 
     def _keys(self, session_id: str, attempt: Attempt) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
-        principal = attempt.principal or "-"
+        per_session, per_caller = self._items
         if attempt.address.startswith(LOOPBACK):
             # Everybody here may share address and key: whose failures they are, only the connection tells.
-            return [(self._per_session, ("session", principal, session_id[:64]))]
-        return [
-            (self._per_session, ("session", session_id[:64])),
-            (self._per_caller, ("address", attempt.address)),
-        ]
+            return [(per_session, ("session", attempt.principal or "-", session_id[:64]))]
+        return [(per_session, ("session", session_id[:64])), (per_caller, ("address", attempt.address))]

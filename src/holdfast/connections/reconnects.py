@@ -42,24 +42,18 @@ class Reconnects:
         self._store = store
         self._ring = ring
         self._limits = limits
-        self._expiry_ms = min(expiry_minutes * MINUTE_MS, life_ms)
+        self.expiry_ms = min(expiry_minutes * MINUTE_MS, life_ms)
         self._refused: Counter[tuple[str, Attempt]] = Counter()
 
     async def start(self) -> None:
-        """Load the signing keys."""
         await self._ring.start()
 
-    @property
-    def expiry_ms(self) -> int:
-        """How long a token is good for."""
-        return self._expiry_ms
-
     def issue_in(self, tx: Tx, connection_id: str) -> Issued:
-        """A new token, as part of another transaction; earlier ones stay good."""
+        """Issue a token as part of another transaction; earlier ones stay valid."""
         return self._issued(tx, self._new_token(tx, connection_id))
 
     async def issue(self, connection_id: str, attempt: Attempt) -> Issued:
-        """A new token for a connection that has not ended; earlier ones stay good."""
+        """Issue a token for a connection that has not ended; earlier ones stay valid."""
 
         def write(tx: Tx) -> Issued:
             connection = connections.by_id(tx, connection_id)
@@ -73,7 +67,7 @@ class Reconnects:
         return await self._store.write(write)
 
     async def verify(self, session_id: str, text: str, attempt: Attempt) -> tuple[Connection, bool] | Refused:
-        """Whether a token sent along with a call is good; it is not used up. Says also whether to offer a new one."""
+        """Check a token sent with a call, without using it up. Says also whether to offer a new one."""
         wait = self._limits.wait(session_id, attempt)
         if wait is not None:
             return await self._limited(session_id, attempt, wait)
@@ -104,7 +98,7 @@ class Reconnects:
         caller: Caller | None = None,
         key: CallKey | None = None,
     ) -> Reconnected | Refused:
-        """Take up a connection; the token is used up and a new one is returned. `caller` is who it belongs to now."""
+        """Reconnect by a token, which is used up; returns a new one. `caller` owns the connection from now on."""
         had_no_effect(key)  # unless it is found or stored below
         wait = self._limits.wait(session_id, attempt)
         if wait is not None:
@@ -145,7 +139,7 @@ class Reconnects:
         return done
 
     def _again(self, tx: Tx, jti: str) -> Reconnected | Reason:
-        """Answer a repeated call with the token that the first one made: its stored id gives its text again."""
+        """Answer a repeated call with the first call's token, rebuilt from its stored id."""
         token = token_queries.by_jti(tx, jti)
         connection = connections.by_id(tx, token.connection_id) if token else None
         reason = judge(connection, token, tx.now())
@@ -154,7 +148,7 @@ class Reconnects:
         return Reconnected(self._issued(tx, token), connection.reconnect_count, _restored(connection))
 
     async def revoke(self, connection_id: str, attempt: Attempt) -> bool:
-        """End a connection by hand; says whether there was one."""
+        """End a connection by hand; says whether it existed."""
 
         def write(tx: Tx) -> bool:
             connection = connections.by_id(tx, connection_id)
@@ -169,7 +163,7 @@ class Reconnects:
         return await self._store.write(write)
 
     async def flush(self) -> None:
-        """Write down the attempts beyond the limit, counted together."""
+        """Write the attempts beyond the limit to the audit, counted together."""
         while self._refused:
             (session_id, attempt), times = self._refused.popitem()
             entry = Entry("reconnect", Reason.RATE_LIMITED.value, session_id, attempt, times)
@@ -180,13 +174,13 @@ class Reconnects:
             await self._store.write(write)
 
     async def rotate_signing(self) -> str:
-        """Sign with a new key; tokens signed with the old one are honoured until they expire."""
-        return await self._ring.rotate(self._expiry_ms)
+        """Sign with a new key; tokens signed with the old one stay valid until they expire."""
+        return await self._ring.rotate(self.expiry_ms)
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
     async def _limited(self, session_id: str, attempt: Attempt, wait: int) -> Refused:
-        """Refused without a look at the token, and slowly: a flood over one connection must not keep us busy."""
+        """Refuse slowly, without checking the token: a flood over one connection must not keep the daemon busy."""
         if len(self._refused) < 1000:
             self._refused[session_id[:64], attempt] += 1
         await asyncio.sleep(SLOWED_S)
@@ -195,7 +189,7 @@ class Reconnects:
     async def _refuse(
         self, action: str, session_id: str, attempt: Attempt, reason: Reason, verified: str | None = None
     ) -> Refused:
-        """Count and write down a failure; a token used a second time ends all tokens of its connection."""
+        """Count and audit a failure; a token used a second time revokes all tokens of its connection."""
         self._limits.failed(session_id, attempt)
 
         def write(tx: Tx) -> Issued | None:
@@ -214,7 +208,7 @@ class Reconnects:
         return Refused(reason, issued=await self._store.write(write))
 
     def _of_unread(self, tx: Tx, session_id: str, text: str, reason: Reason) -> Reason:
-        """Why a token is refused whose claims were not good; of a session that has ended, its age is not the matter."""
+        """Return why a token with bad claims is refused; for an ended session that, and not the token's age."""
         if reason is not Reason.TOKEN_EXPIRED or isinstance(tokens.read(text, session_id, self._ring, 0), Reason):
             return reason
         connection = connections.by_id(tx, session_id)
@@ -239,7 +233,7 @@ class Reconnects:
             connection_id=connection_id,
             kid=self._ring.current.kid,
             issued_at=now,
-            expires_at=now + self._expiry_ms,
+            expires_at=now + self.expiry_ms,
             retired_at=None,
             successor=None,
             revoked_at=None,
@@ -250,13 +244,13 @@ class Reconnects:
     def _issued(self, tx: Tx, token: Token) -> Issued:
         key = self._ring.find(token.kid)
         if key is None:
-            raise Conflict("The key that signed this token is gone.", recovery="Ask for a new token.")
+            raise Conflict("The key that signed this token no longer exists.", recovery="Ask for a new token.")
         minutes = max(1, round((token.expires_at - tx.now()) / MINUTE_MS))
         return Issued(token.connection_id, tokens.sign(token, key), minutes)
 
 
 def _hand_over(tx: Tx, connection: Connection, caller: Caller) -> None:
-    """The caller that presented the token is this connection from now on."""
+    """Make the caller that presented the token the owner of this connection."""
     if caller.identity is not None and not caller.identity.startswith(connections.BY_HANDLE):
         connections.move_identity(tx, connection.id, caller.identity, caller.agent_session)
 

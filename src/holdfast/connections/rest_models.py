@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
-from holdfast.connections.model import Connection, Issued, State
+from holdfast.connections.model import Connection, Issued, State, ToolCall
 from holdfast.connections.model import Reconnected as Done
-from holdfast.connections.results import AuditLine, CountedCall, ToolFigures
+from holdfast.connections.results import AuditLine, ToolFigures
+from holdfast.connections.views import issued_view
 from holdfast.times import iso
 from holdfast.wire.http.fields import SESSION_ID
 from holdfast.wire.http.rest import ResponseModel
@@ -109,34 +111,26 @@ class Reconnected(Token):
 
 
 def session(connection: Connection) -> Session:
-    """A connection; how its transport identifies it stays out, because whoever knows that can pose as it."""
+    # The model has no field for the identity: whoever knows it could pose as this caller.
     return Session(
-        session_id=connection.id,
-        state=State(connection.state),
-        transport=connection.transport,
-        era=connection.era,
-        client_name=connection.client_name,
-        client_version=connection.client_version,
-        agent_session=connection.agent_session,
-        principal=connection.principal,
-        root=connection.root_uri,
-        bound_root=connection.bound_root,
-        reasoning_session=connection.reasoning_session,
-        reconnect_count=connection.reconnect_count,
-        created_at=iso(connection.created_at),
-        last_seen=iso(connection.seen_at),
+        **asdict(connection)
+        | {
+            "session_id": connection.id,
+            "root": connection.root_uri,
+            "created_at": iso(connection.created_at),
+            "last_seen": iso(connection.seen_at),
+        }
     )
 
 
 def sessions(found: Sequence[Connection], wanted: int) -> Sessions:
-    """The wanted ones of those found; one more than wanted shows that there is another page."""
+    """Show a page; one connection more than `wanted` means that there is another page."""
     shown = found[:wanted]
     more = f"{shown[-1].created_at}.{shown[-1].id}" if len(found) > wanted else None
     return Sessions(sessions=[session(each) for each in shown], next_cursor=more)
 
 
 def cursor_of(text: str | None) -> tuple[int, str] | None:
-    """Where a page of sessions begins."""
     if text is None:
         return None
     created_at, _, last = text.partition(".")
@@ -144,12 +138,10 @@ def cursor_of(text: str | None) -> tuple[int, str] | None:
 
 
 def row_of(text: str | None) -> int | None:
-    """Where a page of rows begins."""
     return None if text is None else int(text)
 
 
-def requests(found: Sequence[CountedCall], wanted: int) -> Requests:
-    """The wanted calls of those found."""
+def requests(found: Sequence[ToolCall], wanted: int) -> Requests:
     shown = [
         Request(tool=call.tool, at=iso(call.at), duration_ms=call.duration_us / 1000, outcome=call.outcome)
         for call in found[:wanted]
@@ -158,56 +150,32 @@ def requests(found: Sequence[CountedCall], wanted: int) -> Requests:
 
 
 def audit(found: Sequence[AuditLine], wanted: int) -> Audit:
-    """The wanted entries of those found."""
     shown = [
-        AuditEntry(
-            at=iso(line.at),
-            action=line.entry.action,
-            outcome=line.entry.outcome,
-            session_id=line.entry.connection_id,
-            address=line.entry.attempt.address,
-            client=line.entry.attempt.client,
-            principal=line.entry.attempt.principal,
-            times=line.entry.times,
-        )
-        for line in found[:wanted]
+        AuditEntry(**asdict(line) | {"at": iso(line.at), "session_id": line.connection_id}) for line in found[:wanted]
     ]
     return Audit(entries=shown, next_cursor=_next_row(found, wanted))
 
 
 def usage(found: Sequence[ToolFigures]) -> Usage:
-    """The figures of every tool."""
-    tools = [
-        ToolUsage(
-            tool=one.tool,
-            calls=one.calls,
-            errors=one.errors,
-            mean_ms=round(one.mean_us / 1000, 3),
-            max_ms=one.max_us / 1000,
-        )
-        for one in found
-    ]
-    return Usage(tools=tools)
-
-
-def token(issued: Issued) -> Token:
-    """A token that was issued."""
-    return Token(
-        session_id=issued.connection_id,
-        reconnect_token=issued.token,
-        expires_in_minutes=issued.expires_in_minutes,
+    return Usage(
+        tools=[
+            ToolUsage(**asdict(one), mean_ms=round(one.mean_us / 1000, 3), max_ms=one.max_us / 1000) for one in found
+        ]
     )
 
 
+def token(issued: Issued) -> Token:
+    return Token(**issued_view(issued))
+
+
 def reconnected(done: Done) -> Reconnected:
-    """A connection that was taken up again."""
     return Reconnected(
         success=True,
         message="Session reconnected",
         reconnect_count=done.reconnect_count,
-        **token(done.issued).model_dump(),
+        **issued_view(done.issued),
     )
 
 
-def _next_row(found: Sequence[CountedCall] | Sequence[AuditLine], wanted: int) -> str | None:
+def _next_row(found: Sequence[ToolCall] | Sequence[AuditLine], wanted: int) -> str | None:
     return str(found[wanted - 1].row_id) if len(found) > wanted else None

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.connections.queries.audit import Entry
-
-
-@dataclass(frozen=True, slots=True)
-class CountedCall:
-    """One tool call of a connection."""
-
-    row_id: int
-    tool: str
-    at: int
-    duration_us: int
-    outcome: str
-
 
 @dataclass(frozen=True, slots=True)
 class ToolFigures:
@@ -35,12 +22,18 @@ class AuditLine:
 
     row_id: int
     at: int
-    entry: Entry
+    action: str
+    outcome: str
+    connection_id: str | None
+    address: str | None
+    client: str | None
+    principal: str | None
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """What is kept of a key of an HTTP client: never the key itself."""
+    """The stored part of an HTTP client's key: its hash, never the key itself."""
 
     name: str
     scope: str

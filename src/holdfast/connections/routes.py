@@ -72,7 +72,6 @@ class ReconnectProblem(Problem):
 
 
 def routes(connections: Connections) -> list[RestRoute]:
-    """All that connections offer over REST."""
     found = [*_reading(connections), *_figures(connections), *_changing(connections)]
     return [replace(route, tag="connections") for route in found]
 
@@ -243,7 +242,7 @@ def _changing(connections: Connections) -> list[RestRoute]:
 
 
 async def _still_there(connections: Connections, asked: RestRequest) -> Connection:
-    """What was deleted is not found again by its address; lists and the audit still tell of it."""
+    """Return the connection, unless it was revoked; lists and the audit still show those."""
     connection = await connections.get(asked.path.session_id)
     if connection is None or connection.state == State.REVOKED:
         raise NotFound("Session not found")

@@ -21,7 +21,7 @@ FILE = "signing-keys"
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """One key; a retired one still verifies until the last token it signed has expired."""
+    """A signing key; a retired one still verifies until the last token it signed has expired."""
 
     kid: str
     secret: str
@@ -29,28 +29,28 @@ class SigningKey:
     retired_at: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what anybody could guess."""
+        """Refuse a secret that is short enough to guess."""
         if not isinstance(self.secret, str) or len(self.secret.strip()) < SHORTEST_SECRET:
             raise UnfitSecret(
                 f"The signing key {self.kid} has fewer than {SHORTEST_SECRET} characters.",
-                recovery="Remove it where it is kept (the file signing-keys, or the table signing_keys).",
+                recovery="Remove it where it is stored (the file signing-keys, or the table signing_keys).",
             )
 
 
 class KeyShelf(Protocol):
-    """Where the keys are kept."""
+    """Where the signing keys are stored."""
 
     async def load(self) -> list[SigningKey]:
         """Every key, in no order."""
         ...
 
     async def save(self, change: Callable[[list[SigningKey]], list[SigningKey]]) -> list[SigningKey]:
-        """Replace the keys by what `change` makes of them, against others who do the same."""
+        """Replace the keys by what `change` returns, safe against others who do the same."""
         ...
 
 
 class FileShelf:
-    """One machine: a file of the data directory, readable by its owner alone. The daemon's lock keeps others away."""
+    """A private file of the data directory, for one machine. The daemon's lock keeps other processes away."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
@@ -73,12 +73,12 @@ class FileShelf:
         except (ValueError, TypeError) as error:
             raise UnfitSecret(
                 f"{self._path} does not hold signing keys.",
-                recovery=f"Remove it (rm {self._path}): the next start makes new ones, and agents reconnect anew.",
+                recovery=f"Remove it (rm {self._path}): the next start creates new ones, and agents reconnect.",
             ) from error
 
 
 class SharedShelf:
-    """Many machines: a table of the PostgreSQL that they share."""
+    """A table of the PostgreSQL database that several machines share."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -105,7 +105,7 @@ def _stored(tx: Tx) -> list[SigningKey]:
 
 
 class SigningRing:
-    """The keys in use. `MCP_SESSION_SECRET` wins over kept ones, which still verify what they signed."""
+    """The keys in use. `MCP_SESSION_SECRET` signs if it is set; stored keys still verify what they signed."""
 
     def __init__(self, shelf: KeyShelf, secret: str | None, now: Callable[[], int]) -> None:
         self._shelf = shelf
@@ -114,7 +114,7 @@ class SigningRing:
         self._keys: dict[str, SigningKey] = {}
 
     async def start(self) -> None:
-        """Load the keys; make the first one."""
+        """Load the keys; create the first one."""
 
         def with_one(keys: list[SigningKey]) -> list[SigningKey]:
             return keys if any(key.retired_at is None for key in keys) else [*keys, self._fresh()]
@@ -126,23 +126,21 @@ class SigningRing:
 
     @property
     def current(self) -> SigningKey:
-        """The key that signs."""
         if self._given is not None:
             return self._given
         return max((key for key in self._keys.values() if key.retired_at is None), key=lambda key: key.created_at)
 
     def find(self, kid: object) -> SigningKey | None:
-        """The key that a token names."""
         if self._given is not None and kid == self._given.kid:
             return self._given
         return self._keys.get(kid) if isinstance(kid, str) else None
 
     async def refresh(self) -> None:
-        """Learn of keys that another machine made."""
+        """Load keys that another machine created."""
         self._keys = {key.kid: key for key in await self._shelf.load()}
 
     async def rotate(self, honoured_ms: int) -> str:
-        """Sign with a new key from now on; keys whose last token has expired are dropped. Returns the new key's id."""
+        """Sign with a new key; drop keys whose last token has expired. Returns the new key's id."""
         if self._given is not None:
             raise Conflict(
                 "The signing key is given by MCP_SESSION_SECRET.", recovery="Change that variable, then restart."

@@ -15,14 +15,14 @@ MAX_LENGTH = 4096
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a token whose signature is good says."""
+    """The claims of a token whose signature is valid."""
 
     session_id: str
     jti: str
 
 
 def sign(token: Token, key: SigningKey) -> str:
-    """The token itself; the same fields always give the same text, which is how an answer can be repeated."""
+    """Sign a token; the same fields always give the same text, so that an answer can be repeated."""
     import jwt  # late, as below: a daemon that a hook starts must answer it soon
 
     payload = {
@@ -36,7 +36,7 @@ def sign(token: Token, key: SigningKey) -> str:
 
 
 def claimed_session(text: str) -> str:
-    """The session that a token is for, as it says itself; empty where it says nothing. Nothing is verified."""
+    """Return the session that a token claims to be for, unverified; empty if it names none."""
     import jwt
 
     if len(text) > MAX_LENGTH:
@@ -49,7 +49,7 @@ def claimed_session(text: str) -> str:
 
 
 def read(text: str, session_id: str, ring: SigningRing, now: int) -> Claims | Reason:
-    """What the token says, or why it says nothing to us. Time is the store's, so it is checked here."""
+    """Verify a token; returns its claims or the reason against it. Time is the store's, so it is checked here."""
     import jwt
 
     if len(text) > MAX_LENGTH:
@@ -79,5 +79,4 @@ def read(text: str, session_id: str, ring: SigningRing, now: int) -> Claims | Re
 
 
 def digest(text: str) -> str:
-    """What is kept of a token."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

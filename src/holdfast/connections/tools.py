@@ -19,8 +19,6 @@ class ReconnectParams(Params):
 
 
 def offer(connections: Connections) -> Offer:
-    """All that connections put on the wire."""
-
     async def handle(call: Call, params: ReconnectParams) -> dict[str, Any]:
         done = await connections.reconnects.reconnect(
             params.session_id, params.reconnect_token, call.attempt, call.caller, call.key

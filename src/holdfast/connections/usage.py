@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
+from holdfast.connections.model import ToolCall
 from holdfast.connections.queries import usage
 from holdfast.store import Clock, Store, Tx
 
@@ -12,36 +12,23 @@ BUFFER = 10_000
 AT_ONCE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One tool call."""
-
-    connection_id: str | None
-    tool: str
-    at: int
-    duration_us: int
-    outcome: str
-
-
 class Usage:
-    """Counts calls. What a killed process had not written yet is lost: these are figures, not records."""
+    """Counts calls in memory. A killed process loses what it has not written: these are figures, not records."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._buffer: deque[Request] = deque(maxlen=BUFFER)
+        self._buffer: deque[ToolCall] = deque(maxlen=BUFFER)
 
     def count(self, connection_id: str | None, tool: str, seconds: float, outcome: str) -> None:
-        """Note a call."""
-        self._buffer.append(Request(connection_id, tool, self._clock(), int(seconds * 1_000_000), outcome))
+        self._buffer.append(ToolCall(connection_id, tool, self._clock(), int(seconds * 1_000_000), outcome))
 
     async def flush(self) -> None:
-        """Write what was counted."""
         while self._buffer:
             batch = [self._buffer.popleft() for _ in range(min(AT_ONCE, len(self._buffer)))]
 
-            def write(tx: Tx, batch: list[Request] = batch) -> None:
-                for request in batch:
-                    usage.add(tx, request.connection_id, request.tool, request.at, request.duration_us, request.outcome)
+            def write(tx: Tx, batch: list[ToolCall] = batch) -> None:
+                for call in batch:
+                    usage.add(tx, call)
 
             await self._store.write(write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from holdfast.connections.model import Issued, Reconnected, Refused
@@ -9,7 +10,6 @@ from holdfast.connections.results import StoredKey
 
 
 def issued_view(issued: Issued) -> dict[str, Any]:
-    """A token as its owner is told it."""
     return {
         "session_id": issued.connection_id,
         "reconnect_token": issued.token,
@@ -18,7 +18,7 @@ def issued_view(issued: Issued) -> dict[str, Any]:
 
 
 def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
-    """A connection that was taken up again, or why it was not and what to do."""
+    """Show a reconnected connection, or why it was refused and what to do."""
     if isinstance(done, Refused):
         reply: dict[str, Any] = {
             "success": False,
@@ -33,17 +33,11 @@ def reconnect_view(done: Reconnected | Refused) -> dict[str, Any]:
         "success": True,
         "message": "Session reconnected successfully",
         "reconnect_count": done.reconnect_count,
-        "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "Nothing was attached to it.",
+        "restored": f"Restored: {', '.join(done.restored)}." if done.restored else "It had no root and no session.",
         **issued_view(done.issued),
     }
 
 
 def key_view(key: StoredKey) -> dict[str, Any]:
-    """A key of an HTTP client, without its hash."""
-    return {
-        "name": key.name,
-        "scope": key.scope,
-        "created_at": key.created_at,
-        "revoked_at": key.revoked_at,
-        "teams": None if key.teams is None else list(key.teams),
-    }
+    """Show a key of an HTTP client, without its hash."""
+    return {name: value for name, value in asdict(key).items() if name != "hash"}

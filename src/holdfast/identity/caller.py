@@ -17,14 +17,12 @@ from holdfast.identity.project import Root, RootSource, locate
 
 
 class Transport(StrEnum):
-    """How a call arrived."""
-
     RELAY = "relay"
     HTTP = "http"
 
 
 class Era(StrEnum):
-    """Which generation of MCP the caller speaks: with a handshake, or one envelope per request."""
+    """The generation of MCP that the caller speaks: with a handshake, or one envelope per request."""
 
     LEGACY = "legacy"
     MODERN = "modern"
@@ -32,7 +30,7 @@ class Era(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """What a relay says of itself when it connects."""
+    """What a relay tells of itself when it connects."""
 
     relay: str
     version: str
@@ -44,7 +42,7 @@ class Hello:
 
     @staticmethod
     def of(line: Mapping[str, Any]) -> Hello:
-        """Read a hello line; a field of the wrong type is an error that names it."""
+        """Parse a hello line; a field of the wrong type is an error that names it."""
 
         def text(name: str, limit: int = 4096) -> str:
             value = line.get(name)
@@ -74,7 +72,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Everything a call brings that may tell who is asking."""
+    """Everything in a call that may identify the caller."""
 
     transport: Transport
     era: Era
@@ -88,7 +86,7 @@ class Signals:
 
 
 def identify(signals: Signals) -> str | None:
-    """The caller's identity, or None for a stranger."""
+    """Return the caller's identity, or None if it cannot be recognised."""
     if signals.handle:
         return f"connection:{signals.handle}"
     if signals.transport is Transport.RELAY:
@@ -109,7 +107,7 @@ def choose_root(
     environment: str | None = None,
     directory: str | None = None,
 ) -> Root | None:
-    """The strongest root a caller has; a malformed argument is an error, a malformed hint is passed over."""
+    """Choose the caller's strongest root; a malformed argument is an error, a malformed hint is skipped."""
     if argument is not None:
         return locate(argument, RootSource.ARGUMENT)
     hints = [

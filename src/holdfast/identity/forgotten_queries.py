@@ -10,7 +10,7 @@ from holdfast.store import Tx
 
 
 def note(tx: Tx, root: Root) -> None:
-    """A project is forgotten now."""
+    """Mark a project as forgotten now."""
     for mark in _marks(root):
         tx.run(
             "INSERT INTO forgotten_projects (mark, at) VALUES (:mark, :now)"
@@ -21,17 +21,17 @@ def note(tx: Tx, root: Root) -> None:
 
 
 def lift(tx: Tx, root: Root) -> None:
-    """Its past is wanted again."""
+    """Remove the mark: the project's past is wanted again."""
     for mark in _marks(root):
         tx.run("DELETE FROM forgotten_projects WHERE mark = :mark", mark=mark)
 
 
 def until(tx: Tx, root: Root) -> int:
-    """When a project was forgotten last; 0 where it never was."""
+    """Return when a project was last forgotten; 0 if never."""
     sql = "SELECT at FROM forgotten_projects WHERE mark = :mark"
     return max((row["at"] for mark in _marks(root) for row in tx.all(sql, mark=mark)), default=0)
 
 
 def _marks(root: Root) -> list[str]:
-    """What a project is known by here: nobody reads its name from it."""
+    """Hash the project's URI and key, so that its name cannot be read here."""
     return [hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for name in (root.uri, root.key) if name]

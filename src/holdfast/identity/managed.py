@@ -29,12 +29,11 @@ class Managed:
 
 
 def token_for(conversation: int, team: str) -> str:
-    """The token of a conversation's agent."""
     return f"{conversation}:{team}:{_signature(conversation, team)}"
 
 
 def read_token(token: str | None) -> Managed | None:
-    """Whom a token names; None for one that this daemon did not make."""
+    """Return whom a token names; None if this daemon did not make it."""
     conversation, _, rest = (token or "").partition(":")
     team, _, signature = rest.rpartition(":")
     if not (conversation.isascii() and conversation.isdigit() and len(conversation) <= 18 and signature.isascii()):
@@ -44,7 +43,7 @@ def read_token(token: str | None) -> Managed | None:
 
 
 def runs_under_agent(pid: int, home: Path) -> bool:
-    """Whether a process descends from a managed agent of this data directory; no where the system does not tell."""
+    """Whether a process descends from a managed agent of this data directory; no if the system does not say."""
     locks = (initial_variable(ancestor, LOCK_VARIABLE) for ancestor in ancestors(pid))
     return any(lock is not None and _is_same(Path(lock).parent.parent, home) for lock in locks)
 

@@ -27,7 +27,7 @@ _SCP_LIKE = re.compile(r"(?:[^/@:]++@)?([A-Za-z0-9._-]++):(?!/{2})(.+)$")
 
 
 class RootSource(StrEnum):
-    """Where a root came from, from the strongest to the weakest."""
+    """Where a root came from, strongest first."""
 
     ARGUMENT = "argument"
     BOUND = "bound"
@@ -46,7 +46,7 @@ class Root:
 
     @property
     def top(self) -> Root | None:
-        """The top of the checkout that it is a directory of; None where it is the top itself or in no checkout."""
+        """The top of the checkout that this is a directory of; None if it is the top or in no checkout."""
         name, _, inside = (self.key or "").partition("#")
         path = path_of(self.uri)
         if not inside or path is None or not str(path).endswith(f"/{inside}"):
@@ -67,14 +67,14 @@ class Checkout:
 
 
 def locate(text: str, source: RootSource) -> Root:
-    """The root that `text` (a URI or an absolute path) names."""
+    """Return the root that a URI or absolute path names."""
     uri = canonical_uri(text)
     path = path_of(uri)
     return Root(uri, None if path is None else project_key(path), source)
 
 
 def canonical_uri(text: str) -> str:
-    """One spelling per root: symlinks resolved, percent-encoding normalised, no trailing slash, case kept."""
+    """Spell a root one way: symlinks resolved, percent-encoding normalised, no trailing slash, case kept."""
     if len(text) > MAX_ROOT:
         raise BadInput("mcpRootUri", f"is longer than {MAX_ROOT} characters")
     if not text or any(ord(char) < 32 or 0xD800 <= ord(char) <= 0xDFFF for char in text):
@@ -100,7 +100,6 @@ def canonical_uri(text: str) -> str:
 
 
 def path_of(uri: str) -> Path | None:
-    """The local path of a canonical file URI."""
     if not uri.startswith("file://"):
         return None
     return Path(unquote(uri.removeprefix("file://"), errors="surrogateescape"))
@@ -121,7 +120,7 @@ def _spelled(path: str) -> str:
 
 
 def project_key(path: Path) -> str | None:
-    """What the same project is called on every machine: its git remote and the subdirectory.
+    """Name a project the same on every machine: by its git remote and the subdirectory.
 
     Git's files are read, git itself is never run: nothing a project brings is executed. Without a remote the
     repository itself is the key, so that linked worktrees still find each other.
@@ -139,7 +138,7 @@ def project_key(path: Path) -> str | None:
 
 
 def checkout_of(path: Path) -> Checkout | None:
-    """The checkout around a directory, by git's files alone; None where there is none."""
+    """Find the checkout around a directory by git's files alone."""
     top = _top_of(path)
     if top is None:
         return None
@@ -158,7 +157,7 @@ def _top_of(path: Path) -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether something is there; a name that no file can have is not there, and no error."""
+    """Whether a path exists; a name that no file can have does not, and raises no error."""
     try:
         return path.exists()
     except OSError:
@@ -194,7 +193,7 @@ def _remote_url(config: str) -> str | None:
 
 
 def normalise_remote(url: str) -> str:
-    """host/owner/repository, whatever way of fetching the URL names; user info is dropped."""
+    """Reduce a remote URL of any scheme to host/owner/repository, without user info."""
     scp_like = _SCP_LIKE.match(url)
     if scp_like and "://" not in url:
         return _remote_name(scp_like[1], scp_like[2])
@@ -216,7 +215,7 @@ def _remote_name(host: str, path: str) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """The beginning of a small text file, or None where there is none to read."""
+    """Read the beginning of a small text file; None if it cannot be read."""
     try:
         # A pipe where git has a file would keep its reader, and with it every project, waiting for ever.
         with open_regular(path) as file:

@@ -31,12 +31,10 @@ OWNERS_KEY = "owner"
 
 
 class HasProject(Protocol):
-    """A team, as far as it matters here."""
+    """What this module needs to know of a team."""
 
     @property
-    def project(self) -> Path:
-        """The directory of its project."""
-        ...
+    def project(self) -> Path: ...
 
 
 class NotYours(Conflict):
@@ -46,8 +44,6 @@ class NotYours(Conflict):
 
 
 class Kind(StrEnum):
-    """What a sender is."""
-
     OWNER = "owner"
     TEAM = "team"
     AGENT = "agent"
@@ -68,7 +64,7 @@ class Sender:
 
     @property
     def label(self) -> str:
-        """As whoever gets a message is told."""
+        """The sender as the recipient of a message sees it."""
         match self.kind:
             case Kind.OWNER:
                 return f"the owner ({self.name})" if self.name else "the owner"
@@ -80,11 +76,11 @@ class Sender:
                 return f"an agent in {self.name}" if self.name else "an agent"
 
     def may_act_for(self, team: str) -> bool:
-        """Whether it may do what the team itself may."""
+        """Whether it may do what the team itself may do."""
         return self.teams is None or team in self.teams
 
     def may_see(self, team: str) -> bool:
-        """Whether it may know that there is such a team: agents do, who ask each other; a limited key does not."""
+        """Whether it may know that the team exists: agents may, who ask each other; a limited key may not."""
         return self.kind is not Kind.KEY or self.may_act_for(team)
 
     def require(self, team: str, what: str) -> None:
@@ -95,7 +91,7 @@ class Sender:
             )
 
     def acting_for(self, declared: str | None, field: str = "fromTeam") -> str | None:
-        """The team that a call is made for; None is somebody outside every team."""
+        """Return the team that a call is made for; None outside every team."""
         if declared is not None:
             if not self.may_act_for(declared):
                 raise NotYours(
@@ -105,7 +101,7 @@ class Sender:
             return declared
         if self.home is None and self.teams is not None:
             names = ", ".join(sorted(self.teams)) or "none"
-            raise BadInput(field, f"is needed: you may act for {names}")
+            raise BadInput(field, f"is required: you may act for {names}")
         return self.home
 
 
@@ -122,7 +118,7 @@ def identify_sender(
     declared: Sequence[str] = (),
     project: str = "",
 ) -> Sender:
-    """Decide who speaks: `here` are the teams where its process is, `declared` those where its root is said to be."""
+    """Decide who speaks: `here` are the teams where its process is, `declared` those of the root it names."""
     if managed is not None:
         return _as_team((managed,))
     if here:
@@ -141,12 +137,12 @@ def identify_sender(
 
 @lru_cache(maxsize=256)
 def _as_team(teams: tuple[str, ...]) -> Sender:
-    """Return who acts for these teams, and for the first unless it names another: asked at every call."""
+    """Return a sender for these teams, by default for the first. Cached, because every call needs it."""
     return Sender(Kind.TEAM, teams[0], frozenset(teams), teams[0])
 
 
 def sender_of(caller: Caller, teams: Mapping[str, HasProject]) -> Sender:
-    """Who a caller is, with the teams as they are configured now."""
+    """Return who a caller is, with the teams as configured now."""
     managed = caller.managed.team if caller.managed is not None else None
     here = _around_any(teams, caller.directories) if managed is None else ()
     if managed is not None or here:  # what is declared counts for nobody of them
@@ -167,12 +163,12 @@ _Place = tuple[int, int]
 
 
 def teams_around(teams: Mapping[str, HasProject], path: Path) -> tuple[str, ...]:
-    """The teams in whose project a directory is, whatever links lead there; of nested projects the nearest."""
+    """The teams whose project contains a directory, whatever links lead there; of nested projects the nearest."""
     return _around(_homes(teams), str(path))
 
 
 def _around_any(teams: Mapping[str, HasProject], directories: Sequence[str]) -> tuple[str, ...]:
-    """The teams in whose project the first of these directories is that is in one."""
+    """The teams whose project contains the first of these directories that is in any."""
     if not directories:
         return ()
     first = directories[0]
@@ -209,7 +205,7 @@ def _around(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...
 
 
 def _around_missing(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...]:
-    """The same for a directory that is not there any more, or above which one cannot be entered."""
+    """The same for a directory that does not exist, or whose parents cannot be entered."""
     try:
         real = Path(os.path.realpath(directory))
     except ValueError:  # no path can have such characters

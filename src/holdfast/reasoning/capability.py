@@ -30,16 +30,12 @@ def capability(reasoning: Reasoning) -> Capability:
 
         return commands(reasoning)
 
-    async def index() -> None:
-        """Index what was recorded lately, so that it can be found."""
-        await reasoning.browser.index()
-
     return Capability(
         name="reasoning",
         service=reasoning,
         offers=offers,
         commands=commands,
-        loops=lambda: [Loop("index", index, INDEX_SECONDS, first=INDEX_SECONDS)],
+        loops=lambda: [Loop("index", reasoning.browser.index, INDEX_SECONDS, first=INDEX_SECONDS)],
         briefing_source=thoughts(reasoning),
         life=Life(prepare=prepare, sweep=reasoning.sweep),
     )

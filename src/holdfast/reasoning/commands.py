@@ -22,7 +22,7 @@ from holdfast.text.masking import mask_for_async
 
 PERSON = Caller(Transport.RELAY, Era.LEGACY, None)
 """Whoever asks at a terminal: no agent, and on no session."""
-ALL = "`holdfast sessions list --all --status all` lists all there are."
+ALL = "`holdfast sessions list --all --status all` lists all of them."
 EVERYTHING = 1 << 40
 """Room for a whole session on one page."""
 
@@ -109,7 +109,7 @@ class SessionCommands:
         if not ids:
             raise NotFound(f"Session {given} not found.", recovery=ALL)
         if len(ids) > 1 and given not in ids:
-            raise BadInput("ID", f"{given} is the beginning of several", recovery="Give more of it.")
+            raise BadInput("ID", f"{given} matches several sessions", recovery="Give more of it.")
         return given if given in ids else ids[0]
 
 

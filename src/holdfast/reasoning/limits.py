@@ -94,7 +94,7 @@ def cursor_parts(pattern: re.Pattern[str], value: str) -> re.Match[str]:
     """Match a cursor with the pattern of those that were given out."""
     found = pattern.fullmatch(value)
     if found is None:
-        raise BadInput("cursor", "is not one that was given out here", recovery="Pass nextCursor of an earlier reply.")
+        raise BadInput("cursor", "was not returned by an earlier call", recovery="Pass nextCursor of an earlier reply.")
     return found
 
 

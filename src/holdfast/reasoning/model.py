@@ -191,22 +191,24 @@ def _range(last: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """A session to recover, if one is free."""
+class Recovery:
+    """The session that a caller gets back, if one is free, and those that were passed over."""
 
     session: Session | None
     held: tuple[Session, ...] = ()
-    """Better ones that were passed over because another live agent is in them."""
+    """Better ones that another live caller is in."""
+    just_begun: Session | None = None
+    """A newer one that holds nothing but the caller's own first thought."""
 
 
-def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]) -> Pick:
+def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]) -> Recovery:
     """Return the first candidate that no other live agent is in; two live agents never share one."""
     held: list[Session] = []
     for session in candidates:
         if not is_held(session):
-            return Pick(session, tuple(held))
+            return Recovery(session, tuple(held))
         held.append(session)
-    return Pick(None, tuple(held))
+    return Recovery(None, tuple(held))
 
 
 def other_root(session: Session, root: Root | None) -> str | None:

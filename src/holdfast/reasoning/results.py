@@ -168,14 +168,6 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSteps:
-    """A session with every step of it."""
-
-    session: Session
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Forgotten:
     """How much was removed for good."""
 

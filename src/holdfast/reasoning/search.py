@@ -79,7 +79,7 @@ def _what_to_relax(tx: Tx, scope: Scope, terms: Sequence[Term]) -> str:
             ways.append(f"found by themselves: {', '.join(in_quotes(term.text, 40) for term in alone)}")
     if not ways:
         ways.append("no part of it is found: try other words, or the beginning of one as the last word")
-    return f"Nothing holds all of it here; {'; '.join(ways)}."
+    return f"No session here contains all of it; {'; '.join(ways)}."
 
 
 def snippet(text: str, terms: Sequence[Term]) -> str:

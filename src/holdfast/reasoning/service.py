@@ -112,8 +112,7 @@ class Reasoning:
 
         connection = self._connections.current(tx, caller)
         choice = SessionChoice(tx, self._connections, connection, caller.root)
-        chosen = choice.for_thought(session_id, self._auto_resume_ms)
-        session = chosen.session
+        session, outcome = choice.for_thought(session_id, self._auto_resume_ms)
         if projects.is_paused(tx, caller.root, session):
             return None
         others: Sequence[tuple[Session, Connection]] = ()
@@ -131,9 +130,9 @@ class Reasoning:
             session=session,
             recorded=recorded,
             draft=draft,
-            outcome=chosen.outcome,
+            outcome=outcome,
             cross_root=cross_root,
-            from_root=other_root(session, caller.root) if chosen.outcome is Outcome.RECOVERED else None,
+            from_root=other_root(session, caller.root) if outcome is Outcome.RECOVERED else None,
             others=tuple(others),
             previous=previous,
             needs_id=connection is None and caller.root is None,
@@ -297,7 +296,7 @@ class Reasoning:
 
 NO_ROOT = "No project root is known: pass a sessionId or an mcpRootUri (or bind one with bind_root)."
 NONE_FOUND = "No sessions found for project. Use start_new to begin."
-ALL_HELD = "Other agents are in the sessions there are; pass a sessionId of theirs to join one."
+ALL_HELD = "Other agents are in all of them; pass a sessionId to join one."
 
 
 def _root_to_bind(caller: Caller, only: Root | None) -> Root:

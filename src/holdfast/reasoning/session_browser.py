@@ -15,7 +15,7 @@ from holdfast.reasoning import limits, reading, recording
 from holdfast.reasoning.model import FORGETTING, Session, Status, Thought
 from holdfast.reasoning.queries import projects, sessions
 from holdfast.reasoning.queries.sessions import Position, Scope
-from holdfast.reasoning.results import OutlinePage, SearchPage, SessionsPage, SessionSteps, ThoughtsPage
+from holdfast.reasoning.results import OutlinePage, SearchPage, SessionsPage, Step, ThoughtsPage
 from holdfast.reasoning.search import index_some, search
 from holdfast.reasoning.session_choice import missing, require, usable
 from holdfast.store import Store, Tx
@@ -169,10 +169,10 @@ class SessionBrowser:
 
         return await self._read(caller, session_id, read)
 
-    async def steps(self, caller: Caller, session_id: str | None) -> SessionSteps:
+    async def steps(self, caller: Caller, session_id: str | None) -> tuple[Session, Sequence[Step]]:
         """Return every thought of a session without its text, for its analysis."""
         return await self._read(
-            caller, session_id, lambda tx, session: SessionSteps(session, tuple(sessions.thought_steps(tx, session.id)))
+            caller, session_id, lambda tx, session: (session, sessions.thought_steps(tx, session.id))
         )
 
     # -- arranging -----------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ class SessionBrowser:
 
         def change(tx: Tx, session: Session) -> None:
             if session.root_uri is None:
-                raise Conflict(f"Session {session.id} belongs to no root, so it cannot be pinned in one.")
+                raise Conflict(f"Session {session.id} has no root, so it cannot be pinned.")
             if session.status is not Status.ACTIVE:
                 raise Conflict(f"Session {session.id} is archived.", recovery="Restore it first.")
             tx.lock(f"root:{session.root_uri}")
@@ -239,7 +239,7 @@ class SessionBrowser:
             if session is None:
                 raise missing(session_id)
             if session.damage == FORGETTING:
-                raise Conflict(f"Session {session_id} is being forgotten; it cannot be restored any more.")
+                raise Conflict(f"Session {session_id} is being forgotten and cannot be restored.")
             if session.status is not Status.ACTIVE:
                 recording.reopen(tx, session)
             return _changed(tx, session_id)
@@ -255,7 +255,7 @@ class SessionBrowser:
             if session.root_uri == root.uri:
                 raise BadInput("mcpRootUri", "is the session's own root", recovery="Name another root.")
             if len(sessions.linked_roots(tx, session.id, MAX_ROOTS)) == MAX_ROOTS:
-                raise Conflict(f"Session {session.id} belongs to {MAX_ROOTS} further roots; that is the most.")
+                raise Conflict(f"Session {session.id} belongs to {MAX_ROOTS} further roots, which is the limit.")
             projects.know(tx, root)
             if sessions.link_root(tx, session.id, root):
                 tx.emit("reasoning.session_updated", session.id, {"changed": "roots"})
@@ -278,7 +278,9 @@ class SessionBrowser:
     async def delete(self, session_id: str | None, confirm: str | None, key: CallKey | None = None) -> Session:
         """Delete a session; `confirm` repeats its exact id."""
         if session_id is None:
-            raise BadInput("sessionId", "is missing; delete never guesses", recovery="Name the session to delete.")
+            raise BadInput(
+                "sessionId", "is missing; delete needs it spelled out", recovery="Name the session to delete."
+            )
         limits.session_id(session_id)
         if confirm != session_id:
             raise BadInput("confirm", "must repeat the exact sessionId", recovery=f'Pass confirm: "{session_id}".')

@@ -8,14 +8,14 @@ one that another live caller holds. Nothing here writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain
 
 from holdfast.connections.model import Connection
 from holdfast.connections.service import Connections
 from holdfast.errors import Conflict, NotFound
 from holdfast.identity.project import Root
-from holdfast.reasoning.model import FORGETTING, Outcome, Pick, Session, Status, first_free
+from holdfast.reasoning.model import FORGETTING, Outcome, Recovery, Session, Status, first_free
 from holdfast.reasoning.queries import sessions as queries
 from holdfast.store import Tx
 
@@ -24,25 +24,6 @@ LOOK_AT = 100
 
 TELL_OF = 20
 """How many of a project's most recent sessions are looked at for other agents to tell of."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenSession:
-    """The session that a thought goes to; None means a new one."""
-
-    session: Session | None
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Recovery:
-    """The session that a caller gets back, and those that were passed over."""
-
-    session: Session | None
-    held: tuple[Session, ...] = ()
-    """Better ones that another live caller is in."""
-    just_begun: Session | None = None
-    """A newer one that holds nothing but the caller's own first thought."""
 
 
 class SessionChoice:
@@ -54,21 +35,21 @@ class SessionChoice:
         self._connection = connection
         self._root = root
 
-    def for_thought(self, session_id: str | None, auto_resume_ms: int) -> ChosenSession:
-        """The session the next thought goes to, locked for this transaction."""
+    def for_thought(self, session_id: str | None, auto_resume_ms: int) -> tuple[Session | None, Outcome]:
+        """Choose the session of the next thought, locked for this transaction; None means a new one."""
         if session_id is not None:
-            return ChosenSession(require(self._tx, session_id), Outcome.CONTINUED)
+            return require(self._tx, session_id), Outcome.CONTINUED
         attached = self.attached()
         if attached is not None:
-            return ChosenSession(attached, Outcome.CONTINUED)
+            return attached, Outcome.CONTINUED
         if self._root is None:
-            return ChosenSession(None, Outcome.CREATED)
+            return None, Outcome.CREATED
         self._lock_project(self._root)
         found = self._free(self._in_order(self._root, self._tx.now() - auto_resume_ms), claim=True).session
         session = _locked(self._tx, found.id) if found else None
         if session is None or session.status is not Status.ACTIVE:
-            return ChosenSession(None, Outcome.CREATED)
-        return ChosenSession(session, Outcome.RECOVERED)
+            return None, Outcome.CREATED
+        return session, Outcome.RECOVERED
 
     def for_recovery(self, root: Root) -> Recovery:
         """The session that an explicit request for the project's context gets back, however old it is."""
@@ -122,7 +103,7 @@ class SessionChoice:
             if one is not None:
                 self._tx.lock(f"project:{one.key or one.uri}")
 
-    def _free(self, candidates: Iterable[Session], *, claim: bool = False) -> Pick:
+    def _free(self, candidates: Iterable[Session], *, claim: bool = False) -> Recovery:
         """Return the first session without another live caller; `claim` locks each before it is checked."""
 
         def is_held(session: Session) -> bool:
@@ -136,13 +117,13 @@ class SessionChoice:
         """Return the first free session, preferring one with more thoughts to one the caller has just begun."""
         best = self._free(self._in_order(root, limit=limit), claim=claim)
         if best.session is None or best.session.pinned or not self._just_begun(best.session):
-            return Recovery(best.session, best.held)
+            return best
         fuller = self._free(
             (found for found in self._in_order(root, limit=limit) if found.thought_count > 1), claim=claim
         )
         if fuller.session is None:
-            return Recovery(best.session, best.held)
-        return Recovery(fuller.session, fuller.held, best.session)
+            return best
+        return replace(fuller, just_begun=best.session)
 
     def _just_begun(self, session: Session) -> bool:
         """Whether a bare thought of this caller's made the session, and nothing followed.
@@ -202,9 +183,7 @@ def usable(session: Session | None, session_id: str) -> Session:
 
 
 def missing(session_id: str) -> NotFound:
-    return NotFound(
-        f"Session {session_id} not found", recovery='(init {operation: "list_sessions"} lists the ones there are.)'
-    )
+    return NotFound(f"Session {session_id} not found", recovery='(init {operation: "list_sessions"} lists them.)')
 
 
 def _locked(tx: Tx, session_id: str) -> Session | None:

@@ -22,8 +22,8 @@ from holdfast.reasoning.results import (
     RecordedThought,
     SearchPage,
     SessionsPage,
-    SessionSteps,
     StartedSession,
+    Step,
     Surroundings,
     ThoughtsPage,
 )
@@ -215,13 +215,13 @@ def _held_views(held: Iterable[Held]) -> list[dict[str, Any]]:
 
 def _go_on_with(previous: Session) -> str:
     return (
-        "A new session was begun. To go on with the previous one instead:"
+        "A new session was started. To continue the previous one instead:"
         f' init {{operation: "load_context", sessionId: "{previous.id}"}}.'
     )
 
 
 def _pass_the_id_on(session: Session) -> str:
-    return f'Not recognised across calls and no root: pass sessionId "{session.id}" with each call to go on in it.'
+    return f'Not recognised across calls and no root: pass sessionId "{session.id}" with each call to continue it.'
 
 
 # -- who and where ----------------------------------------------------------------------------------------------------
@@ -333,8 +333,9 @@ def passage_size(page: ThoughtsPage) -> int:
     return size(passage_view(page))
 
 
-def analysis_view(found: SessionSteps) -> dict[str, Any]:
-    return {"success": True, "sessionId": found.session.id, "title": found.session.title, **analyze(found.steps)}
+def analysis_view(found: tuple[Session, Sequence[Step]]) -> dict[str, Any]:
+    session, steps = found
+    return {"success": True, "sessionId": session.id, "title": session.title, **analyze(steps)}
 
 
 def changed_view(session: Session, **more: str) -> dict[str, Any]:

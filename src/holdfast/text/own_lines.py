@@ -15,7 +15,7 @@ FORMS = (
     r"\[It was handed out before ",
     r"\[STOP: ",
     r"\[Announce it: ",
-    r"\[\d+ more wait; ",
+    r"\[\d+ more are waiting; ",
     r"\[What others said: ",
     r"\[What this conversation was about so far:\]",
     r"\[Notice from ",
@@ -23,7 +23,7 @@ FORMS = (
     # A session that starts, or continues
     r"\[?Session restarted\. ",
     r"You are working on message ",
-    r"\d+ messages? waits?; ",
+    r"\d+ messages? (?:is|are) waiting; ",
     # A briefing and its items
     r"\[Holdfast briefing for ",
     r"- (?:The user (?:asked|answered)|The agent said last|(?:The last|An earlier|The newest) session"

@@ -7,20 +7,17 @@ are the sender's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from holdfast.errors import HoldfastError
-from holdfast.teams.team import Chat, Team
-
-Targets = Callable[[], Mapping[str, Team]]
-"""The teams as they are configured now; each is a target."""
+from holdfast.teams.team import Chat
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a text goes: the target it belongs to, and that target's chat where it has one."""
+    """Where a text goes: a target, and its chat if it has one."""
 
     target: str
     chat: Chat | None = None
@@ -28,11 +25,23 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """What can be pressed below a text."""
+    """A button below a text."""
 
     label: str
     action: str
     """What comes back when it is pressed; at most 64 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One text on its way to a chat."""
+
+    text: str
+    key: str
+    """The same for every attempt at the same text."""
+    buttons: Sequence[Button] = ()
+    reply_to: str | None = None
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +65,17 @@ class ChatError(HoldfastError):
 
 
 class RetryLater(ChatError):
-    """The other side asks for a pause; the text did not arrive."""
+    """The chat asked for a pause; the text did not arrive."""
 
     code = "E_CHAT_LATER"
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"The chat asks for a pause of {seconds:g} s.")
+        super().__init__(f"The chat asked for a pause of {seconds:g} s.")
         self.seconds = seconds
 
 
 class Undeliverable(ChatError):
-    """This text will never be accepted there, however often it is sent."""
+    """The chat will never accept this text, however often it is sent."""
 
     code = "E_CHAT_UNDELIVERABLE"
 
@@ -86,26 +95,17 @@ class Transport(Protocol):
         ...
 
     def place(self, address: Address) -> str:
-        """What is one chat, whichever targets share it: a pause that is asked for there is one for all of them."""
+        """Name the chat, whichever targets share it: a pause asked for there holds for all of them."""
         ...
 
     def limits(self, address: Address) -> Sequence[Limit]:
         """How fast texts may follow each other there."""
         ...
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
-        """Send one text and return the id it got there. `key` is the same for every attempt at the same text."""
+    async def send(self, address: Address, text: Outgoing) -> str:
+        """Send one text and return the id it got there."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

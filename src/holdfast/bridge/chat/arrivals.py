@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.bridge.chat.splitting import clean
@@ -33,7 +33,7 @@ _ATTACHMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Something that somebody wrote or pressed in a chat."""
+    """Something that somebody wrote or a button that they pressed in a chat."""
 
     number: int
     """The update's own, by which a repetition is known."""
@@ -56,12 +56,12 @@ class Arrival:
 
 
 def number_of(raw: Any) -> int | None:
-    """The number of an update; None where it has none that could be kept."""
+    """Return the number of an update; None if it has none that can be stored."""
     return _whole(raw.get("update_id")) if isinstance(raw, dict) else None
 
 
 def arrival(raw: Any) -> Arrival | None:
-    """What came in; None where nobody wrote or pressed anything."""
+    """Read what came in; None if nobody wrote or pressed anything."""
     number = number_of(raw)
     if number is None:
         return None
@@ -75,7 +75,7 @@ def arrival(raw: Any) -> Arrival | None:
 
 
 def target_of(found: Arrival, targets: Mapping[str, Team]) -> str | None:
-    """The target whose chat and topic something came from."""
+    """Find the target whose chat and topic it came from."""
     places = [name for name, team in targets.items() if team.chat and _is_place(found, team.chat)]
     if found.old and len(places) > 1:
         return None
@@ -83,7 +83,7 @@ def target_of(found: Arrival, targets: Mapping[str, Team]) -> str | None:
 
 
 def may_order(found: Arrival, chat: Chat | None) -> bool:
-    """Whether whoever wrote it is on the list; a chat without one has nobody."""
+    """Whether its author is on the chat's list; a chat without a list accepts nobody."""
     return chat is not None and found.user is not None and found.user in chat.allowed_users
 
 
@@ -96,23 +96,13 @@ def _is_place(found: Arrival, chat: Chat) -> bool:
 
 
 def _written(number: int, message: dict[str, Any]) -> Arrival | None:
-    place = _place(message)
-    if place is None:
-        return None
-    text = _content(message)
-    if not text:
-        return None
-    quoted = message.get("reply_to_message")
+    text, quoted = _content(message), message.get("reply_to_message")
     said = _content(quoted) if isinstance(quoted, dict) else ""
-    user, name = _sender(message.get("from"))
-    return Arrival(
-        number=number,
-        chat=place[0],
-        chat_name=place[1],
-        topic=place[2],
-        user=user,
-        user_name=name,
-        message=_whole(message.get("message_id")) or 0,
+    found = _arrival(number, message, message.get("from"))
+    if found is None or not text:
+        return None
+    return replace(
+        found,
         text=text,
         edited_at=_whole(message.get("edit_date")),
         quoted=beginning(said) if said else None,
@@ -124,23 +114,17 @@ def _pressed(number: int, press: dict[str, Any]) -> Arrival | None:
     message, action, press_id = press.get("message"), press.get("data"), press.get("id")
     if not isinstance(message, dict) or not isinstance(action, str) or not isinstance(press_id, str):
         return None
+    found = _arrival(number, message, press.get("from"))
+    old = message.get("date") == 0
+    return found and replace(found, press=press_id, action=clean(action)[:64], old=old)
+
+
+def _arrival(number: int, message: dict[str, Any], sender: Any) -> Arrival | None:
+    """Where something came from and by whom, without what was written; None where no chat is named."""
     place = _place(message)
     if place is None:
         return None
-    user, name = _sender(press.get("from"))
-    return Arrival(
-        number=number,
-        chat=place[0],
-        chat_name=place[1],
-        topic=place[2],
-        user=user,
-        user_name=name,
-        message=_whole(message.get("message_id")) or 0,
-        text="",
-        press=press_id,
-        action=clean(action)[:64],
-        old=message.get("date") == 0,
-    )
+    return Arrival(number, *place, *_sender(sender), message=_whole(message.get("message_id")) or 0, text="")
 
 
 def _place(message: dict[str, Any]) -> tuple[str, str | None, int | None] | None:
@@ -163,7 +147,7 @@ def _sender(sender: Any) -> tuple[int | None, str]:
 
 
 def _content(message: dict[str, Any]) -> str:
-    """The text or caption, and the names of what is attached; nothing is ever downloaded."""
+    """Return the text or caption, and the names of attachments; nothing is ever downloaded."""
     parts = [_attachment(kind, message[kind]) for kind in _ATTACHMENTS if message.get(kind)]
     # An animation comes with the same file as a document.
     if "animation" in message and len(parts) > 1:

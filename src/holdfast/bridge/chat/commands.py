@@ -20,12 +20,12 @@ PRESSED = ("resume", "new", "approve", "deny", "held", "release", "drop")
 HELP = """What you write here is queued for the agent. A text that begins with "urgent:" goes first, one that begins \
 with "stop" halts it.
 /status – what it is doing
-/queue – what waits
+/queue – which messages are waiting
 /stop – halt it
 /resume – after a restart: go on with the task
 /new – after a restart: start fresh
 /approve ID, /deny ID – what it asks permission for
-/held – messages that came with an archive and wait for your word
+/held – messages that came with an archive and wait for your decision
 /help – this"""
 
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]{1,64}))?(?:\s+(?P<rest>.*))?", re.DOTALL)
@@ -35,7 +35,7 @@ _URGENT = re.compile(r"urgent:\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An order to the bridge itself."""
+    """A command to the bridge itself, typed or by a button."""
 
     name: str
     argument: str = ""
@@ -46,7 +46,7 @@ class Command:
 
 
 def command(text: str) -> Command | None:
-    """The command that a text is; None where it is for the agent."""
+    """Parse a text as a command; None if it is for the agent."""
     match = _COMMAND.fullmatch(text.rstrip())
     if match is None:
         return None
@@ -54,13 +54,12 @@ def command(text: str) -> Command | None:
 
 
 def pressed(action: str) -> Command | None:
-    """The command that a button stands for."""
     name, _, argument = action.partition(":")
     return Command(name, argument, pressed=True) if name in PRESSED else None
 
 
 def urgency(text: str) -> Priority:
-    """How soon a text must reach the agent, by its first word."""
+    """Read the priority from a text's first word."""
     first = text.lstrip()
     if _STOP.match(first):
         return Priority.STOP
@@ -69,7 +68,7 @@ def urgency(text: str) -> Priority:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A command for a target, by somebody who may give it."""
+    """A command for a target, from somebody who may give it."""
 
     target: str
     command: Command
@@ -80,7 +79,7 @@ class Order:
 
 
 def obey(tx: Tx, order: Order, permission: str | None) -> str:
-    """Do what was ordered, and say what came of it. `permission` is what a decision on one was answered with."""
+    """Carry out a command and return the answer. `permission` is the answer to a permission decision."""
     name = order.command.name
     if name == "status":
         return _status(tx, order.target)
@@ -102,7 +101,6 @@ def obey(tx: Tx, order: Order, permission: str | None) -> str:
 
 
 def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | None = None) -> str | Refusal:
-    """Queue a text for the agent."""
     return queue.enqueue(
         tx,
         order.target,
@@ -117,9 +115,8 @@ def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | Non
 
 
 def refused(reason: Refusal) -> str:
-    """Why a text was not queued, for whoever sent it."""
     if reason is Refusal.FULL:
-        return "Not queued: the queue is full. /queue shows what waits; send it again when some of that is done."
+        return "Not queued: the queue is full. /queue shows what is waiting; send it again when some of that is done."
     return f"Not queued: {reason}."
 
 
@@ -134,25 +131,25 @@ def _status(tx: Tx, target: str) -> str:
     if task is not None:
         step = f" (step {task.last_completed_step})" if task.last_completed_step else ""
         lines.append(f"Task: {task.current_task}{step}")
-    lines += [f"At work on: {beginning(message.text)}" for message in working]
+    lines += [f"Working on: {beginning(message.text)}" for message in working]
     if task is None and not working:
         lines.append("Nothing in progress.")
     lines.append(f"Waiting: {queue.count(tx, target, Status.PENDING)}")
     if waits := queue.count(tx, target, Status.HELD):
-        lines.append(f"Waiting for your word: {waits} (/held)")
+        lines.append(f"Waiting for your decision: {waits} (/held)")
     if dead := queue.count(tx, target, Status.DEAD):
         lines.append(f"Dead letters: {dead}")
-    lines.append(f"Session: {session}" if session else "Session: none was seen yet")
+    lines.append(f"Session: {session}" if session else "Session: none seen yet")
     if seen is not None:
-        lines.append(f"Last heard of: {iso(seen)}")
+        lines.append(f"Last seen: {iso(seen)}")
     return "\n".join(lines)
 
 
 def _queue(tx: Tx, target: str) -> str:
     total = queue.count(tx, target, Status.PENDING)
     if total == 0:
-        return "Nothing waits."
-    lines = [f"{total} wait:"]
+        return "No messages waiting."
+    lines = [f"{total} waiting:"]
     for number, message in enumerate(queue.pending(tx, target, LISTED), 1):
         priority = Priority(message.priority)
         mark = "" if priority is Priority.NORMAL else f" [{priority.word}]"
@@ -186,6 +183,5 @@ def _decide(tx: Tx, order: Order, decision: str) -> str:
 
 
 def permission_buttons(request_id: str, *, may_approve: bool) -> list[tuple[str, str]]:
-    """The buttons below a permission request: to give it, or only to deny it."""
     approve = [("Approve", f"approve:{request_id}")] if may_approve else []
     return [*approve, ("Deny", f"deny:{request_id}")]

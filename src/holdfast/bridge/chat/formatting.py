@@ -10,7 +10,7 @@ from holdfast.bridge.chat.splitting import FENCE, units
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range that is shown in another way; counted in UTF-16 units."""
+    """A formatted range, counted in UTF-16 units."""
 
     kind: str
     """bold, code, pre or text_link, as Telegram names them."""
@@ -30,7 +30,7 @@ _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,32}")
 
 
 def formatted(text: str) -> tuple[str, list[Span]]:
-    """A text without its marks, and what they said; what is no mark stays as it is."""
+    """Return a text without its Markdown marks, and the ranges they formatted."""
     page = _Page()
     lines = text.split("\n")
     number = 0
@@ -72,7 +72,7 @@ class _Page:
 
 
 def _closing(lines: list[str], opening: int) -> int | None:
-    """Where a code block ends; None where it never does."""
+    """Find the line that closes a code block; None if none does."""
     return next((n for n in range(opening + 1, len(lines)) if lines[n].startswith(FENCE)), None)
 
 

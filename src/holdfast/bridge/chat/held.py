@@ -19,7 +19,7 @@ AT_ONCE = 5
 
 
 def show(tx: Tx, target: str) -> str:
-    """Put the oldest held messages into the chat, each with its buttons; what to say below them."""
+    """Put the oldest held messages into the chat, each with its buttons; returns the text below them."""
     found = held_messages.held(tx, target, AT_ONCE)
     for message in found.messages:
         digest = held_messages.digest_of(message)
@@ -27,28 +27,28 @@ def show(tx: Tx, target: str) -> str:
         buttons = [*release, ("Drop", f"drop:{digest}")]
         updates.add(tx, target, UpdateKind.MESSAGE, asked(message), buttons=buttons, chat_only=True)
     if not found.messages:
-        return "Nothing waits for your word."
+        return "No messages are waiting for your decision."
     more = " There are more: /held shows them once these are decided." if found.more else ""
-    return f"Release lets the agent have a message, Drop removes it.{more}"
+    return f"Release gives a message to the agent, Drop removes it.{more}"
 
 
 def decide(tx: Tx, target: str, digest: str, *, drop: bool) -> str:
-    """Release or drop the message that a button stood below, as it was shown; what came of it."""
+    """Release or drop the message above a button, exactly as it was shown; returns the answer."""
     listed = held_messages.held(tx, target).messages
     message = next((one for one in listed if held_messages.digest_of(one) == digest), None)
     if message is None:
-        return "No such message waits for your word (any more): /held shows what does."
+        return "No such message is waiting for your decision; /held shows those that are."
     if not drop and not fits(message):
         return in_terminal(target)
     try:
         held_messages.decide(tx, target, [message.id], drop=drop)
     except (UnknownMessage, Busy) as error:
         return str(error)
-    return "It was removed." if drop else "Released: it waits for the agent now."
+    return "It was removed." if drop else "Released: it is queued for the agent."
 
 
 def asked(message: HeldMessage) -> str:
-    """A held message in words: all of it, or the way to it."""
+    """Render a held message in full, or where it can be read."""
     head = f"{message.priority.word.capitalize()} message from `{_plain(message.sender)}`"
     if not fits(message):
         return f"{head}\n{in_terminal(message.target)}"
@@ -56,13 +56,12 @@ def asked(message: HeldMessage) -> str:
 
 
 def fits(message: HeldMessage) -> bool:
-    """Whether one text in a chat shows all of it: what is released is what was shown."""
+    """Whether one chat text shows all of it: what is released is what was shown."""
     text = _text(message)
     return len(text) + len(message.sender) <= FITS and masked(text) == text
 
 
 def in_terminal(target: str) -> str:
-    """Where a message is decided that a chat cannot show."""
     return f"It is too long, or holds a secret, and is not shown here. In the terminal: `holdfast release {target}`"
 
 
@@ -72,5 +71,5 @@ def _text(message: HeldMessage) -> str:
 
 
 def _plain(line: str) -> str:
-    """One line without the mark that would end the code it is shown as."""
+    """Make one line safe to show as code: without the mark that would end it."""
     return shown(line, FITS + 1).replace("`", "\u02cb")

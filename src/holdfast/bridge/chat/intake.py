@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of, target_of
 from holdfast.bridge.chat.commands import Command, Order, command, obey, pressed, put, refused, urgency
 from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.model import Refusal, Status, UpdateKind
 from holdfast.bridge.queries import queue, updates
+from holdfast.bridge.service import Targets
 from holdfast.identity.senders import Kind, Sender
 from holdfast.store import Store, Tx
 from holdfast.text import one_line
@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account at which something comes in."""
-
     transport: str
     number: str
     name: Callable[[], str | None]
@@ -40,7 +38,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What is said besides the durable answers. Losing it harms nobody: the chat shows what was done."""
+    """Replies besides the durable ones. Losing one does no harm: the chat shows what was done."""
 
     press: Callable[[str, str], Awaitable[None]]
     """Tell whoever pressed a button (by the id of the press) what came of it."""
@@ -49,7 +47,7 @@ class Answers:
 
 
 class Intake:
-    """Takes in what an account receives: once each, from people on the list alone."""
+    """Stores what an account receives: once each, and only from people on the list."""
 
     def __init__(
         self,
@@ -69,11 +67,10 @@ class Intake:
 
     @property
     def refused(self) -> int:
-        """How many arrivals were turned away."""
         return self._strangers.count
 
     async def take(self, raw: Sequence[Any]) -> int | None:
-        """Store a batch in one transaction; the highest number in it. What came before changes nothing."""
+        """Store a batch in one transaction and return its highest number. Repetitions change nothing."""
         numbers = sorted(number for one in raw if (number := number_of(one)) is not None)
         # By number: a batch may come out of order, a conversation must not.
         found = sorted(filter(None, map(arrival, raw)), key=lambda one: one.number)
@@ -122,7 +119,7 @@ class Intake:
         if order.command.name:
             said: str | None = obey(tx, order, permission)
         elif one.press is not None:
-            said = "That button is not known any more."
+            said = "That button is no longer valid."
         else:
             said = self._queue(tx, order, one)
         if said is not None:
@@ -130,10 +127,10 @@ class Intake:
         return (one.press, said or "") if one.press is not None else None
 
     def _queue(self, tx: Tx, order: Order, one: Arrival) -> str | None:
-        """Queue a text for the agent; what to say about it, where there is anything to say."""
+        """Queue a text for the agent; returns a reply where one is needed."""
         heading = [f'[In reply to: "{one.quoted}"]'] if one.quoted else []
         if one.edited_at is not None:
-            heading.append("[Edited; it takes the place of what was written before.]")
+            heading.append("[Edited: this replaces what was written before.]")
         text = "\n".join([*heading, one.text])
         link = None
         if one.quoted_message is not None:
@@ -144,7 +141,7 @@ class Intake:
         if isinstance(made, Refusal):
             return None if made is Refusal.DUPLICATE else refused(made)
         waiting = queue.count(tx, order.target, Status.PENDING) - 1
-        return f"Queued; {waiting} more wait." if waiting > 0 else None
+        return f"Queued; {waiting} more are waiting." if waiting > 0 else None
 
     def _command(self, one: Arrival) -> Command | None:
         if one.press is not None:
@@ -152,7 +149,7 @@ class Intake:
         return command(one.text)
 
     def _is_for_another(self, one: Arrival) -> bool:
-        """Whether it is a command that names another bot of the same group."""
+        """Whether it is a command to another bot of the same group."""
         found, own = self._command(one), self._account.name()
         return found is not None and found.bot is not None and own is not None and found.bot.lower() != own.lower()
 
@@ -172,14 +169,14 @@ class Intake:
         logger.warning("a chat message of user %s in chat %s was refused", one.user, one.chat)
         if target_of(one, self._targets()) is None:
             place = f"chat {one.chat}" + (f", topic {one.topic}" if one.topic is not None else "")
-            why = f"This place ({place}) belongs to no team."
+            why = f"This chat ({place}) is not linked to a team."
         else:
             why = f"You (user {one.user}) are not on the list of those who may write to this agent."
         await self._answers.refuse(one, f"Sorry. {why} The owner can change that in teams.json, under chat.")
 
 
 class Strangers:
-    """Who was turned away, and when they were last told; nothing of what they wrote."""
+    """Remembers who was refused and when they were last told; nothing of what they wrote."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -187,7 +184,7 @@ class Strangers:
         self.count = 0
 
     def met(self, one: Arrival) -> bool:
-        """Whether they should be told; once an hour at most."""
+        """Count a refusal; says whether to tell them, once an hour at most."""
         self.count += 1
         who, now = (one.chat, one.user), self._clock()
         if who in self._told and now - self._told[who] < REFUSAL_S:

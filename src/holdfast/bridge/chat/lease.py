@@ -10,7 +10,7 @@ LEASE_MS = 60_000
 
 
 class Lease:
-    """The right to use an account in one way. The name tells neither token nor address."""
+    """The lease on one use of an account. Its name reveals neither token nor address."""
 
     def __init__(self, store: Store, use: str, account: str, holder: str) -> None:
         self._store = store
@@ -18,13 +18,11 @@ class Lease:
         self._holder = holder
 
     async def hold(self) -> bool:
-        """Take or renew it; False while another daemon has it."""
+        """Take or renew it; False while another daemon holds it."""
         return await self._store.write(lambda tx: leases.take(tx, leases.NAMED, self._name, self._holder, LEASE_MS))
 
     def is_held(self, tx: Tx) -> bool:
-        """Whether it is still this daemon's."""
         return leases.holds(tx, leases.NAMED, self._name, self._holder)
 
     async def let_go(self) -> None:
-        """Give it back."""
         await self._store.write(lambda tx: leases.release(tx, leases.NAMED, self._name, self._holder))

@@ -12,7 +12,7 @@ from holdfast.bridge.chat import Limit
 
 
 class Pace:
-    """Remembers when texts were sent, per limit, and who wants to be left alone, per place."""
+    """Remembers when texts were sent, per limit, and which chats asked for a pause."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Pace:
 
     @asynccontextmanager
     async def turn(self, place: str, limits: Sequence[Limit]) -> AsyncIterator[None]:
-        """One text is on its way for as long as the block lasts; it begins when that is within all limits."""
+        """Wait until a text may be sent within all limits, and keep others out while it is sent."""
         async with self._locks.setdefault(place, asyncio.Lock()):
             while (wait := self.wait(place, limits)) > 0:
                 await self._sleep(wait)
@@ -35,19 +35,16 @@ class Pace:
             yield
 
     def wait(self, place: str, limits: Sequence[Limit]) -> float:
-        """Seconds until one more text may be sent there."""
         now = self._clock()
         rest = self._resting.get(place, now) - now
         return max([0.0, rest, *(self._until_free(limit, now) for limit in limits)])
 
     def count(self, limits: Sequence[Limit]) -> None:
-        """One more text is on its way."""
         now = self._clock()
         for limit in limits:
             self._sent.setdefault(limit, deque(maxlen=limit.count)).append(now)
 
     def rest(self, place: str, seconds: float) -> None:
-        """A place asks to be left alone."""
         self._resting[place] = max(self._resting.get(place, 0.0), self._clock() + seconds)
 
     def _until_free(self, limit: Limit, now: float) -> float:

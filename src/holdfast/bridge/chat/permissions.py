@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from holdfast.bridge.chat import Targets
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.commands import Command, permission_buttons
 from holdfast.bridge.model import UpdateKind
 from holdfast.bridge.queries import updates
+from holdfast.bridge.service import Targets
 from holdfast.errors import HoldfastError
 from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.config_fields import shown
-from holdfast.teams.permissions import shown_input
+from holdfast.teams.permissions import Permissions, shown_input
 from holdfast.teams.queries.permissions import PermissionRequest
 
 FITS = 3_000
 """Characters of a request that one message of a chat surely holds; what is longer is decided in a terminal."""
-IN_TERMINAL = "It is too long to be shown here. Answer in the terminal: `holdfast approve` shows all of it."
+IN_TERMINAL = "It is too long to show here. Answer in the terminal: `holdfast approve` shows all of it."
 LOOK_S = 5.0
 ONCE = "permission"
 """Under which the store remembers that a request was shown."""
 
 
-class Requests(Protocol):
-    """What the chats ask of the teams' permissions."""
-
-    async def open(self) -> list[PermissionRequest]:
-        """Requests that wait for a decision."""
-        ...
-
-    async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> PermissionRequest:
-        """Store the owner's decision."""
-        ...
-
-
 class PermissionDesk:
-    """Brings requests to the chats, and the owners' words back."""
+    """Shows permission requests in the chats, and passes the owners' decisions on."""
 
-    def __init__(self, store: Store, requests: Requests, targets: Targets) -> None:
+    def __init__(self, store: Store, requests: Permissions, targets: Targets) -> None:
         self._store = store
         self._requests = requests
         self._targets = targets
 
     async def run(self) -> None:
-        """Show what is asked, until cancelled."""
         with Wakeups(self._store) as news:
             while True:
                 news.clear()
@@ -53,7 +38,7 @@ class PermissionDesk:
                 await news.wait(LOOK_S)
 
     async def show(self) -> None:
-        """Put every open request into its team's chat, unless it was there before."""
+        """Put every open request into its team's chat, once."""
         for request in await self._requests.open():
             team = self._targets().get(request.team)
             if team is not None and team.chat is not None:
@@ -80,7 +65,7 @@ class PermissionDesk:
             await self._store.write(write)
 
     async def decide(self, target: str, command: Command) -> str | None:
-        """Pass on the owner's word; what came of it, None where no request was named.
+        """Pass the owner's decision on; returns the answer, None if no request was named.
 
         It may be passed on again after a crash: the second time it is refused as decided, and nothing happens twice.
         """
@@ -90,7 +75,7 @@ class PermissionDesk:
         # Only what this chat's own team asks: somebody who may order one team about must not decide for another.
         asked_here = [one for one in await self._requests.open() if one.team == target and one.id == request_id]
         if not asked_here:
-            return "Nobody here waits for that (any more): it was decided, ran out after five minutes, or never was."
+            return "No such request is waiting here: it was decided, expired after five minutes, or never existed."
         (request,) = asked_here
         if allowed and not fits(request):
             return IN_TERMINAL
@@ -102,7 +87,7 @@ class PermissionDesk:
 
 
 def asked(request: PermissionRequest) -> str:
-    """A request in words, with its whole input or the way to it."""
+    """Render a request with its whole input, or where to read it."""
     tool, given = shown(request.tool, FITS), _input(request)
     if not fits(request):
         return f"May it use **{tool}**?\n{IN_TERMINAL}\n/deny {request.id}"
@@ -110,7 +95,7 @@ def asked(request: PermissionRequest) -> str:
 
 
 def fits(request: PermissionRequest) -> bool:
-    """Whether one message can show all of a request."""
+    """Whether one message can show the whole request."""
     return len(_input(request)) + len(request.tool) <= FITS
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
 
 from holdfast.bridge.chat import ChatError, RetryLater
 from holdfast.bridge.chat.intake import Intake
 from holdfast.bridge.chat.lease import Lease
-from holdfast.bridge.chat.telegram import PollConflict
+from holdfast.bridge.chat.telegram import PollConflict, Telegram
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
@@ -19,28 +18,12 @@ STAND_BY_S = 10.0
 logger = logging.getLogger(__name__)
 
 
-class Source(Protocol):
-    """Where updates are asked for."""
-
-    async def fetch(self, offset: int | None) -> list[Any]:
-        """The updates that are not confirmed yet; an offset confirms all before it."""
-        ...
-
-    async def introduce(self) -> None:
-        """Learn the account's own name."""
-        ...
-
-    async def use_polling(self) -> None:
-        """Let updates wait until they are asked for."""
-        ...
-
-
 class Poller:
-    """The only one that asks for an account's updates."""
+    """Polls for an account's updates; only the holder of the lease does."""
 
     def __init__(
         self,
-        source: Source,
+        source: Telegram,
         intake: Intake,
         lease: Lease,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -54,7 +37,6 @@ class Poller:
         """Why nothing comes in at present."""
 
     async def run(self) -> None:
-        """Take in what comes, until cancelled."""
         offset: int | None = None
         pause = FIRST_PAUSE_S
         try:
@@ -78,7 +60,7 @@ class Poller:
             await self._lease.let_go()
 
     async def step(self, offset: int | None) -> int | None:
-        """Ask once. What is returned confirms, with the next question, what is in the store now.
+        """Poll once. The returned offset confirms, with the next poll, what is stored now.
 
         Without news the next question has no offset: after a week without any the numbers begin anew, maybe lower.
         """
@@ -88,11 +70,11 @@ class Poller:
         found = await self._source.fetch(offset)
         highest = await self._intake.take(found)
         if found and highest is None:
-            raise ChatError("What came in has no numbers, so it cannot be confirmed.")
+            raise ChatError("The updates have no numbers, so they cannot be confirmed.")
         return None if highest is None else highest + 1
 
     async def _take_back(self) -> None:
-        """Polling is what this daemon is set to: a webhook left behind gives way, with nothing dropped."""
+        """Remove a webhook that was left behind, because this daemon polls; no update is dropped."""
         try:
             await self._source.use_polling()
         except ChatError as error:
@@ -100,5 +82,5 @@ class Poller:
 
     def _note(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self.trouble:
-            logger.warning("nothing comes in at present: %s", trouble)
+            logger.warning("chat updates cannot be received: %s", trouble)
         self.trouble = trouble

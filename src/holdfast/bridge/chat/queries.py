@@ -16,7 +16,7 @@ KEPT_MS = 8 * 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a transport has come with a target's updates."""
+    """How far a transport has sent a target's updates."""
 
     sent_seq: int
     sending_seq: int | None
@@ -38,8 +38,6 @@ class Unsent:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A chat to which something could not be sent, and why."""
-
     transport: str
     target: str
     failure: str
@@ -49,32 +47,26 @@ class Undelivered:
 
 
 def receive(tx: Tx, transport: str, account: str, number: int) -> bool:
-    """Note that something came in; False where it came before."""
-    changed = tx.run(
+    """Note an incoming update; False if it was received before."""
+    sql = (
         "INSERT INTO bridge_received (transport, account, update_id, at) VALUES (:transport, :account, :number, :now)"
-        " ON CONFLICT (transport, account, update_id) DO NOTHING",
-        transport=transport,
-        account=account,
-        number=number,
-        now=tx.now(),
+        " ON CONFLICT (transport, account, update_id) DO NOTHING"
     )
+    changed = tx.run(sql, transport=transport, account=account, number=number, now=tx.now())
     return changed > 0
 
 
 def was_received(tx: Tx, transport: str, account: str, number: int) -> bool:
-    """Whether something came in before."""
-    row = tx.one(
+    sql = (
         "SELECT 1 AS known FROM bridge_received"
-        " WHERE transport = :transport AND account = :account AND update_id = :number",
-        transport=transport,
-        account=account,
-        number=number,
+        " WHERE transport = :transport AND account = :account AND update_id = :number"
     )
+    row = tx.one(sql, transport=transport, account=account, number=number)
     return row is not None
 
 
 def forget_received(tx: Tx) -> int:
-    """Forget what cannot come again."""
+    """Delete the numbers of updates that cannot come again."""
     return tx.run("DELETE FROM bridge_received WHERE at < :before", before=tx.now() - KEPT_MS)
 
 
@@ -82,7 +74,7 @@ def forget_received(tx: Tx) -> int:
 
 
 def is_behind(tx: Tx, transport: str, target: str) -> bool:
-    """Whether something of a target was not sent yet."""
+    """Whether a target has unsent updates."""
     found = tx.one(
         "SELECT 1 AS found FROM bridge_updates WHERE target = :target AND kind <> 'adopted'"
         " AND seq > coalesce((SELECT sent_seq"
@@ -94,20 +86,17 @@ def is_behind(tx: Tx, transport: str, target: str) -> bool:
 
 
 def begin(tx: Tx, transport: str, target: str) -> None:
-    """The target's chat is known to the transport; it begins with what happened lately."""
-    tx.run(
+    """Add a target's chat to a transport; it starts with recent updates."""
+    sql = (
         "INSERT INTO bridge_chats (transport, target, sent_seq, attempts, next_at)"
         " SELECT :transport, :target, coalesce(max(seq), 0), 0, 0 FROM bridge_updates"
         " WHERE target = :target AND created_at < :since"
-        " ON CONFLICT (transport, target) DO NOTHING",
-        transport=transport,
-        target=target,
-        since=tx.now() - NEW_CHAT_MS,
+        " ON CONFLICT (transport, target) DO NOTHING"
     )
+    tx.run(sql, transport=transport, target=target, since=tx.now() - NEW_CHAT_MS)
 
 
 def progress(tx: Tx, transport: str, target: str) -> Progress:
-    """How far a transport has come with a target."""
     row = tx.one(
         "SELECT sent_seq, sending_seq, attempts, next_at, failure FROM bridge_chats"
         " WHERE transport = :transport AND target = :target",
@@ -121,38 +110,29 @@ def progress(tx: Tx, transport: str, target: str) -> Progress:
 
 
 def unsent(tx: Tx, transport: str, target: str) -> Unsent | None:
-    """The next update that a transport has not sent."""
     so_far = progress(tx, transport, target)
     found = updates.told(tx, target, after=so_far.sent_seq, limit=1, chat=True)
     return Unsent(found[0], tasks.of_target(tx, target), so_far) if found else None
 
 
 def sending(tx: Tx, transport: str, target: str, seq: int) -> None:
-    """An update is about to be sent."""
-    tx.run(
-        "UPDATE bridge_chats SET sending_seq = :seq WHERE transport = :transport AND target = :target",
-        seq=seq,
-        transport=transport,
-        target=target,
-    )
+    sql = "UPDATE bridge_chats SET sending_seq = :seq WHERE transport = :transport AND target = :target"
+    tx.run(sql, seq=seq, transport=transport, target=target)
 
 
 def sent(tx: Tx, transport: str, target: str, seq: int, failure: str | None = None) -> None:
-    """An update is done with: it arrived, or (with the reason) never will."""
-    tx.run(
+    """Note that an update arrived or, with the reason, never will."""
+    sql = (
         "UPDATE bridge_chats SET sent_seq = :seq, sending_seq = NULL, attempts = 0, next_at = 0, failure = :failure"
-        " WHERE transport = :transport AND target = :target",
-        seq=seq,
-        failure=failure,
-        transport=transport,
-        target=target,
+        " WHERE transport = :transport AND target = :target"
     )
+    tx.run(sql, seq=seq, failure=failure, transport=transport, target=target)
     if failure is not None:
         tx.emit("bridge.undeliverable", target, {"transport": transport, "seq": seq, "reason": failure})
 
 
 def failed(tx: Tx, transport: str, target: str, failure: str, pause_ms: int, *, uncertain: bool) -> None:
-    """A send failed; the chat is left alone for a while. Where it may have arrived, that stays known."""
+    """Note a failed send and pause the chat; `uncertain` if it may have arrived."""
     tx.run(
         "UPDATE bridge_chats SET attempts = attempts + 1, failure = :failure, next_at = :next_at,"
         " sending_seq = CASE WHEN :uncertain = 1 THEN sending_seq ELSE NULL END"
@@ -166,18 +146,15 @@ def failed(tx: Tx, transport: str, target: str, failure: str, pause_ms: int, *, 
 
 
 def rest(tx: Tx, transport: str, target: str, pause_ms: int) -> None:
-    """A chat is left alone for a while, without any failure of this target's."""
-    tx.run(
+    """Pause a chat without a failure of this target's."""
+    sql = (
         "UPDATE bridge_chats SET next_at = :next_at"
-        " WHERE transport = :transport AND target = :target AND next_at < :next_at",
-        next_at=tx.now() + pause_ms,
-        transport=transport,
-        target=target,
+        " WHERE transport = :transport AND target = :target AND next_at < :next_at"
     )
+    tx.run(sql, next_at=tx.now() + pause_ms, transport=transport, target=target)
 
 
 def undelivered(tx: Tx) -> list[Undelivered]:
-    """The chats to which something could not be sent."""
     rows = tx.all(
         "SELECT transport, target, failure FROM bridge_chats WHERE failure IS NOT NULL ORDER BY transport, target"
     )

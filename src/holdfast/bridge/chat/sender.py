@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from holdfast.bridge.chat import Address, ChatError, RetryLater, Targets, Transport, Undeliverable, queries
+from holdfast.bridge.chat import Address, ChatError, Outgoing, RetryLater, Transport, Undeliverable, queries
 from holdfast.bridge.chat.lease import Lease
 from holdfast.bridge.chat.pace import Pace
 from holdfast.bridge.chat.queries import Unsent
 from holdfast.bridge.chat.splitting import split
 from holdfast.bridge.chat.wording import REPETITION, Shown, shown
+from holdfast.bridge.service import Targets
 from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
 
@@ -26,8 +27,6 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLost(ChatError):
-    """Another daemon sends for this account now."""
-
     code = "E_CHAT_LEASE"
 
 
@@ -55,7 +54,6 @@ class Sender:
         """Per target: the update that is under way, and how many of its pieces have arrived."""
 
     async def run(self) -> None:
-        """Send what comes, until cancelled."""
         while True:
             while not await self._lease.hold():
                 await self._sleep(STAND_BY_S)
@@ -68,7 +66,7 @@ class Sender:
                 await self._lease.let_go()
 
     async def drain(self) -> None:
-        """Send all that is unsent now, and return; nothing is sent where another daemon does that."""
+        """Send everything unsent now and return; does nothing while another daemon sends."""
         if not await self._lease.hold():
             return
         try:
@@ -109,7 +107,7 @@ class Sender:
         return address if self._transport.reaches(address) else None
 
     async def _catch_up(self, target: str) -> None:
-        """Send to one target until nothing is left; its pauses are nobody else's."""
+        """Send to one target until nothing is left; its pauses hold up no other target."""
         name = self._transport.name
         await self._under_lease(lambda tx: queries.begin(tx, name, target))
         # The address is looked up every time: whoever corrects it in teams.json need not start anything again.
@@ -123,7 +121,7 @@ class Sender:
                 await self._deliver(address, found)
 
     async def _deliver(self, address: Address, found: Unsent) -> None:
-        """Send one update, and write down what became of it."""
+        """Send one update and store the outcome."""
         name, target, seq = self._transport.name, address.target, found.update.seq
         repeated = found.progress.sending_seq == seq
         before = self._arrived(target, seq)
@@ -132,7 +130,7 @@ class Sender:
             await self._send(address, found, repeated=repeated)
         except Undeliverable as error:
             reason = str(error)[:MOST_FAILURE]
-            logger.warning("%s: an update of %s cannot be shown: %s", name, target, reason)
+            logger.warning("%s: an update of %s cannot be delivered: %s", name, target, reason)
             await self._under_lease(lambda tx: queries.sent(tx, name, target, seq, reason))
         except ChatError as error:
             # A refusal now says nothing about an earlier attempt at the same piece: that stays uncertain.
@@ -144,7 +142,7 @@ class Sender:
         self._pieces_sent.pop(target, None)
 
     def _arrived(self, target: str, seq: int) -> int:
-        """How many pieces of an update have arrived in this daemon's life."""
+        """How many pieces of an update have arrived since this daemon started."""
         known, pieces = self._pieces_sent.get(target, (seq, 0))
         return pieces if known == seq else 0
 
@@ -167,15 +165,14 @@ class Sender:
         self, address: Address, found: Unsent, view: Shown, pieces: list[str], number: int, *, marked: bool
     ) -> None:
         text = f"{REPETITION}\n{pieces[number]}" if marked else pieces[number]
-        last = number == len(pieces) - 1
-        await self._transport.send(
-            address,
+        outgoing = Outgoing(
             text,
             key=f"{address.target}.{found.update.seq}.{number + 1}",
-            buttons=view.buttons if last else (),
+            buttons=view.buttons if number == len(pieces) - 1 else (),
             reply_to=found.update.message_id if number == 0 else None,
             urgent=view.urgent,
         )
+        await self._transport.send(address, outgoing)
 
     async def _put_off(self, address: Address, error: ChatError, attempts: int, *, uncertain: bool) -> None:
         name, target = self._transport.name, address.target
@@ -195,13 +192,13 @@ class Sender:
         await self._under_lease(write)
 
     def _neighbours(self, address: Address) -> list[str]:
-        """The other targets in the same chat: a pause is theirs too, also after a restart."""
+        """The other targets in the same chat: a pause holds for them too, also after a restart."""
         place = self._transport.place(address)
         others = [found for name in self._targets() if name != address.target and (found := self._address(name))]
         return [other.target for other in others if self._transport.place(other) == place]
 
     async def _under_lease(self, write: Callable[[Tx], None]) -> None:
-        """Write only as long as this daemon is the one that sends."""
+        """Write only while this daemon holds the lease."""
 
         def checked(tx: Tx) -> bool:
             if not self._lease.is_held(tx):

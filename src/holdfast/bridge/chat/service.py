@@ -9,17 +9,19 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.bridge.chat import Targets, Transport, queries
+from holdfast.bridge.chat import Transport, queries
 from holdfast.bridge.chat.intake import Account, Answers, Intake
 from holdfast.bridge.chat.lease import Lease
-from holdfast.bridge.chat.permissions import PermissionDesk, Requests
+from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.chat.polling import Poller
 from holdfast.bridge.chat.sender import Sender
 from holdfast.bridge.chat.telegram import Telegram
 from holdfast.bridge.chat.webhook_out import SignedWebhook
+from holdfast.bridge.service import Targets
 from holdfast.config import Settings
 from holdfast.errors import BadInput
 from holdfast.store import Store
+from holdfast.teams.permissions import Permissions
 from holdfast.text import bounded_json
 
 MOST_BODY = 1024 * 1024
@@ -30,22 +32,7 @@ Loop = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSettings:
-    """What the chats need to know; without a token or a URL there are none."""
-
-    telegram_token: str | None = None
-    telegram_api: str | None = None
-    telegram_webhook: str | None = None
-    """The public URL at which Telegram reaches this daemon; without it updates are polled for."""
-    telegram_webhook_secret: str | None = None
-    webhook_url: str | None = None
-    webhook_secret: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ChatStatus:
-    """How the chats are doing."""
-
     transports: tuple[str, ...]
     undelivered: list[queries.Undelivered]
     receiving: str | None
@@ -54,22 +41,10 @@ class ChatStatus:
     """Messages of people who are not on the list."""
 
 
-def chat_settings(settings: Settings) -> ChatSettings:
-    """Return what the daemon's settings say of chats."""
-    return ChatSettings(
-        telegram_token=settings.telegram_token,
-        telegram_api=settings.telegram_api,
-        telegram_webhook=settings.telegram_webhook,
-        telegram_webhook_secret=settings.telegram_webhook_secret,
-        webhook_url=settings.webhook_url,
-        webhook_secret=settings.webhook_secret,
-    )
-
-
 class Chats:
-    """The only door to the chats."""
+    """Runs the chats of a daemon; the only door to them."""
 
-    def __init__(self, store: Store, targets: Targets, requests: Requests, holder: str, settings: ChatSettings) -> None:
+    def __init__(self, store: Store, targets: Targets, requests: Permissions, holder: str, settings: Settings) -> None:
         self._store = store
         self._settings = settings
         self._desk = PermissionDesk(store, requests, targets)
@@ -91,7 +66,7 @@ class Chats:
         self._senders = [Sender(store, transport, targets, holder) for transport in transports]
 
     def loops(self) -> dict[str, Loop]:
-        """What must run in the background, by name; nothing where no chat is set up."""
+        """Background loops by name; none if no chat is set up."""
         loops: dict[str, Loop] = {
             f"chat: {transport.name}": sender.run
             for transport, sender in zip(self._transports, self._senders, strict=True)
@@ -105,7 +80,7 @@ class Chats:
         return loops
 
     async def webhook(self, body: bytes, secret: str) -> int:
-        """Take in what Telegram brings; the HTTP status to answer. 200 is said when it is in the store."""
+        """Store an update that Telegram posts; returns the HTTP status, 200 once it is stored."""
         expected = self._settings.telegram_webhook_secret
         if self._intake is None or self._settings.telegram_webhook is None or expected is None:
             return 404
@@ -121,7 +96,6 @@ class Chats:
         return 200
 
     async def status(self) -> ChatStatus:
-        """How the chats are doing, for `holdfast doctor`."""
         return ChatStatus(
             transports=tuple(transport.name for transport in self._transports),
             undelivered=await self._store.read(queries.undelivered),
@@ -130,22 +104,20 @@ class Chats:
         )
 
     async def sweep(self) -> None:
-        """Forget the numbers of what cannot come again."""
         await self._store.write(queries.forget_received)
 
     async def close(self) -> None:
-        """Let go of connections."""
         await asyncio.gather(*(transport.close() for transport in self._transports))
 
     async def _register(self) -> None:
-        """Tell Telegram where to bring updates."""
+        """Tell Telegram where to post updates."""
         telegram, url = self._telegram, self._settings.telegram_webhook
         if telegram is not None and url is not None:
             await telegram.introduce()
             await telegram.use_webhook(url, self._settings.telegram_webhook_secret or "")
 
 
-def _telegram(settings: ChatSettings) -> Telegram | None:
+def _telegram(settings: Settings) -> Telegram | None:
     if settings.telegram_token is None:
         return None
     if settings.telegram_webhook is not None and not _SECRET.fullmatch(settings.telegram_webhook_secret or ""):

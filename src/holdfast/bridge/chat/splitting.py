@@ -14,18 +14,18 @@ _CUTS = (re.compile(r"\n\s*\n"), re.compile(r"\n"), re.compile(r"(?<=[.!?…:;])
 
 
 def units(text: str) -> int:
-    """The length of a text in UTF-16 units, as chats count it."""
+    """Return the length of a text in UTF-16 units, as chats count it."""
     return len(text) + sum(1 for char in text if ord(char) > 0xFFFF)
 
 
 def clean(text: str) -> str:
-    """The text without what no chat can carry: NUL bytes and halves of surrogate pairs."""
+    """Remove what no chat can carry: NUL bytes and halves of surrogate pairs."""
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return whole.replace("\0", "")
 
 
 def split(text: str, limit: int) -> list[str]:
-    """The text in pieces of at most `limit` UTF-16 units; a code block that is cut is closed and opened again."""
+    """Split a text into pieces of at most `limit` UTF-16 units; a cut code block is closed and reopened."""
     if limit < SHORTEST_LIMIT:
         raise ValueError(f"limit must be at least {SHORTEST_LIMIT}")
     whole, at, pieces = clean(text).strip("\n"), 0, []
@@ -47,7 +47,7 @@ def split(text: str, limit: int) -> list[str]:
 
 
 def open_fence(text: str) -> str | None:
-    """The line that opened the code block in which a text ends; None where it ends outside of one."""
+    """Return the line that opened the code block in which a text ends; None outside a block."""
     opening: str | None = None
     for line in text.split("\n"):
         if line.startswith(FENCE):
@@ -58,7 +58,7 @@ def open_fence(text: str) -> str | None:
 
 
 def _head(text: str, limit: int) -> str:
-    """The longest beginning of a text that fits and ends where a cut is least felt."""
+    """Return the longest beginning that fits and ends at the best place for a cut."""
     most = _fitting(text, limit)
     window = text[:most]
     for cut in _CUTS:
@@ -70,7 +70,7 @@ def _head(text: str, limit: int) -> str:
 
 
 def _fitting(text: str, limit: int) -> int:
-    """How many characters of a text fit into so many UTF-16 units."""
+    """How many characters of a text fit into that many UTF-16 units."""
     used = 0
     for number, char in enumerate(text):
         used += 2 if ord(char) > 0xFFFF else 1

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.bridge.chat import Address, Button, ChatError, Limit, RetryLater, Undeliverable
+from holdfast.bridge.chat import Address, Button, ChatError, Limit, Outgoing, RetryLater, Undeliverable
 from holdfast.bridge.chat.arrivals import GENERAL_TOPIC, KINDS, Arrival
 from holdfast.bridge.chat.formatting import formatted
 from holdfast.bridge.chat.urls import guarded
@@ -48,18 +48,18 @@ _UNREADABLE = re.compile(r"can't parse|can't find end|entit", re.IGNORECASE)
 
 
 class PollConflict(ChatError):
-    """Somebody else asks for this bot's updates, or they go to a webhook."""
+    """Another program polls for this bot's updates, or they go to a webhook."""
 
     code = "E_CHAT_CONFLICT"
 
     def __init__(self, webhook: bool) -> None:
-        why = "a webhook is set for it" if webhook else "another program asks for its updates"
-        super().__init__(f"Telegram does not give this bot's updates: {why}.", recovery="Only one may use a token.")
+        why = "a webhook is set for it" if webhook else "another program polls for its updates"
+        super().__init__(f"Telegram does not deliver this bot's updates: {why}.", recovery="Only one may use a token.")
         self.webhook = webhook
 
 
 class Telegram:
-    """A bot as a transport."""
+    """A Telegram bot as a transport."""
 
     name = "telegram"
     longest = LONGEST
@@ -88,15 +88,14 @@ class Telegram:
     # -- sending ------------------------------------------------------------------------------------------------------
 
     def reaches(self, address: Address) -> bool:
-        """Whether the target has a chat."""
         return address.chat is not None
 
     def place(self, address: Address) -> str:
-        """The chat; its topics share its limits."""
+        """Return the chat; its topics share its limits."""
         return address.chat.id if address.chat is not None else ""
 
     def limits(self, address: Address) -> Sequence[Limit]:
-        """What Telegram allows: a text a second per chat, twenty a minute per group."""
+        """Telegram's limits: one text a second per chat, twenty a minute per group."""
         if address.chat is None:
             return ()
         chat = address.chat.id
@@ -105,22 +104,13 @@ class Telegram:
             limits.append(Limit(f"group {chat}", *self._per_group))
         return limits
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
-        """Send one text to the target's chat and topic; the id of the message there."""
+    async def send(self, address: Address, text: Outgoing) -> str:
+        """Send one text to the target's chat and topic; returns the message's id there."""
         if address.chat is None:
             raise Undeliverable(f"{address.target} has no chat.", recovery="Give it one in teams.json.")
         chat = address.chat
         topic = None if chat.topic == GENERAL_TOPIC else chat.topic
-        answered = self._own_message(chat.id, reply_to)
+        answered = self._own_message(chat.id, text.reply_to)
         bot = await self._opened()
 
         async def post(body: str, entities: Sequence[MessageEntity]) -> str:
@@ -130,8 +120,8 @@ class Telegram:
                     body,
                     entities=entities,
                     message_thread_id=topic,
-                    disable_notification=not urgent,
-                    reply_markup=_keyboard(buttons),
+                    disable_notification=not text.urgent,
+                    reply_markup=_keyboard(text.buttons),
                     reply_to_message_id=answered,
                     allow_sending_without_reply=None if answered is None else True,
                 )
@@ -139,22 +129,22 @@ class Telegram:
             return str(sent.message_id)
 
         try:
-            return await post(*_marked(text))
+            return await post(*_marked(text.text))
         except Undeliverable as error:
             if not _UNREADABLE.search(error.message):
                 raise
-            return await post(text, ())
+            return await post(text.text, ())
 
     async def answer_press(self, press: str, text: str) -> None:
-        """Tell whoever pressed a button what came of it; too late is no harm, the chat shows it as well."""
+        """Answer a button press; a late answer does no harm, because the chat shows the outcome as well."""
         try:
             bot = await self._opened()
             await self._call(bot.answer_callback_query(press, text=text[:MOST_PRESS_ANSWER] or None))
         except ChatError as error:
-            logger.info("a button's press was not answered: %s", error)
+            logger.info("a button press was not answered: %s", error)
 
     async def refuse(self, stranger: Arrival, text: str) -> None:
-        """Tell somebody that they are not on the list; once is enough, whether it arrives or not."""
+        """Tell somebody that they are not on the list; it is not sent again if it fails."""
         try:
             bot = await self._opened()
             if stranger.press is not None:
@@ -167,7 +157,7 @@ class Telegram:
     # -- receiving ----------------------------------------------------------------------------------------------------
 
     async def fetch(self, offset: int | None, wait_s: int = POLL_S) -> list[Any]:
-        """The updates that are not confirmed yet, as they are; an offset confirms all before it."""
+        """Fetch the unconfirmed updates unparsed; an offset confirms all before it."""
         bot = await self._opened()
         asked: dict[str, Any] = {"timeout": wait_s, "limit": BATCH, "allowed_updates": list(KINDS)}
         if offset is not None:
@@ -185,7 +175,7 @@ class Telegram:
         self.username = (await self._call(bot.get_me())).username
 
     async def use_webhook(self, url: str, secret: str) -> None:
-        """Let Telegram bring updates to a URL; those that wait already come there too."""
+        """Let Telegram post updates to a URL; those already waiting are posted too."""
         bot = await self._opened()
         await self._call(
             bot.set_webhook(
@@ -197,12 +187,10 @@ class Telegram:
         )
 
     async def use_polling(self) -> None:
-        """Let updates wait until they are asked for."""
         bot = await self._opened()
         await self._call(bot.delete_webhook(drop_pending_updates=False))
 
     async def close(self) -> None:
-        """Let go of connections."""
         bot, self._bot = self._bot, None
         if bot is not None:
             # The bot itself closes only what its own initialize() opened, and that needs the network.
@@ -218,7 +206,7 @@ class Telegram:
         return self._bot
 
     def _make(self) -> ExtBot[None]:
-        """The import takes half a second, so it is done off the loop and only where there is a token."""
+        """Import the library (half a second, so in a thread and only with a token) and create the bot."""
         try:
             from telegram.ext import ExtBot
             from telegram.request import HTTPXRequest
@@ -239,7 +227,7 @@ class Telegram:
         return ExtBot(self._token, base_url=self._api, request=request, get_updates_request=request)
 
     async def _call(self, call: Awaitable[T]) -> T:
-        """What Telegram answers; its refusals in the seam's words, and without the token."""
+        """Translate Telegram's errors to the transport's own, without the token."""
         from telegram import error as errors
 
         try:
@@ -251,14 +239,14 @@ class Telegram:
             raise PollConflict("webhook" in error.message.lower()) from None
         except errors.ChatMigrated as error:
             raise ChatError(
-                f"The group has become {error.new_chat_id}.", recovery="Write that as chat.id in teams.json."
+                f"The group's id is now {error.new_chat_id}.", recovery="Write that as chat.id in teams.json."
             ) from None
         except (errors.InvalidToken, errors.EndPointNotFound):
             raise ChatError(
                 "Telegram does not know the bot.", recovery="Check HOLDFAST_TELEGRAM_TOKEN and start again."
             ) from None
         except errors.Forbidden as error:
-            raise ChatError(self._said(error), recovery="Let the bot into the chat again.") from None
+            raise ChatError(self._said(error), recovery="Add the bot to the chat again.") from None
         except errors.BadRequest as error:
             if _PLACE.search(error.message):
                 raise ChatError(self._said(error), recovery="Check the target's chat in teams.json.") from None
@@ -272,7 +260,7 @@ class Telegram:
         return f"Telegram: {text[:300]}"
 
     def _own_message(self, chat: str, message_id: str | None) -> int | None:
-        """The message in this very chat that a queued message came from."""
+        """Return the message in this chat that a queued message came from."""
         parts = (message_id or "").split(".")
         same = len(parts) >= 4 and parts[:3] == ["tg", self.account, chat]
         return int(parts[3]) if same and parts[3].isascii() and parts[3].isdigit() else None
@@ -286,7 +274,7 @@ def _keyboard(buttons: Sequence[Button]) -> InlineKeyboardMarkup | None:
 
 
 def _marked(text: str) -> tuple[str, list[MessageEntity]]:
-    """The text without its marks, and what they said in Telegram's terms."""
+    """Convert a text to plain text and Telegram's entities."""
     from telegram import MessageEntity
 
     plain, spans = formatted(text)

@@ -9,7 +9,7 @@ from holdfast.errors import BadInput
 
 
 def guarded(field: str, url: str) -> str:
-    """`url` if what is sent there cannot be read on the way: https, or http on this machine."""
+    """Return `url` if nobody on the way can read what is sent there: https, or http on this machine."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

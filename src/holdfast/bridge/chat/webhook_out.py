@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.bridge.chat import Address, Button, ChatError, Limit, RetryLater, Undeliverable
+from holdfast.bridge.chat import Address, ChatError, Limit, Outgoing, RetryLater, Undeliverable
 from holdfast.bridge.chat.urls import guarded
 from holdfast.errors import BadInput
 
@@ -39,7 +39,7 @@ LONGEST_PAUSE_S = 3600.0
 
 
 class SignedWebhook:
-    """A URL as a transport."""
+    """A webhook URL as a transport."""
 
     name = "webhook"
     longest = LONGEST
@@ -57,35 +57,22 @@ class SignedWebhook:
         self._client: httpx2.AsyncClient | None = None
 
     def reaches(self, address: Address) -> bool:
-        """Every target."""
         return True
 
     def place(self, address: Address) -> str:
-        """Every target for itself."""
         return address.target
 
     def limits(self, address: Address) -> Sequence[Limit]:
-        """A receiver that wants fewer says so."""
         return ()
 
-    async def send(
-        self,
-        address: Address,
-        text: str,
-        *,
-        key: str,
-        buttons: Sequence[Button] = (),
-        reply_to: str | None = None,
-        urgent: bool = False,
-    ) -> str:
-        """Post one text; its id is the key."""
+    async def send(self, address: Address, text: Outgoing) -> str:
         import httpx2
 
-        body = _body(address, text, key, buttons, reply_to, urgent)
+        body = _body(address, text)
         now = str(int(self._clock()))
         headers = {
             "Content-Type": "application/json",
-            DELIVERY: key,
+            DELIVERY: text.key,
             TIMESTAMP: now,
             SIGNATURE: signature(self._secret, now, body),
         }
@@ -99,37 +86,33 @@ class SignedWebhook:
             said = f"The webhook did not answer ({type(error).__name__})."
             raise ChatError(said, uncertain=not never_left) from None
         _judge(answer.status_code, answer.headers.get("Retry-After"))
-        return key
+        return text.key
 
     async def close(self) -> None:
-        """Let go of connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What the signature header holds."""
     digest = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
     return f"sha256={digest}"
 
 
 def genuine(secret: str, timestamp: str, body: bytes, signed: str) -> bool:
-    """Whether a signature is the sender's; for receivers. Old timestamps are theirs to refuse."""
+    """Verify a signature, for receivers. Old timestamps are theirs to refuse."""
     return hmac.compare_digest(signature(secret, timestamp, body).encode(), signed.encode("utf-8", "surrogateescape"))
 
 
-def _body(
-    address: Address, text: str, key: str, buttons: Sequence[Button], reply_to: str | None, urgent: bool
-) -> bytes:
+def _body(address: Address, text: Outgoing) -> bytes:
     content: dict[str, Any] = {
-        "id": key,
+        "id": text.key,
         "target": address.target,
-        "text": text,
-        "urgent": urgent,
+        "text": text.text,
+        "urgent": text.urgent,
         "chat": address.chat.id if address.chat else None,
-        "reply_to": reply_to,
-        "actions": [{"label": button.label, "action": button.action} for button in buttons] or None,
+        "reply_to": text.reply_to,
+        "actions": [{"label": button.label, "action": button.action} for button in text.buttons] or None,
     }
     return json.dumps({name: value for name, value in content.items() if value is not None}).encode()
 

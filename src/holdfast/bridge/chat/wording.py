@@ -16,7 +16,7 @@ SILENT = (UpdateKind.TASK, UpdateKind.MESSAGE)
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An update as people see it."""
+    """An update as a chat shows it."""
 
     text: str
     buttons: tuple[Button, ...] = ()
@@ -24,7 +24,7 @@ class Shown:
 
 
 def shown(update: Update, task: Task | None) -> Shown:
-    """An update in words, with the buttons that belong to it; it leaves the machine, so secrets are masked."""
+    """Render an update with its buttons; secrets are masked, because it leaves the machine."""
     view = _shown(update, task)
     return replace(view, text=masked(view.text))
 
@@ -44,7 +44,7 @@ def _shown(update: Update, task: Task | None) -> Shown:
 
 
 def question(session_id: str) -> str:
-    """What tells one restart's question from another's, short enough for a button."""
+    """Return an id of one restart's question, short enough for a button."""
     return hashlib.sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

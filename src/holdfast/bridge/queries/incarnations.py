@@ -10,7 +10,7 @@ from holdfast.store import Tx
 
 
 def incarnation(tx: Tx, target: str) -> str | None:
-    """The session that was last seen at work for a target."""
+    """The session last seen at work for a target."""
     row = tx.one(
         "SELECT i.session_id FROM bridge_targets t JOIN bridge_incarnations i ON i.row_id = t.incarnation"
         " WHERE t.target = :target",
@@ -20,31 +20,23 @@ def incarnation(tx: Tx, target: str) -> str | None:
 
 
 def last_seen(tx: Tx, target: str) -> int | None:
-    """When an agent of the target was last heard of."""
     row = tx.one("SELECT last_seen_at FROM bridge_targets WHERE target = :target", target=target)
     return None if row is None else row["last_seen_at"]
 
 
 def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: bool = False) -> Restart | None:
-    """An agent of the target was heard of. On a restart, what the dead one had leased comes back."""
+    """Note that an agent of the target is at work. On a restart the old one's messages are requeued."""
     _begin(tx, target)
     known = incarnation(tx, target)
     found = restart(target, known, session_id, known_is_alive=known_is_alive)
     if known is None or found is not None:
-        made = tx.one(
+        sql = (
             "INSERT INTO bridge_incarnations (target, session_id, previous, source, started_at)"
-            " VALUES (:target, :session, :previous, :source, :now) RETURNING row_id",
-            target=target,
-            session=session_id,
-            previous=known,
-            source=source,
-            now=tx.now(),
+            " VALUES (:target, :session, :previous, :source, :now) RETURNING row_id"
         )
-        tx.run(
-            "UPDATE bridge_targets SET incarnation = :row WHERE target = :target",
-            row=made["row_id"] if made else None,
-            target=target,
-        )
+        made = tx.one(sql, target=target, session=session_id, previous=known, source=source, now=tx.now())
+        sql = "UPDATE bridge_targets SET incarnation = :row WHERE target = :target"
+        tx.run(sql, row=made["row_id"] if made else None, target=target)
     tx.run("UPDATE bridge_targets SET last_seen_at = :now WHERE target = :target", now=tx.now(), target=target)
     if found is not None:
         for message in queue.leased(tx, target, by=f"session:{found.old}"):
@@ -54,22 +46,19 @@ def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: b
 
 
 def _begin(tx: Tx, target: str) -> None:
-    """The target's row is there, and this transaction alone changes what belongs to it."""
+    """Lock the target and create its row."""
     tx.lock(f"bridge:{target}")
     tx.run("INSERT INTO bridge_targets (target) VALUES (:target) ON CONFLICT (target) DO NOTHING", target=target)
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The incarnation of an agent that is at work now."""
-
     session_id: str
     previous: str | None
     source: str
 
 
 def present(tx: Tx, target: str) -> Present | None:
-    """Who is at work for a target, and who told of it."""
     row = tx.one(
         "SELECT i.session_id, i.previous, i.source FROM bridge_targets t"
         " JOIN bridge_incarnations i ON i.row_id = t.incarnation WHERE t.target = :target",
@@ -79,7 +68,7 @@ def present(tx: Tx, target: str) -> Present | None:
 
 
 def at_work(tx: Tx) -> list[tuple[str, str]]:
-    """The targets whose agents have hooks, each with the session at work."""
+    """Targets whose agents have hooks, each with the session at work."""
     rows = tx.all(
         "SELECT t.target, i.session_id FROM bridge_targets t JOIN bridge_incarnations i ON i.row_id = t.incarnation"
         " WHERE i.source LIKE 'hook%'"

@@ -16,7 +16,7 @@ RELEASED = "archive, released"
 
 @dataclass(slots=True)
 class ListedMessage(Message):
-    """A message with where it came from and what became of it."""
+    """A message with its source and its outcome."""
 
     source: str
     reply: str | None
@@ -38,37 +38,31 @@ class HeldMessage:
 
 
 def held(tx: Tx, target: str | None, limit: int, message_id: str | None = None) -> list[HeldMessage]:
-    """Messages that wait for the owner's decision, the oldest first; of one target, or the one of an id."""
+    """Held messages, oldest first; of one target, or with one id."""
     where = ("" if target is None else " AND target = :target") + ("" if message_id is None else " AND id = :id")
-    rows = tx.all(
+    sql = (
         "SELECT row_id, id, target, sender, priority, text, created_at FROM bridge_messages"
-        f" WHERE status = 'held'{where} ORDER BY row_id LIMIT :limit",
-        limit=limit,
-        target=target,
-        id=message_id,
+        f" WHERE status = 'held'{where} ORDER BY row_id LIMIT :limit"
     )
+    rows = tx.all(sql, limit=limit, target=target, id=message_id)
     return [HeldMessage(**{**row, "priority": Priority(row["priority"])}) for row in rows]
 
 
 def drop(tx: Tx, row_id: int) -> int:
-    """Remove a message."""
     return tx.run("DELETE FROM bridge_messages WHERE row_id = :row", row=row_id)
 
 
 def release(tx: Tx, target: str, row_id: int) -> None:
-    """Let a held message wait for its agent, behind those that do already."""
-    tx.run(
+    """Queue a held message behind those already waiting."""
+    sql = (
         f"UPDATE bridge_messages SET status = 'pending', source = :source, seq = {NEXT_SEQ}, expires_at = :expires"
-        " WHERE row_id = :row",
-        source=RELEASED,
-        target=target,
-        expires=tx.now() + TTL_MS,
-        row=row_id,
+        " WHERE row_id = :row"
     )
+    tx.run(sql, source=RELEASED, target=target, expires=tx.now() + TTL_MS, row=row_id)
 
 
 def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: int) -> list[ListedMessage]:
-    """Messages of these targets, or of all, the newest first."""
+    """Messages of these targets, or of all, newest first."""
     given: dict[str, str] = {} if status is None else {"status": status.value}
     conditions = [f"{name} = :{name}" for name in given]
     if targets is not None:
@@ -83,13 +77,13 @@ def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: 
 
 
 def named(tx: Tx, message_id: str) -> list[ListedMessage]:
-    """The messages of an id, one in each target at most."""
+    """The messages with an id, at most one per target."""
     rows = tx.all(f"SELECT {LISTED} FROM bridge_messages WHERE id = :id ORDER BY row_id", id=message_id)
     return [ListedMessage(**row) for row in rows]
 
 
 def requeue(tx: Tx, message: ListedMessage) -> None:
-    """One attempt stays counted, so that whoever gets it is told that it was handed out before."""
+    """Queue an ended message again; one attempt stays counted, so its taker learns that it is not the first."""
     tx.run(
         f"UPDATE bridge_messages SET status = 'pending', seq = {NEXT_SEQ}, attempts = :attempts, expires_at = :expires,"
         " lease_by = NULL, lease_until = NULL, way = NULL, outcome = NULL, reply = NULL, finished_at = NULL"

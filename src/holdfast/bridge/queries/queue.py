@@ -63,7 +63,7 @@ def enqueue(
     ttl_ms: int,
     reply_to: str | None,
 ) -> str | Refusal:
-    """Put a message into a target's queue; its id, or why it is not there."""
+    """Queue a message for a target; returns its id, or why it was refused."""
     tx.lock(f"bridge:{target}")
     now, print_ = tx.now(), fingerprint(text)
     if message_id is None and _just_sent(tx, target, print_, now):
@@ -93,36 +93,33 @@ def enqueue(
 
 
 def is_full(tx: Tx, target: str, priority: Priority) -> bool:
-    """Whether a queue takes no more."""
     return waiting(tx, target) >= _places(priority)
 
 
 def _places(priority: Priority) -> int:
-    """How many messages may wait; a few places are kept for STOP."""
+    """How many messages may wait; some places are reserved for STOP."""
     return MAX_PENDING + (KEPT_FOR_STOP if priority is Priority.STOP else 0)
 
 
 def _just_sent(tx: Tx, target: str, print_: str, now: int) -> bool:
-    """Whether the same text still waits since a moment ago."""
-    known = tx.one(
+    """Whether the same text was sent a moment ago and still waits."""
+    sql = (
         "SELECT 1 AS known FROM bridge_messages WHERE target = :target AND fingerprint = :print"
-        " AND status = 'pending' AND created_at > :since LIMIT 1",
-        target=target,
-        print=print_,
-        since=now - SAME_TEXT_MS,
+        " AND status = 'pending' AND created_at > :since LIMIT 1"
     )
+    known = tx.one(sql, target=target, print=print_, since=now - SAME_TEXT_MS)
     return known is not None
 
 
 def take(tx: Tx, target: str, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL) -> Message | None:
-    """Lease the next message: the most urgent, then the oldest. One at a time; a STOP does not wait for its turn."""
+    """Lease the next message: most urgent, then oldest. One at a time; a STOP does not wait for its turn."""
     return hand_out(tx, front(tx, target), by, way, lease_ms, least=least)
 
 
 def hand_out(
     tx: Tx, queue: Front, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL
 ) -> Message | None:
-    """Lease what comes next, if its turn has come."""
+    """Lease the message at the front if its turn has come."""
     message = queue.following
     if message is None or message.priority < (Priority.STOP if queue.out else least):
         return None
@@ -134,14 +131,12 @@ def hand_out(
 
 
 def most_urgent(messages: Iterable[Message]) -> Message | None:
-    """The one that comes first: of the highest priority, and of these the oldest."""
+    """Return the message of the highest priority, of these the oldest."""
     return max(messages, key=lambda message: (message.priority, -message.seq), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """The front of a target's queue."""
-
     out: list[Message]
     """What somebody works on, oldest first."""
     following: Message | None
@@ -151,7 +146,7 @@ class Front:
 
 
 def front(tx: Tx, target: str) -> Front:
-    """What is out and what comes next, after leases that ran out came back and messages that are too old ended."""
+    """Return the leased messages and the next one, after requeuing expired leases and ending expired messages."""
     tx.lock(f"bridge:{target}")
     now = tx.now()
     while True:
@@ -170,7 +165,7 @@ def front(tx: Tx, target: str) -> Front:
 
 
 def finish(tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> Status:
-    """End a message, or put it back in its place; what it is then."""
+    """End a message or requeue it in its place; returns its new status."""
     if outcome is Outcome.LATER:
         return give_back(tx, message)
     status = Status.DONE if outcome is Outcome.DONE else Status.FAILED
@@ -181,7 +176,7 @@ def finish(tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> Sta
 
 
 def give_back(tx: Tx, message: Message) -> Status:
-    """A message that nobody ended waits again at its old place; handed out too often, it is a dead letter."""
+    """Requeue an unfinished message in its old place; after too many attempts it is a dead letter."""
     if message.attempts >= MAX_ATTEMPTS:
         _end(tx, message, Status.DEAD, None, None)
         content = f"Handed out {message.attempts} times without an end: {message.text[:200]}"
@@ -193,7 +188,7 @@ def give_back(tx: Tx, message: Message) -> Status:
 
 
 def expire_old(tx: Tx, limit: int = 500) -> int:
-    """Messages that nobody took in time end, whether or not somebody asks for them."""
+    """End messages that nobody took in time, whether or not anybody asks for them."""
     rows = tx.all(
         "SELECT row_id, target FROM bridge_messages WHERE status = 'pending' AND expires_at < :now"
         " ORDER BY target LIMIT :limit",
@@ -210,14 +205,13 @@ def expire_old(tx: Tx, limit: int = 500) -> int:
 
 
 def expire(tx: Tx, message: Message) -> None:
-    """A message that nobody took in time."""
     _end(tx, message, Status.EXPIRED, None, None)
     content = f"Nobody took it in time: {message.text[:200]}"
     updates.add(tx, message.target, UpdateKind.EXPIRED, content, message.id)
 
 
 def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
-    """The messages that somebody works on, oldest first; those of one taker."""
+    """Leased messages, oldest first; with `by` those of one taker."""
     rows = tx.all(
         f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'leased'"
         + (" AND lease_by = :by" if by is not None else "")
@@ -233,7 +227,6 @@ def _by_age(rows: Iterable[Row]) -> list[Message]:
 
 
 def is_known(tx: Tx, message_id: str, target: str) -> bool:
-    """Whether a target ever got a message of that id."""
     sql = "SELECT 1 AS known FROM bridge_messages WHERE id = :id AND target = :target"
     return tx.one(sql, id=message_id, target=target) is not None
 
@@ -251,7 +244,7 @@ def find(tx: Tx, message_id: str, by: str) -> tuple[Message, int] | None:
 
 
 def pending(tx: Tx, target: str, limit: int) -> list[Message]:
-    """What waits, in the order it will be handed out."""
+    """Waiting messages in the order of delivery."""
     rows = tx.all(
         f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'pending'"
         " ORDER BY priority DESC, seq LIMIT :limit",
@@ -262,12 +255,11 @@ def pending(tx: Tx, target: str, limit: int) -> list[Message]:
 
 
 def waiting(tx: Tx, target: str) -> int:
-    """How many messages wait for a target."""
     return count(tx, target, Status.PENDING)
 
 
 def waiting_by_sender(tx: Tx, target: str) -> list[tuple[str, int]]:
-    """The senders whose messages wait for a target, most first, and how many of each."""
+    """Senders of waiting messages and how many of each, most first."""
     rows = tx.all(
         "SELECT sender, count(*) AS n FROM bridge_messages WHERE target = :target AND status = 'pending'"
         " GROUP BY sender ORDER BY n DESC, sender",
@@ -277,7 +269,6 @@ def waiting_by_sender(tx: Tx, target: str) -> list[tuple[str, int]]:
 
 
 def count(tx: Tx, target: str, status: Status) -> int:
-    """How many messages of a target are in a state."""
     row = tx.one(
         f"SELECT count(*) AS n FROM bridge_messages WHERE target = :target AND status = '{status.value}'", target=target
     )
@@ -285,19 +276,15 @@ def count(tx: Tx, target: str, status: Status) -> int:
 
 
 def _end(tx: Tx, message: Message, status: Status, outcome: str | None, reply: str | None) -> None:
-    tx.run(
+    sql = (
         "UPDATE bridge_messages SET status = :status, outcome = :outcome, reply = :reply, finished_at = :now,"
-        " lease_until = NULL WHERE row_id = :row",
-        status=status.value,
-        outcome=outcome,
-        reply=reply,
-        now=tx.now(),
-        row=message.row_id,
+        " lease_until = NULL WHERE row_id = :row"
     )
+    tx.run(sql, status=status.value, outcome=outcome, reply=reply, now=tx.now(), row=message.row_id)
 
 
 def hook_leases(tx: Tx) -> list[tuple[str, int]]:
-    """The sessions that have messages with a hook, and until when at the earliest."""
+    """Sessions that hold messages by a hook, each with its earliest lease end."""
     rows = tx.all(
         "SELECT lease_by, min(lease_until) AS until FROM bridge_messages"
         " WHERE status = 'leased' AND way = 'hook' GROUP BY lease_by"
@@ -307,7 +294,7 @@ def hook_leases(tx: Tx) -> list[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Targets with something to do for one taker."""
+    """Targets that need attention from one taker."""
 
     mine: set[str]
     """Those where it has a message."""
@@ -316,7 +303,7 @@ class Due:
 
 
 def due(tx: Tx, by: str) -> Due:
-    """Where a message waits, is this taker's, or was left by somebody whose time is over."""
+    """Find the targets with waiting messages, messages of this taker, or expired leases."""
     now = tx.now()
     pending = tx.all("SELECT DISTINCT target FROM bridge_messages WHERE status = 'pending'")
     leased = tx.all("SELECT target, lease_by, lease_until FROM bridge_messages WHERE status = 'leased'")
@@ -328,22 +315,18 @@ def due(tx: Tx, by: str) -> Due:
 
 
 def last_seq(tx: Tx, target: str) -> int:
-    """The place of the last message that was sent to a target."""
     row = tx.one("SELECT max(seq) AS seq FROM bridge_messages WHERE target = :target", target=target)
     return int((row and row["seq"]) or 0)
 
 
 def is_stopped(tx: Tx, target: str, since: int) -> bool:
-    """Whether a STOP came after a place: it waits, or another agent of the target has it already."""
+    """Whether a STOP came after a place in the queue, waiting or already taken by another agent."""
     first = pending(tx, target, 1)
     if first and first[0].priority == Priority.STOP:
         return True
-    stop = tx.one(
+    sql = (
         "SELECT 1 AS found FROM bridge_messages WHERE target = :target AND seq > :since AND priority = :stop"
-        " AND source <> :adopted LIMIT 1",
-        target=target,
-        since=since,
-        stop=int(Priority.STOP),
-        adopted=ADOPTED,
+        " AND source <> :adopted LIMIT 1"
     )
+    stop = tx.one(sql, target=target, since=since, stop=int(Priority.STOP), adopted=ADOPTED)
     return stop is not None

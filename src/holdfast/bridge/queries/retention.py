@@ -9,7 +9,7 @@ AT_ONCE = 500
 
 
 def done(tx: Tx, before: int) -> list[int]:
-    """Messages that were done before, but for the newest of each target."""
+    """Messages done before that time, except the newest of each target."""
     rows = tx.all(
         "SELECT row_id FROM bridge_messages AS m WHERE status = 'done' AND finished_at < :before"
         " AND seq < (SELECT max(seq) FROM bridge_messages WHERE target = m.target) ORDER BY row_id LIMIT :limit",
@@ -20,12 +20,11 @@ def done(tx: Tx, before: int) -> list[int]:
 
 
 def drop_messages(tx: Tx, rows: list[int]) -> int:
-    """Remove messages."""
     return sum(tx.run("DELETE FROM bridge_messages WHERE row_id = :row", row=row) for row in rows)
 
 
 def told(tx: Tx, before: int) -> list[tuple[str, int]]:
-    """The targets of which something was told before, and up to which number."""
+    """Targets with updates before that time, and the last number of those."""
     rows = tx.all(
         "SELECT target, max(seq) AS newest, max(CASE WHEN created_at < :before THEN seq END) AS last"
         " FROM bridge_updates GROUP BY target ORDER BY target",
@@ -35,18 +34,15 @@ def told(tx: Tx, before: int) -> list[tuple[str, int]]:
 
 
 def drop_updates(tx: Tx, target: str, last: int) -> int:
-    """Remove some of what was told of a target, up to a number."""
-    return tx.run(
+    sql = (
         "DELETE FROM bridge_updates WHERE target = :target AND seq IN"
-        " (SELECT seq FROM bridge_updates WHERE target = :target AND seq <= :last ORDER BY seq LIMIT :limit)",
-        target=target,
-        last=last,
-        limit=AT_ONCE,
+        " (SELECT seq FROM bridge_updates WHERE target = :target AND seq <= :last ORDER BY seq LIMIT :limit)"
     )
+    return tx.run(sql, target=target, last=last, limit=AT_ONCE)
 
 
 def forget(tx: Tx, target: str) -> int:
-    """Remove a target's queue and all that happened there; how many messages there were."""
+    """Remove a target's queue and updates; returns how many messages there were."""
     tx.lock(f"bridge:{target}")
     removed = tx.run("DELETE FROM bridge_messages WHERE target = :target", target=target)
     # How far a chat was told goes as well: the numbers of what happens next begin anew.

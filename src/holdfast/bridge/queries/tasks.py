@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 
-from holdfast.bridge.model import OpenTask, ProjectTask, Task, UpdateKind, is_same_work
+from holdfast.bridge.model import OpenTask, ProjectTask, Task, UpdateKind, Work, is_same_work
 from holdfast.bridge.queries import updates
 from holdfast.connections.queries.connections import is_connected
 from holdfast.identity.project import Root
@@ -30,13 +30,12 @@ WORK_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in WORK.split(", 
 
 
 def of_target(tx: Tx, target: str) -> Task | None:
-    """What the target's agent is, or was, working on."""
     row = tx.one(f"SELECT target, {WORK}, decision FROM bridge_tasks WHERE target = :target", target=target)
     return None if row is None else Task(**_with_pending(row))
 
 
 def save_for_target(tx: Tx, saved: Task) -> bool:
-    """Keep what the agent is working on; False where nothing of it changed."""
+    """Save the target's task; False if nothing changed."""
     before = of_target(tx, saved.target)
     tx.run(
         f"INSERT INTO bridge_tasks (target, {WORK}) VALUES (:target, {WORK_VALUES})"
@@ -52,7 +51,7 @@ def save_for_target(tx: Tx, saved: Task) -> bool:
 
 
 def finish_of_target(tx: Tx, target: str) -> bool:
-    """The target's task is done: nobody is told of it any more; False where there was none."""
+    """Remove the target's task as done; False if there was none."""
     tx.lock(f"bridge:{target}")
     known = of_target(tx, target)
     if known is None:
@@ -63,16 +62,14 @@ def finish_of_target(tx: Tx, target: str) -> bool:
 
 
 def last_told_of_target(tx: Tx, target: str) -> int:
-    """When something was last told of the target's task: saved, or finished."""
-    row = tx.one(
-        "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'",
-        target=target,
-    )
+    """When the target's task was last saved or finished."""
+    sql = "SELECT coalesce(max(created_at), 0) AS at FROM bridge_updates WHERE target = :target AND kind = 'task'"
+    row = tx.one(sql, target=target)
     return int(row["at"]) if row else 0
 
 
 def decide(tx: Tx, target: str, decision: str) -> Task | None:
-    """Store the owner's decision on a target's task: resume or fresh; the task, None where there is none."""
+    """Store the owner's decision on a target's task, resume or fresh; returns the task, if there is one."""
     tx.lock(f"bridge:{target}")
     changed = tx.run(
         "UPDATE bridge_tasks SET decision = :decision WHERE target = :target", decision=decision, target=target
@@ -87,7 +84,7 @@ def decide(tx: Tx, target: str, decision: str) -> Task | None:
 
 
 def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
-    """Keep what the caller works on; False where nothing of it changed."""
+    """Save the caller's task; False if nothing changed."""
     tx.lock(f"project-tasks:{key or saved.root}")
     known = _of_project(tx, saved.root, key)
     before = next((one for one in known if (one.root, one.owner) == (saved.root, saved.owner)), None)
@@ -95,14 +92,11 @@ def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
         same = is_same_task(one, saved.current_task, saved.current_task_id)
         if one is not before and same and not is_connected(tx, one.owner):
             _remove(tx, one)
-    tx.run(
+    sql = (
         f"INSERT INTO project_tasks (root, owner, {WORK}, project_key) VALUES (:root, :owner, {WORK_VALUES}, :key)"
-        f" ON CONFLICT (root, owner) DO UPDATE SET {WORK_REPLACED}, project_key = excluded.project_key",
-        root=saved.root,
-        owner=saved.owner,
-        key=key,
-        **_work(tx, saved),
+        f" ON CONFLICT (root, owner) DO UPDATE SET {WORK_REPLACED}, project_key = excluded.project_key"
     )
+    tx.run(sql, root=saved.root, owner=saved.owner, key=key, **_work(tx, saved))
     for one in [one for one in known if one.root == saved.root and one is not before][MOST_OPEN - 1 :]:
         _remove(tx, one)
     if before is not None and is_same_work(before, saved):
@@ -112,7 +106,7 @@ def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
 
 
 def finish_in_project(tx: Tx, root: Root, owner: str, current_task: str | None, task_id: str | None) -> bool:
-    """End the task that is named and that nobody else is at work on, else the caller's own; False where none is."""
+    """End the named task unless another agent is at work on it, else the caller's own; False if neither exists."""
     tx.lock(f"project-tasks:{root.key or root.uri}")
     known = _around(tx, root)
     named = [one for one in known if current_task is not None and is_same_task(one, current_task, task_id)]
@@ -132,12 +126,12 @@ def open_in_project(tx: Tx, root: Root, limit: int) -> list[OpenTask]:
 
 
 def forget_project(tx: Tx, root: Root) -> int:
-    """Remove the tasks of a project; how many there were."""
+    """Remove a project's tasks; returns how many there were."""
     return tx.run("DELETE FROM project_tasks WHERE root = :root OR project_key = :key", root=root.uri, key=root.key)
 
 
 def is_same_task(known: ProjectTask, current_task: str, task_id: str | None) -> bool:
-    """Whether a caller means a task that is known: by its id, or by its words as a briefing shows them."""
+    """Whether a caller means a known task, by its id or by its words as a briefing shows them."""
     if task_id is not None and known.current_task_id is not None:
         return task_id == known.current_task_id
     whole, said = (in_quotes(text, LONGEST)[1:-1] for text in (known.current_task, current_task))
@@ -145,7 +139,7 @@ def is_same_task(known: ProjectTask, current_task: str, task_id: str | None) -> 
 
 
 def _around(tx: Tx, root: Root) -> list[ProjectTask]:
-    """The tasks of a root's project, and of the checkout that the root is a directory of, the newest first."""
+    """Tasks of a root's project and of the checkout around it, newest first."""
     known = _of_project(tx, root.uri, root.key)
     return known if root.top is None else known + _of_project(tx, root.top.uri, root.top.key)
 
@@ -167,16 +161,10 @@ def _remove(tx: Tx, task: ProjectTask) -> None:
 # -- both -------------------------------------------------------------------------------------------------------------
 
 
-def _work(tx: Tx, task: Task | ProjectTask) -> Row:
+def _work(tx: Tx, task: Work) -> Row:
     """The values of the columns that both kinds of task have, as of now."""
-    return {
-        "session_id": task.session_id,
-        "current_task": task.current_task,
-        "current_task_id": task.current_task_id,
-        "last_completed_step": task.last_completed_step,
-        "pending_messages": to_json(task.pending_messages),
-        "updated_at": tx.now(),
-    }
+    work = {name: getattr(task, name) for name in WORK.split(", ")}
+    return work | {"pending_messages": to_json(task.pending_messages), "updated_at": tx.now()}
 
 
 def _with_pending(row: Row) -> Row:

@@ -28,7 +28,7 @@ def add(
     buttons: Sequence[tuple[str, str]] = (),
     chat_only: bool = False,
 ) -> None:
-    """Tell whoever follows a target what happened there, in the order of commits."""
+    """Add an update for the target's followers, numbered in the order of commits."""
     data: Row = {}
     if outcome is not None:
         data["outcome"] = outcome.value
@@ -62,7 +62,7 @@ def told(
     chat: bool = False,
     sent_by: str | None = None,
 ) -> list[Update]:
-    """Updates after a number or since a time, oldest first; `sent_by` alone: what became of a sender's messages."""
+    """Updates after a number or since a time, oldest first; with `sent_by` only those of a sender's messages."""
     rows = tx.all(
         "SELECT seq, target, kind, message_id, content, created_at, data FROM bridge_updates"
         " WHERE target = :target AND seq > :after AND created_at >= :since"

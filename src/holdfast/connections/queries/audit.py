@@ -16,8 +16,6 @@ KEEP_MS = 90 * 24 * 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the audit."""
-
     action: str
     outcome: str
     connection_id: str | None
@@ -27,7 +25,6 @@ class Entry:
 
 
 def write(tx: Tx, entry: Entry) -> None:
-    """Add a line."""
     tx.run(
         "INSERT INTO audit (at, action, outcome, connection_id, address, client, principal, times)"
         " VALUES (:at, :action, :outcome, :connection, :address, :client, :principal, :times)",
@@ -44,33 +41,17 @@ def write(tx: Tx, entry: Entry) -> None:
 
 
 def read(tx: Tx, connection_id: str | None, before: int | None, limit: int) -> list[AuditLine]:
-    """Lines, the newest first, of one connection or of all."""
+    """Audit lines of one connection or of all, newest first."""
     from holdfast.connections.results import AuditLine
 
     where = "" if connection_id is None else " AND connection_id = :connection"
-    rows = tx.all(
+    sql = (
         "SELECT row_id, at, action, outcome, connection_id, address, client, principal, times FROM audit"  # noqa: S608
-        f" WHERE row_id < :before{where} ORDER BY row_id DESC LIMIT :limit",
-        before=before or 1 << 62,
-        limit=limit,
-        **({} if connection_id is None else {"connection": connection_id}),
+        f" WHERE row_id < :before{where} ORDER BY row_id DESC LIMIT :limit"
     )
-    return [
-        AuditLine(
-            row["row_id"],
-            row["at"],
-            Entry(
-                row["action"],
-                row["outcome"],
-                row["connection_id"],
-                Attempt(row["address"], row["client"], row["principal"]),
-                row["times"],
-            ),
-        )
-        for row in rows
-    ]
+    rows = tx.all(sql, before=before or 1 << 62, connection=connection_id, limit=limit)
+    return [AuditLine(**row) for row in rows]
 
 
 def forget_old(tx: Tx) -> int:
-    """Drop lines past keeping."""
     return tx.run("DELETE FROM audit WHERE at < :before", before=tx.now() - KEEP_MS)

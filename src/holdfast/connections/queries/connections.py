@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
-from holdfast.connections.model import IDLE_AFTER_MS, LEASE_MS, Connection, State
+from holdfast.connections.model import IDLE_AFTER_MS, LEASE_MS, Connection
 from holdfast.identity.caller import Caller
-from holdfast.store import Row, Tx, leases
+from holdfast.store import Tx, leases
 
-COLUMNS = (
-    "id, identity, transport, era, client_name, client_version, agent_session, principal, root_uri, bound_root,"
-    " reasoning_session, joined, state, reconnect_count, attached_by, pid, created_at, seen_at"
-)
-OF_C = ", ".join(f"c.{name.strip()}" for name in COLUMNS.split(","))
+COLUMNS = ", ".join(field.name for field in fields(Connection))
+OF_C = ", ".join(f"c.{field.name}" for field in fields(Connection))
 DAEMONS = leases.Lease("daemons", "id", holder=None, own_row=True)
 BY_HANDLE = "connection:"
 """The identity of a caller that proved by token which connection is its own."""
@@ -22,19 +20,17 @@ BY_HANDLE = "connection:"
 
 
 def by_id(tx: Tx, connection_id: str) -> Connection | None:
-    """The connection with this id."""
     return _first(tx, f"SELECT {COLUMNS} FROM connections WHERE id = :id", id=connection_id)
 
 
 def by_identity(tx: Tx, identity: str) -> Connection | None:
-    """The connection of a recognised caller."""
     if identity.startswith(BY_HANDLE):
         return by_id(tx, identity.removeprefix(BY_HANDLE))
     return _first(tx, f"SELECT {COLUMNS} FROM connections WHERE identity = :identity", identity=identity)
 
 
 def newest(tx: Tx, *, ended: bool, before: tuple[int, str] | None, limit: int) -> list[Connection]:
-    """Connections, the newest first; the ended ones too when asked for."""
+    """Connections, newest first; with `ended` the ended ones too."""
     at, last = before or (1 << 62, "")
     rows = tx.all(
         f"SELECT {COLUMNS} FROM connections WHERE (created_at < :at OR (created_at = :at AND id < :last))"
@@ -44,11 +40,10 @@ def newest(tx: Tx, *, ended: bool, before: tuple[int, str] | None, limit: int) -
         last=last,
         limit=limit,
     )
-    return [_connection(row) for row in rows]
+    return [Connection(**row) for row in rows]
 
 
 def create(tx: Tx, caller: Caller, attached_by: str | None, connection_id: str) -> Connection:
-    """A new connection for this caller."""
     known = caller.identity is not None and not caller.identity.startswith(BY_HANDLE)
     row = tx.one(
         "INSERT INTO connections (id, identity, transport, era, client_name, client_version, agent_session, principal,"
@@ -70,11 +65,11 @@ def create(tx: Tx, caller: Caller, attached_by: str | None, connection_id: str) 
     )
     if row is None:
         raise RuntimeError("INSERT … RETURNING gave no row")
-    return _connection(row)
+    return Connection(**row)
 
 
 def touch(tx: Tx, connection_id: str, caller: Caller, attached_by: str | None) -> None:
-    """The caller was heard of just now."""
+    """Note that the caller just made a call."""
     tx.run(
         "UPDATE connections SET seen_at = :now, attached_by = :attached_by, pid = :pid, state = 'active',"
         " transport = :transport, era = :era, root_uri = coalesce(:root, root_uri) WHERE id = :id",
@@ -89,23 +84,19 @@ def touch(tx: Tx, connection_id: str, caller: Caller, attached_by: str | None) -
 
 
 def move_identity(tx: Tx, connection_id: str, identity: str, agent_session: str | None) -> None:
-    """From now on this identity stands for this connection and for no other."""
+    """Give an identity to this connection and take it from any other."""
     tx.run(
         "UPDATE connections SET identity = NULL, state = 'detached', attached_by = NULL"
         " WHERE identity = :identity AND id <> :id",
         identity=identity,
         id=connection_id,
     )
-    tx.run(
-        "UPDATE connections SET identity = :identity, agent_session = coalesce(:agent, agent_session) WHERE id = :id",
-        identity=identity,
-        agent=agent_session,
-        id=connection_id,
-    )
+    sql = "UPDATE connections SET identity = :identity, agent_session = coalesce(:agent, agent_session) WHERE id = :id"
+    tx.run(sql, identity=identity, agent=agent_session, id=connection_id)
 
 
 def count_reconnect(tx: Tx, connection_id: str) -> int:
-    """The connection was taken up again; how often that happened so far."""
+    """Count a reconnect; returns how many there were."""
     row = tx.one(
         "UPDATE connections SET reconnect_count = reconnect_count + 1, seen_at = :now, state = 'active'"
         " WHERE id = :id RETURNING reconnect_count",
@@ -115,53 +106,32 @@ def count_reconnect(tx: Tx, connection_id: str) -> int:
     return int(row["reconnect_count"]) if row else 0
 
 
-def set_state(tx: Tx, connection_id: str, state: State) -> None:
-    """Change the state; an ended connection is attached to nothing."""
-    tx.run(
-        "UPDATE connections SET state = :state, attached_by = CASE WHEN :ended = 1 THEN NULL ELSE attached_by END"
-        " WHERE id = :id",
-        state=state.value,
-        ended=int(state.ended),
-        id=connection_id,
-    )
-
-
 def revoke(tx: Tx, connection_id: str) -> None:
-    """End a connection for good: whoever had it will be somebody new."""
-    tx.run(
-        "UPDATE connections SET state = 'revoked', attached_by = NULL, identity = NULL WHERE id = :id",
-        id=connection_id,
-    )
+    """End a connection for good: its caller will be a new one."""
+    sql = "UPDATE connections SET state = 'revoked', attached_by = NULL, identity = NULL WHERE id = :id"
+    tx.run(sql, id=connection_id)
 
 
 def set_session(tx: Tx, connection_id: str, session_id: str | None, joined: bool) -> None:
-    """What this caller reasons in from now on."""
-    tx.run(
-        "UPDATE connections SET reasoning_session = :session, joined = :joined WHERE id = :id",
-        session=session_id,
-        joined=int(joined),
-        id=connection_id,
-    )
+    sql = "UPDATE connections SET reasoning_session = :session, joined = :joined WHERE id = :id"
+    tx.run(sql, session=session_id, joined=int(joined), id=connection_id)
 
 
 def set_root(tx: Tx, connection_id: str, uri: str) -> None:
-    """The root this caller is bound to from now on."""
     tx.run("UPDATE connections SET bound_root = :uri WHERE id = :id", uri=uri, id=connection_id)
 
 
 def attach(tx: Tx, identity: str, daemon: str, pid: int) -> None:
-    """A known caller's transport is open again."""
-    tx.run(
+    """Note that a known caller's transport is open again."""
+    sql = (
         "UPDATE connections SET attached_by = :daemon, pid = :pid,"
-        " state = CASE WHEN state = 'detached' THEN 'idle' ELSE state END WHERE identity = :identity",
-        daemon=daemon,
-        pid=pid,
-        identity=identity,
+        " state = CASE WHEN state = 'detached' THEN 'idle' ELSE state END WHERE identity = :identity"
     )
+    tx.run(sql, daemon=daemon, pid=pid, identity=identity)
 
 
 def detach(tx: Tx, identity: str, daemon: str) -> None:
-    """The caller's transport is gone."""
+    """Note that the caller's transport is closed."""
     tx.run(
         "UPDATE connections SET attached_by = NULL,"
         " state = CASE WHEN state IN ('active', 'idle') THEN 'detached' ELSE state END"
@@ -172,7 +142,7 @@ def detach(tx: Tx, identity: str, daemon: str) -> None:
 
 
 def attached(tx: Tx, daemon: str) -> list[tuple[str, int | None]]:
-    """The identities this daemon has attached, each with its relay's process."""
+    """The identities attached to this daemon, each with its relay's process."""
     rows = tx.all(
         "SELECT identity, pid FROM connections WHERE attached_by = :daemon AND identity IS NOT NULL", daemon=daemon
     )
@@ -180,16 +150,14 @@ def attached(tx: Tx, daemon: str) -> list[tuple[str, int | None]]:
 
 
 def let_go(tx: Tx) -> None:
-    """An orderly stop: whoever is not behind a relay is detached, and can come back."""
+    """Detach callers without a relay at an orderly stop; they can come back."""
     tx.run("UPDATE connections SET state = 'detached' WHERE state IN ('active', 'idle') AND attached_by IS NULL")
 
 
 def rest(tx: Tx) -> int:
-    """Connections that made no call for a while are idle; those of a dead daemon are detached."""
-    idle = tx.run(
-        "UPDATE connections SET state = 'idle' WHERE state = 'active' AND seen_at < :before",
-        before=tx.now() - IDLE_AFTER_MS,
-    )
+    """Mark connections without recent calls as idle, and detach those of a dead daemon."""
+    sql = "UPDATE connections SET state = 'idle' WHERE state = 'active' AND seen_at < :before"
+    idle = tx.run(sql, before=tx.now() - IDLE_AFTER_MS)
     return idle + tx.run(
         "UPDATE connections SET state = 'detached', attached_by = NULL WHERE state IN ('active', 'idle')"
         " AND attached_by IS NOT NULL"
@@ -199,7 +167,7 @@ def rest(tx: Tx) -> int:
 
 
 def expire(tx: Tx, life_ms: int, limit: int) -> list[str]:
-    """Connections nobody came back to in their lifetime; no longer to be taken up by token."""
+    """Expire some of the connections that nobody came back to in their lifetime."""
     rows = tx.all(
         "SELECT id FROM connections WHERE state IN ('active', 'idle', 'detached') AND attached_by IS NULL"
         " AND seen_at < :before ORDER BY seen_at LIMIT :limit",
@@ -207,25 +175,23 @@ def expire(tx: Tx, life_ms: int, limit: int) -> list[str]:
         limit=limit,
     )
     for row in rows:
-        set_state(tx, row["id"], State.EXPIRED)
+        tx.run("UPDATE connections SET state = 'expired', attached_by = NULL WHERE id = :id", id=row["id"])
     return [row["id"] for row in rows]
 
 
 def forget_ended(tx: Tx, keep_ms: int) -> int:
-    """Drop strangers' connections that ended long ago; one with an identity may still be recognised by it."""
-    return tx.run(
-        "DELETE FROM connections WHERE state IN ('expired', 'revoked') AND identity IS NULL AND seen_at < :before",
-        before=tx.now() - keep_ms,
-    )
+    """Drop unrecognised callers' connections that ended long ago; one with an identity may be recognised again."""
+    sql = "DELETE FROM connections WHERE state IN ('expired', 'revoked') AND identity IS NULL AND seen_at < :before"
+    return tx.run(sql, before=tx.now() - keep_ms)
 
 
 def renew_lease(tx: Tx, daemon: str) -> None:
-    """This daemon lives and vouches for its callers."""
+    """Renew the lease by which this daemon's callers count as live."""
     leases.take(tx, DAEMONS, daemon, daemon, LEASE_MS)
 
 
 def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Connection]:
-    """Of each of these sessions, the live caller other than `but` that reasons in it, if there is one."""
+    """For each of these sessions, the live caller other than `but` that is in it, if any."""
     holders: list[Connection] = []
     for session_id in session_ids:
         found = _first(
@@ -243,7 +209,7 @@ def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Co
 
 
 def is_connected(tx: Tx, identity: str) -> bool:
-    """Whether a caller's transport is open at a daemon that lives."""
+    """Whether a caller's transport is open at a live daemon."""
     sql = (
         "SELECT 1 AS known FROM connections c JOIN daemons d ON d.id = c.attached_by"
         f" WHERE c.identity = :identity AND {DAEMONS.in_force('d')}"
@@ -252,7 +218,7 @@ def is_connected(tx: Tx, identity: str) -> bool:
 
 
 def connected_agents(tx: Tx) -> set[str]:
-    """The agents' sessions whose transport is open at a daemon that lives."""
+    """The agent sessions whose transport is open at a live daemon."""
     rows = tx.all(
         "SELECT c.identity FROM connections c JOIN daemons d ON d.id = c.attached_by"
         f" WHERE {DAEMONS.in_force('d')} AND c.identity LIKE 'agent:%'",
@@ -262,13 +228,10 @@ def connected_agents(tx: Tx) -> set[str]:
 
 
 def is_held(tx: Tx, session_id: str, but: str) -> bool:
-    """Whether a live caller other than `but` was given this session; one that joined it by name does not count."""
+    """Whether a live caller other than `but` was given this session; callers that joined it by name do not count."""
     # In two steps: nearly always nobody else was ever in the session, and every thought asks.
-    others = tx.all(
-        "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but",
-        session=session_id,
-        but=but,
-    )
+    sql = "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but"
+    others = tx.all(sql, session=session_id, but=but)
     attached = {row["attached_by"] for row in others} - {None}
     return any(
         tx.one(f"SELECT d.id FROM daemons d WHERE d.id = :id AND {DAEMONS.in_force('d')}", id=daemon, now=tx.now())
@@ -278,8 +241,4 @@ def is_held(tx: Tx, session_id: str, but: str) -> bool:
 
 def _first(tx: Tx, sql: str, **params: Any) -> Connection | None:
     row = tx.one(sql, **params)
-    return _connection(row) if row else None
-
-
-def _connection(row: Row) -> Connection:
-    return Connection(**row)
+    return Connection(**row) if row else None

@@ -16,12 +16,11 @@ SigningRow = tuple[str, str, int, int | None]
 
 
 def is_known(tx: Tx, name: str) -> bool:
-    """Whether a key ever had this name."""
     return tx.one("SELECT 1 AS known FROM api_keys WHERE name = :name", name=name) is not None
 
 
 def add(tx: Tx, name: str, scope: str, digest: str, teams: Sequence[str] | None) -> None:
-    """Store a key as its hash, limited to teams where some are named."""
+    """Store the hash of a key, limited to teams where some are named."""
     tx.run(
         "INSERT INTO api_keys (id, name, scope, hash, created_at, teams)"
         " VALUES (:id, :name, :scope, :hash, :now, :teams)",
@@ -36,7 +35,7 @@ def add(tx: Tx, name: str, scope: str, digest: str, teams: Sequence[str] | None)
 
 
 def revoke(tx: Tx, name: str) -> bool:
-    """Honour a key no longer; False where none of that name is in force."""
+    """Revoke a key; False if no valid key has that name."""
     sql = "UPDATE api_keys SET revoked_at = :now WHERE name = :name AND revoked_at IS NULL"
     if not tx.run(sql, now=tx.now(), name=name):
         return False
@@ -45,7 +44,6 @@ def revoke(tx: Tx, name: str) -> bool:
 
 
 def every(tx: Tx) -> list[StoredKey]:
-    """Every key, the oldest first."""
     from holdfast.connections.results import StoredKey
 
     rows = tx.all("SELECT name, scope, hash, teams, created_at, revoked_at FROM api_keys ORDER BY created_at, name")
@@ -54,20 +52,15 @@ def every(tx: Tx) -> list[StoredKey]:
 
 
 def signing_keys(tx: Tx) -> list[SigningRow]:
-    """The keys that sign tokens."""
     rows = tx.all("SELECT kid, secret, created_at, retired_at FROM signing_keys")
     return [(row["kid"], row["secret"], row["created_at"], row["retired_at"]) for row in rows]
 
 
 def replace_signing_keys(tx: Tx, keys: Iterable[SigningRow]) -> None:
-    """Sign with these keys and no others."""
     tx.run("DELETE FROM signing_keys")
     for kid, secret, created_at, retired_at in keys:
-        tx.run(
+        sql = (
             "INSERT INTO signing_keys (kid, secret, created_at, retired_at)"
-            " VALUES (:kid, :secret, :created_at, :retired_at)",
-            kid=kid,
-            secret=secret,
-            created_at=created_at,
-            retired_at=retired_at,
+            " VALUES (:kid, :secret, :created_at, :retired_at)"
         )
+        tx.run(sql, kid=kid, secret=secret, created_at=created_at, retired_at=retired_at)

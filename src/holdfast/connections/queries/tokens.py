@@ -11,7 +11,6 @@ COLUMNS = "jti, connection_id, kid, issued_at, expires_at, retired_at, successor
 
 
 def add(tx: Tx, token: Token, digest: str) -> None:
-    """Keep a token's hash."""
     tx.run(
         "INSERT INTO tokens (jti, connection_id, hash, kid, issued_at, expires_at)"
         " VALUES (:jti, :connection, :hash, :kid, :issued_at, :expires_at)",
@@ -25,36 +24,27 @@ def add(tx: Tx, token: Token, digest: str) -> None:
 
 
 def by_hash(tx: Tx, digest: str) -> Token | None:
-    """The token with this hash."""
     row = tx.one(f"SELECT {COLUMNS} FROM tokens WHERE hash = :hash", hash=digest)
     return Token(**row) if row else None
 
 
 def by_jti(tx: Tx, jti: str) -> Token | None:
-    """The token with this id."""
     row = tx.one(f"SELECT {COLUMNS} FROM tokens WHERE jti = :jti", jti=jti)
     return Token(**row) if row else None
 
 
 def retire(tx: Tx, jti: str, successor: str) -> None:
-    """The token was used; another one takes its place."""
-    tx.run(
-        "UPDATE tokens SET retired_at = :now, successor = :successor WHERE jti = :jti",
-        now=tx.now(),
-        successor=successor,
-        jti=jti,
-    )
+    """Note that the token was used, and which one replaces it."""
+    sql = "UPDATE tokens SET retired_at = :now, successor = :successor WHERE jti = :jti"
+    tx.run(sql, now=tx.now(), successor=successor, jti=jti)
 
 
 def revoke_all(tx: Tx, connection_id: str) -> None:
-    """No token of this connection is worth anything any more."""
-    tx.run(
-        "UPDATE tokens SET revoked_at = :now WHERE connection_id = :connection AND revoked_at IS NULL",
-        now=tx.now(),
-        connection=connection_id,
-    )
+    """Revoke every token of this connection."""
+    sql = "UPDATE tokens SET revoked_at = :now WHERE connection_id = :connection AND revoked_at IS NULL"
+    tx.run(sql, now=tx.now(), connection=connection_id)
 
 
 def forget_expired(tx: Tx, keep_ms: int) -> int:
-    """Drop what is kept of tokens that expired long ago."""
+    """Delete the rows of tokens that expired long ago."""
     return tx.run("DELETE FROM tokens WHERE expires_at < :before", before=tx.now() - keep_ms)

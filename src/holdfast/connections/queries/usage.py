@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from holdfast.connections.model import ToolCall
 from holdfast.store import Tx
 
 if TYPE_CHECKING:
-    from holdfast.connections.results import CountedCall, ToolFigures
+    from holdfast.connections.results import ToolFigures
 
 KEEP_MS = 30 * 24 * 3_600_000
 
 
-def add(tx: Tx, connection_id: str | None, tool: str, at: int, duration_us: int, outcome: str) -> None:
-    """Store one call."""
-    tx.run(
+def add(tx: Tx, call: ToolCall) -> None:
+    sql = (
         "INSERT INTO requests (connection_id, tool, at, duration_us, outcome)"
-        " VALUES (:connection, :tool, :at, :duration, :outcome)",
-        connection=connection_id,
-        tool=tool,
-        at=at,
-        duration=duration_us,
-        outcome=outcome,
+        " VALUES (:connection_id, :tool, :at, :duration_us, :outcome)"
     )
+    tx.run(sql, **asdict(call))
 
 
-def of_connection(tx: Tx, connection_id: str, before: int | None, limit: int) -> list[CountedCall]:
-    """A connection's calls, the newest first."""
-    from holdfast.connections.results import CountedCall
-
-    rows = tx.all(
-        "SELECT row_id, tool, at, duration_us, outcome FROM requests"
-        " WHERE connection_id = :id AND row_id < :before ORDER BY row_id DESC LIMIT :limit",
-        id=connection_id,
-        before=before or 1 << 62,
-        limit=limit,
+def of_connection(tx: Tx, connection_id: str, before: int | None, limit: int) -> list[ToolCall]:
+    sql = (
+        "SELECT row_id, connection_id, tool, at, duration_us, outcome FROM requests"
+        " WHERE connection_id = :id AND row_id < :before ORDER BY row_id DESC LIMIT :limit"
     )
-    return [CountedCall(**row) for row in rows]
+    return [ToolCall(**row) for row in tx.all(sql, id=connection_id, before=before or 1 << 62, limit=limit)]
 
 
 def by_tool(tx: Tx, since: int) -> list[ToolFigures]:
-    """Calls, errors and mean duration per tool."""
     from holdfast.connections.results import ToolFigures
 
     rows = tx.all(
@@ -56,5 +46,4 @@ def by_tool(tx: Tx, since: int) -> list[ToolFigures]:
 
 
 def forget_old(tx: Tx) -> int:
-    """Drop figures past keeping."""
     return tx.run("DELETE FROM requests WHERE at < :before", before=tx.now() - KEEP_MS)

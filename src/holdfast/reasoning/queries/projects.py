@@ -20,12 +20,8 @@ def know(tx: Tx, root: Root) -> None:
 def set_paused(tx: Tx, root: Root, paused_at: int | None) -> None:
     """Pause or resume recording for a project, under every root it is known by."""
     know(tx, root)
-    tx.run(
-        "UPDATE projects SET paused_at = :at WHERE root_uri = :root OR project_key = :key",
-        at=paused_at,
-        root=root.uri,
-        key=root.key,
-    )
+    sql = "UPDATE projects SET paused_at = :at WHERE root_uri = :root OR project_key = :key"
+    tx.run(sql, at=paused_at, root=root.uri, key=root.key)
 
 
 def is_paused(tx: Tx, root: Root | None, target: Session | None) -> bool:

@@ -21,13 +21,11 @@ def archive_untouched(tx: Tx, archive_after_ms: int) -> int:
     )
     archived = 0
     for row in rows:
-        changed = tx.run(
+        sql = (
             "UPDATE sessions SET status = 'archived', archived_at = :now"
-            " WHERE id = :id AND status = 'active' AND updated_at < :before AND pinned = 0",
-            now=tx.now(),
-            id=row["id"],
-            before=tx.now() - archive_after_ms,
+            " WHERE id = :id AND status = 'active' AND updated_at < :before AND pinned = 0"
         )
+        changed = tx.run(sql, now=tx.now(), id=row["id"], before=tx.now() - archive_after_ms)
         if changed:
             tx.emit("reasoning.session_archived", row["id"], {"untouched": True})
             archived += 1
@@ -36,22 +34,15 @@ def archive_untouched(tx: Tx, archive_after_ms: int) -> int:
 
 def past_restoring(tx: Tx) -> list[str]:
     """Some of the sessions that were deleted too long ago to be restored."""
-    rows = tx.all(
-        "SELECT id FROM sessions WHERE status = 'deleted' AND deleted_at < :before ORDER BY deleted_at LIMIT :limit",
-        before=tx.now() - KEEP_DELETED_MS,
-        limit=AT_ONCE,
-    )
+    sql = "SELECT id FROM sessions WHERE status = 'deleted' AND deleted_at < :before ORDER BY deleted_at LIMIT :limit"
+    rows = tx.all(sql, before=tx.now() - KEEP_DELETED_MS, limit=AT_ONCE)
     return [row["id"] for row in rows]
 
 
 def sessions_of_project(tx: Tx, root: Root) -> list[str]:
     """Some sessions of a project, whatever their state, under every root it is known by."""
-    rows = tx.all(
-        "SELECT id FROM sessions WHERE root_uri = :root OR project_key = :key ORDER BY id LIMIT :limit",
-        root=root.uri,
-        key=root.key,
-        limit=AT_ONCE,
-    )
+    sql = "SELECT id FROM sessions WHERE root_uri = :root OR project_key = :key ORDER BY id LIMIT :limit"
+    rows = tx.all(sql, root=root.uri, key=root.key, limit=AT_ONCE)
     return [row["id"] for row in rows]
 
 
@@ -64,11 +55,8 @@ def condemn(tx: Tx, session_id: str) -> int | None:
     row = tx.one("SELECT thought_count FROM sessions WHERE id = :id", id=session_id)
     if row is None:
         return None
-    tx.run(
-        "UPDATE sessions SET status = 'deleted', deleted_at = 0, pinned = 0, damage = :damage WHERE id = :id",
-        damage=FORGETTING,
-        id=session_id,
-    )
+    sql = "UPDATE sessions SET status = 'deleted', deleted_at = 0, pinned = 0, damage = :damage WHERE id = :id"
+    tx.run(sql, damage=FORGETTING, id=session_id)
     return int(row["thought_count"])
 
 

@@ -146,11 +146,8 @@ def session_ids(tx: Tx, offset: int, limit: int) -> list[str]:
 
 
 def ids_beginning(tx: Tx, beginning: str) -> list[str]:
-    rows = tx.all(
-        "SELECT id FROM sessions WHERE substr(id, 1, :length) = :beginning ORDER BY length(id), id LIMIT 2",
-        length=len(beginning),
-        beginning=beginning,
-    )
+    sql = "SELECT id FROM sessions WHERE substr(id, 1, :length) = :beginning ORDER BY length(id), id LIMIT 2"
+    rows = tx.all(sql, length=len(beginning), beginning=beginning)
     return [row["id"] for row in rows]
 
 
@@ -211,11 +208,8 @@ def link_root(tx: Tx, session_id: str, root: Root) -> bool:
 
 def linked_roots(tx: Tx, session_id: str, limit: int) -> list[str]:
     """The roots that a session was linked to, the oldest link first."""
-    rows = tx.all(
-        "SELECT root_uri FROM session_roots WHERE session_id = :id ORDER BY at, root_uri LIMIT :limit",
-        id=session_id,
-        limit=limit,
-    )
+    sql = "SELECT root_uri FROM session_roots WHERE session_id = :id ORDER BY at, root_uri LIMIT :limit"
+    rows = tx.all(sql, id=session_id, limit=limit)
     return [row["root_uri"] for row in rows]
 
 
@@ -242,13 +236,11 @@ def is_repetition(
     tx: Tx, session_id: str, number: int, content: str, requested: int | None, branch: str | None
 ) -> bool:
     """Whether the thought with this number says the same, was sent with the same number and is on the same branch."""
-    row = tx.one(
+    sql = (
         "SELECT requested_number, branch_id FROM thoughts WHERE session_id = :id AND number = :number"
-        " AND content = :content",
-        id=session_id,
-        number=number,
-        content=content,
+        " AND content = :content"
     )
+    row = tx.one(sql, id=session_id, number=number, content=content)
     return row is not None and (row["requested_number"], row["branch_id"]) == (requested, branch)
 
 
@@ -264,39 +256,27 @@ def add_thought(tx: Tx, thought: Thought, prev_hash: str, own_hash: str) -> None
 
 def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
     """Count one more thought in a session."""
-    tx.run(
+    sql = (
         "UPDATE sessions SET thought_count = thought_count + 1, branch_count = branch_count + :branches,"
-        " head_hash = :head, updated_at = :now WHERE id = :id",
-        branches=new_branches,
-        head=head_hash,
-        now=tx.now(),
-        id=session_id,
+        " head_hash = :head, updated_at = :now WHERE id = :id"
     )
+    tx.run(sql, branches=new_branches, head=head_hash, now=tx.now(), id=session_id)
 
 
 def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: int | None = None) -> list[Thought]:
     """The first `limit` thoughts numbered `first` to `last`; `cut` shortens each content to that many characters."""
-    rows = tx.all(
+    sql = (
         f"SELECT {WHOLE if cut is None else _CUT} FROM thoughts"
-        " WHERE session_id = :id AND number >= :first AND number <= :last ORDER BY number LIMIT :limit",
-        id=session_id,
-        first=first,
-        last=last,
-        limit=limit,
-        **({} if cut is None else {"cut": cut}),
+        " WHERE session_id = :id AND number >= :first AND number <= :last ORDER BY number LIMIT :limit"
     )
+    rows = tx.all(sql, id=session_id, first=first, last=last, limit=limit, **{} if cut is None else {"cut": cut})
     return [to_thought(row) for row in rows]
 
 
 def thoughts_before(tx: Tx, session_id: str, before: int, limit: int, cut: int) -> list[Thought]:
     """The last `limit` thoughts numbered below `before`, the newest first, each cut to `cut` characters."""
-    rows = tx.all(
-        f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before ORDER BY number DESC LIMIT :limit",
-        id=session_id,
-        before=before,
-        limit=limit,
-        cut=cut,
-    )
+    sql = f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before ORDER BY number DESC LIMIT :limit"
+    rows = tx.all(sql, id=session_id, before=before, limit=limit, cut=cut)
     return [to_thought(row) for row in rows]
 
 
@@ -327,25 +307,19 @@ def line_ends(tx: Tx, session_id: str, before: int) -> list[tuple[str | None, in
 
 
 def branch(tx: Tx, session_id: str, branch_id: str) -> Branch | None:
-    row = tx.one(
-        "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id AND branch_id = :branch",
-        id=session_id,
-        branch=branch_id,
-    )
+    sql = "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id AND branch_id = :branch"
+    row = tx.one(sql, id=session_id, branch=branch_id)
     return _branch(row) if row else None
 
 
 def extend_branch(tx: Tx, session_id: str, branch_id: str, from_number: int) -> None:
     """Count one more thought on a branch, which its first thought creates."""
-    tx.run(
+    sql = (
         "INSERT INTO branches (session_id, branch_id, from_number, thought_count, created_at)"
         " VALUES (:id, :branch, :from_number, 1, :now)"
-        " ON CONFLICT (session_id, branch_id) DO UPDATE SET thought_count = branches.thought_count + 1",
-        id=session_id,
-        branch=branch_id,
-        from_number=from_number,
-        now=tx.now(),
+        " ON CONFLICT (session_id, branch_id) DO UPDATE SET thought_count = branches.thought_count + 1"
     )
+    tx.run(sql, id=session_id, branch=branch_id, from_number=from_number, now=tx.now())
 
 
 def branches(tx: Tx, session_id: str, limit: int) -> list[Branch]:
