@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from holdfast.files import bounded_lines
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
-from holdfast.protocol.runs import GateResult, RunStatus, RunView
+from holdfast.protocol.runs import GateResult, RunRecord, RunStatus
 from holdfast.text import one_line
 from holdfast.text.quoting import in_quotes
 
@@ -50,7 +50,7 @@ class ImportedState:
     """The gates it marks complete, each with its evidence."""
 
 
-def current_state(view: RunView) -> str:
+def current_state(view: RunRecord) -> str:
     """Render the active session: metadata, gate results, both checklists."""
     run = view.run
     lines = [
@@ -74,19 +74,19 @@ def current_state(view: RunView) -> str:
     return _text(lines)
 
 
-def checklist(view: RunView) -> str:
+def checklist(view: RunRecord) -> str:
     """Render both checklists of a session."""
     return _text(["# Session Checklist", "", *_checklists(view)])
 
 
-def history(views: Sequence[RunView]) -> str:
+def history(views: Sequence[RunRecord]) -> str:
     """Render the last ten sessions that ended, newest first."""
     ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
     head = ["# Session History", "", f"## Recent Sessions (Last {LATEST})", ""]
     return _sections(head, [_ended_section(view) for view in ended])
 
 
-def violations_log(views: Sequence[RunView]) -> str:
+def violations_log(views: Sequence[RunRecord]) -> str:
     """Render the violations by session; the active session is listed even if it has none."""
     head = [
         "# Session Violations Log",
@@ -112,12 +112,12 @@ def short(commit: str | None) -> str | None:
     return commit[:SHORT_COMMIT] if commit else None
 
 
-def decisions_of(view: RunView) -> list[str]:
+def decisions_of(view: RunRecord) -> list[str]:
     """The key decisions of a run that ended."""
     return [str(decision) for decision in json.loads(view.run.decisions or "[]") if str(decision).strip()]
 
 
-def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
+def checklist_state(item: ChecklistItem, view: RunRecord) -> tuple[bool, str]:
     """Return whether a checklist item is done, and its evidence. Only a gate can mark it done."""
     result = view.result(item.gate)
     if result is None or not Status(result.status).met:
@@ -125,7 +125,7 @@ def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
     return True, _evidence_text(result)
 
 
-def _phase_rows(view: RunView) -> Iterable[tuple[str, ...]]:
+def _phase_rows(view: RunRecord) -> Iterable[tuple[str, ...]]:
     # Gates of the session end are listed only once they were checked; earlier they would hide how the start went.
     for gate in view.protocol.gates:
         result = view.result(gate.name)
@@ -135,7 +135,7 @@ def _phase_rows(view: RunView) -> Iterable[tuple[str, ...]]:
             yield gate.name, PENDING, ""
 
 
-def _checklists(view: RunView) -> list[str]:
+def _checklists(view: RunRecord) -> list[str]:
     lines: list[str] = []
     for part in Part:
         rows = (_checklist_row(item, view) for item in view.protocol.checklist if item.part is part)
@@ -143,7 +143,7 @@ def _checklists(view: RunView) -> list[str]:
     return lines
 
 
-def _checklist_row(item: ChecklistItem, view: RunView) -> tuple[str, ...]:
+def _checklist_row(item: ChecklistItem, view: RunRecord) -> tuple[str, ...]:
     done, evidence = checklist_state(item, view)
     return item.level.value, item.step, "[x]" if done else "[ ]", evidence
 
@@ -153,7 +153,7 @@ def _evidence_text(result: GateResult) -> str:
     return f"SKIPPED: {result.evidence}" if skipped else result.evidence
 
 
-def _ended_section(view: RunView) -> list[str]:
+def _ended_section(view: RunRecord) -> list[str]:
     run = view.run
     decisions = decisions_of(view)[:MAX_DECISIONS]
     return [
@@ -169,7 +169,7 @@ def _ended_section(view: RunView) -> list[str]:
     ]
 
 
-def _violations_section(view: RunView) -> list[str]:
+def _violations_section(view: RunRecord) -> list[str]:
     rows = [
         (timestamp(one.at)[11:19], one.phase, one.requirement, one.severity, one.recovery or "")
         for one in view.violations[-MAX_VIOLATIONS:]

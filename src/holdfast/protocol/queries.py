@@ -8,9 +8,10 @@ import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 
+from holdfast.protocol import definition as definitions
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
-from holdfast.protocol.runs import Evidence, GateResult, Run, RunStatus, Source, Violation
+from holdfast.protocol.runs import Evidence, GateResult, Run, RunRecord, RunStatus, Source, Violation
 from holdfast.store import Tx
 
 RUN = (
@@ -204,10 +205,11 @@ def forget_mirror(tx: Tx, root: str) -> None:
     tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 
-def history(tx: Tx, project: str, limit: int) -> list[Run]:
-    """The runs of a project in all its worktrees, newest first."""
+def ended(tx: Tx, project: str, limit: int) -> list[Run]:
+    """The runs of a project that ended, in all its worktrees, newest first."""
     rows = tx.all(
-        f"SELECT {RUN} FROM protocol_runs WHERE project = :project ORDER BY row_id DESC LIMIT :limit",
+        f"SELECT {RUN} FROM protocol_runs WHERE project = :project AND status <> 'active'"
+        " ORDER BY row_id DESC LIMIT :limit",
         project=project,
         limit=limit,
     )
@@ -223,6 +225,11 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
         **({} if root is None else {"root": root}),
     )
     return [Run(**row) for row in rows]
+
+
+def record_of(tx: Tx, run: Run) -> RunRecord:
+    """A run with all that is stored of it."""
+    return RunRecord(run, definitions.loads(run.definition), gates(tx, run), evidence(tx, run), violations(tx, run))
 
 
 def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:

@@ -141,8 +141,8 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    """A run with its evidence, gate results and violations."""
+class RunRecord:
+    """A run with all that is stored of it."""
 
     run: Run
     protocol: Protocol

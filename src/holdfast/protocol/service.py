@@ -19,7 +19,7 @@ from holdfast.protocol.evidence import judge
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
-from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
+from holdfast.protocol.runs import EvidenceKind, Run, RunRecord, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, record
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
@@ -242,35 +242,21 @@ class Protocols:
         """Store a violation of a gate, and block the run until the gate is met."""
         await self._steps.hold(active, gate, VIOLATION, requirement)
 
-    async def views(self, root: str, limit: int = HISTORY) -> list[RunView]:
-        """The runs of a worktree's project, newest first, after the worktree's own active one."""
-
+    async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
+        """The runs of a worktree's project that ended, newest first, after the worktree's own active one."""
         worktree = await in_time(worktree_of, path_of(root) or Path(root))
         project = worktree.project if worktree else root
 
-        def read(tx: Tx) -> list[RunView]:
+        def read(tx: Tx) -> list[RunRecord]:
             active = queries.active(tx, root)
-            others = [
-                run
-                for run in queries.history(tx, project, limit)
-                if (active is None or run.row_id != active.row_id) and run.status != RunStatus.ACTIVE
-            ]
-            return [
-                RunView(
-                    run,
-                    definition.loads(run.definition),
-                    queries.gates(tx, run),
-                    queries.evidence(tx, run),
-                    queries.violations(tx, run),
-                )
-                for run in [*([active] if active else []), *others][:limit]
-            ]
+            runs = [*([active] if active else []), *queries.ended(tx, project, limit)]
+            return [queries.record_of(tx, run) for run in runs[:limit]]
 
         return await self._store.read(read)
 
-    async def views_of(self, root: Root | None) -> list[RunView]:
+    async def records_of(self, root: Root | None) -> list[RunRecord]:
         """The runs of the caller's project."""
-        return await self.views((await self._find.worktree(root)).root)
+        return await self.records((await self._find.worktree(root)).root)
 
     async def validation(self, path: str, *, before_commit: bool) -> Validation | None:
         """Check every gate of a worktree's run, for scripts and CI; before a commit, only those before WORKING."""

@@ -21,7 +21,7 @@ from holdfast.files.inside import UnreadableInside
 from holdfast.identity.project import path_of
 from holdfast.protocol import memories
 from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.runs import RunStatus, RunView
+from holdfast.protocol.runs import RunRecord, RunStatus
 from holdfast.protocol.serena import mirror_queries
 from holdfast.protocol.serena.memory_files import (
     MEMORIES,
@@ -141,7 +141,7 @@ class Mirror:
         if worktree is None:
             return  # on PostgreSQL, the daemon of the machine that has it mirrors it
         try:
-            views = await self._protocols.views(root)
+            views = await self._protocols.records(root)
             place, failure = await self._mirror(worktree, entry, views)
         except (HoldfastError, UnreadableInside, OSError) as error:
             self._any.lengthen(root)
@@ -153,7 +153,7 @@ class Mirror:
         await self._store.write(lambda tx: mirror_queries.mirrored(tx, root, entry.wanted, place, failure))
 
     async def _mirror(
-        self, worktree: Path, entry: Entry, views: Sequence[RunView]
+        self, worktree: Path, entry: Entry, views: Sequence[RunRecord]
     ) -> tuple[MemoryLocation, str | None]:
         """Write the memories; return where they went, and why not to a better location."""
         if not views:
@@ -174,7 +174,7 @@ class Mirror:
         return place or MemoryLocation.NONE, failure
 
     async def _through_serena(
-        self, worktree: Path, entry: Entry, views: Sequence[RunView]
+        self, worktree: Path, entry: Entry, views: Sequence[RunRecord]
     ) -> tuple[MemoryLocation | None, str | None]:
         if not self._best.over(entry.root):
             return None, entry.failure
@@ -184,7 +184,7 @@ class Mirror:
         except SerenaTrouble as trouble:
             return None, trouble.message
 
-    async def _write(self, kept: Memories, root: str, views: Sequence[RunView]) -> str | None:
+    async def _write(self, kept: Memories, root: str, views: Sequence[RunRecord]) -> str | None:
         """Write the three memories; return the failure if another tool's state is in the way."""
         await kept.write(memories.HISTORY, memories.history(views))
         await kept.write(memories.VIOLATIONS_LOG, memories.violations_log(views))
@@ -199,7 +199,7 @@ class Mirror:
             await kept.delete(memories.CURRENT_STATE)
         return None
 
-    async def _write_state(self, worktree: Path, root: str, views: Sequence[RunView]) -> str | None:
+    async def _write_state(self, worktree: Path, root: str, views: Sequence[RunRecord]) -> str | None:
         there = await in_time(read_text, worktree, STATE_JSON)
         state = await in_time(read_state_json, there) if there is not None else None
         if state is not None and not await self._knows(root, state):
@@ -227,7 +227,7 @@ async def foreign_state(worktree: Path) -> ImportedState | None:
     return None
 
 
-def _active(views: Sequence[RunView]) -> RunView | None:
+def _active(views: Sequence[RunRecord]) -> RunRecord | None:
     return next((view for view in views if view.run.status == RunStatus.ACTIVE), None)
 
 

@@ -17,11 +17,11 @@ from holdfast.protocol.memories import (
     timestamp,
 )
 from holdfast.protocol.model import Status
-from holdfast.protocol.runs import RunStatus, RunView
+from holdfast.protocol.runs import RunRecord, RunStatus
 from holdfast.text import bounded_json
 
 
-def state_json(views: Sequence[RunView]) -> str:
+def state_json(views: Sequence[RunRecord]) -> str:
     """Serialize the active run, if there is one, and the history of the others."""
     active = [view for view in views if view.run.status == RunStatus.ACTIVE][:1]
     ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
@@ -58,7 +58,7 @@ def read_state_json(text: str) -> ImportedState | None:
     )
 
 
-def _active(view: RunView) -> dict[str, Any]:
+def _active(view: RunRecord) -> dict[str, Any]:
     run = view.run
     return {
         "session_id": run.id,
@@ -77,7 +77,7 @@ def _active(view: RunView) -> dict[str, Any]:
     }
 
 
-def _violations(view: RunView) -> list[dict[str, Any]]:
+def _violations(view: RunRecord) -> list[dict[str, Any]]:
     return [
         {
             "session_id": view.run.id,
@@ -91,7 +91,7 @@ def _violations(view: RunView) -> list[dict[str, Any]]:
     ]
 
 
-def _ended(view: RunView) -> dict[str, Any]:
+def _ended(view: RunRecord) -> dict[str, Any]:
     run = view.run
     return {
         "session_id": run.id,
