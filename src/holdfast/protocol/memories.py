@@ -108,7 +108,6 @@ def timestamp(ms: int) -> str:
 
 
 def short(commit: str | None) -> str | None:
-    """Shorten a commit id."""
     return commit[:SHORT_COMMIT] if commit else None
 
 

@@ -28,11 +28,8 @@ MAX_STEP_CHARS = 500
 
 
 class Verifier(Interface):
-    """Verifier of gates."""
-
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
         """Check a gate and return the result."""
-        ...
 
 
 class Steps:

@@ -31,16 +31,13 @@ class SerenaMemories:
         self._name_argument = name_argument
 
     async def read(self, name: str) -> str | None:
-        """Return a memory's text; None if there is none."""
         # Listed first, so that a missing memory need not be guessed from the wording of an error.
         return await self._call("read_memory", name) if name in await _names(self._session) else None
 
     async def write(self, name: str, text: str) -> None:
-        """Write a memory's text."""
         await self._call("write_memory", name, content=text)
 
     async def delete(self, name: str) -> None:
-        """Remove a memory, if it exists."""
         if name in await _names(self._session):
             await self._call("delete_memory", name)
 

@@ -29,16 +29,13 @@ class FileMemories:
         self._worktree = worktree
 
     async def read(self, name: str) -> str | None:
-        """Return a memory's text; None if there is none."""
         return await in_time(read_text, self._worktree, f"{MEMORIES}/{name}.md")
 
     async def write(self, name: str, text: str) -> None:
-        """Write a memory's text."""
         if await self.read(name) != text:  # an unchanged file must not show up as modified
             await asyncio.to_thread(write_text, self._worktree, f"{MEMORIES}/{name}.md", text)
 
     async def delete(self, name: str) -> None:
-        """Remove a memory, if it exists."""
         await asyncio.to_thread(delete_file, self._worktree, f"{MEMORIES}/{name}.md")
 
 

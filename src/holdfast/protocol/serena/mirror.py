@@ -63,15 +63,12 @@ class Memories(Protocol):
 
     async def read(self, name: str) -> str | None:
         """Return a memory's text; None if there is none."""
-        ...
 
     async def write(self, name: str, text: str) -> None:
         """Write a memory's text."""
-        ...
 
     async def delete(self, name: str) -> None:
         """Remove a memory, if it exists."""
-        ...
 
 
 Serena = Callable[[Path, bool], Awaitable[Memories | None]]
@@ -86,7 +83,6 @@ class RetryDelays:
         self._kept: dict[str, tuple[float, float]] = {}
 
     def over(self, root: str) -> bool:
-        """Return whether the worktree may be tried again."""
         return self._clock() >= self._kept.get(root, (0.0, 0.0))[1]
 
     def lengthen(self, root: str) -> None:
@@ -95,7 +91,6 @@ class RetryDelays:
         self._kept[root] = (pause, self._clock() + pause)
 
     def forget(self, root: str) -> None:
-        """Reset the delay after a success."""
         self._kept.pop(root, None)
 
 

@@ -64,7 +64,6 @@ class Start:
 
     @property
     def command(self) -> list[str]:
-        """The command line."""
         if not self.launch.takes_options:
             return [*self.launch.argv]
         project = ("--project", str(self.worktree)) if self.with_project else ()
