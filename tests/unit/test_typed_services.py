@@ -24,7 +24,7 @@ WORKERS = {
     "reasoning": ("library", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
-    "protocol": ("active_run", "evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
+    "protocol": ("evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""
 VIEWS = ("views", "rest_models", ".entries")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.capability.briefing import Item, Place, Rank, Source
 from holdfast.identity.project import path_of
-from holdfast.protocol.active_run import ActiveRun
+from holdfast.protocol.runs import ActiveRun
 from holdfast.protocol.service import Protocols
 from holdfast.text.quoting import quoted
 

@@ -13,11 +13,10 @@ from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKin
 from holdfast.errors import HoldfastError
 from holdfast.files.in_time import in_time
 from holdfast.protocol import model
-from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.hooks.readings import is_path, readings
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
-from holdfast.protocol.runs import EvidenceKind, Verdict
+from holdfast.protocol.runs import ActiveRun, EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.text import clipped
 from holdfast.text.quoting import error_text, in_quotes, quoted
