@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from holdfast.protocol import memories
-from holdfast.protocol.memories import ImportedState, read_current_state
+from holdfast.protocol.memories import ImportedState, read_current_state, read_state_json, state_json
 from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import GateResult, Run, RunRecord, RunStatus, Violation
-from holdfast.protocol.serena.state_file import read_state_json, state_json
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 

@@ -1,4 +1,4 @@
-"""Runs as the three memories that agents and other tools read: written as markdown, and read from others' markdown."""
+"""Runs as the three memories that agents and other tools read, or as one JSON file; and a session read from others'."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from holdfast.files import bounded_lines
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
 from holdfast.protocol.runs import GateResult, RunRecord, RunStatus
-from holdfast.text import one_line
+from holdfast.text import bounded_json, one_line
 from holdfast.text.quoting import in_quotes
 
 CURRENT_STATE = "session-current-state"
@@ -275,3 +276,93 @@ def read_current_state(text: str) -> ImportedState | None:
 def _cells(line: str) -> list[str]:
     """Split a table row into cells; an escaped pipe does not end a cell."""
     return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(line.strip()[1:])]
+
+
+# -- the state file, for a project without Serena ---------------------------------------------------------------------
+
+
+def state_json(views: Sequence[RunRecord]) -> str:
+    """Serialize the active run, if there is one, and the history of the others."""
+    active = [view for view in views if view.run.status == RunStatus.ACTIVE][:1]
+    ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
+    state = {
+        **(_active_json(active[0]) if active else {}),
+        "violations": [one for view in (*active, *ended) for one in _violations_json(view)],
+        "history": [_ended_json(view) for view in ended],
+    }
+    return json.dumps(state, ensure_ascii=False, indent=2) + "\n"
+
+
+def read_state_json(text: str) -> ImportedState | None:
+    """Parse the session of a state file, whoever wrote it; None if there is none."""
+    try:
+        state = bounded_json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
+        return None
+    said = {name: value for name, value in state.items() if isinstance(value, str) and value}
+    evidence = state.get("evidence")
+    completed = state.get("phases_completed")
+    return ImportedState(
+        said["session_id"],
+        said.get("objective"),
+        said.get("branch"),
+        said.get("starting_commit"),
+        said.get("current_phase"),
+        tuple(
+            (gate, _said_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
+            for gate in (completed if isinstance(completed, list) else [])
+            if isinstance(gate, str)
+        ),
+    )
+
+
+def _active_json(view: RunRecord) -> dict[str, Any]:
+    run = view.run
+    return {
+        "session_id": run.id,
+        "objective": run.objective,
+        "branch": run.branch,
+        "starting_commit": short(run.starting_commit),
+        "started_at": timestamp(run.started_at),
+        "current_phase": run.phase,
+        "phases_completed": [result.gate for result in view.gates if result.status == Status.PASS],
+        "checklist": [
+            {"part": item.part.value, "req": item.level.value, "step": item.step, "done": done, "evidence": evidence}
+            for item in view.protocol.checklist
+            for done, evidence in [checklist_state(item, view)]
+        ],
+        "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in view.gates},
+    }
+
+
+def _violations_json(view: RunRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "session_id": view.run.id,
+            "timestamp": timestamp(one.at),
+            "phase": one.phase,
+            "requirement": one.requirement,
+            "severity": one.severity,
+            "recovery": one.recovery,
+        }
+        for one in view.violations[-MAX_VIOLATIONS:]
+    ]
+
+
+def _ended_json(view: RunRecord) -> dict[str, Any]:
+    run = view.run
+    return {
+        "session_id": run.id,
+        "objective": run.objective,
+        "outcome": OUTCOMES.get(RunStatus(run.status), run.status.upper()),
+        "commit_sha": short(run.end_commit),
+        "key_decisions": decisions_of(view),
+        "next_session_notes": run.notes,
+    }
+
+
+def _said_evidence(evidence: Any) -> str:
+    told = evidence.get("evidence") if isinstance(evidence, dict) else evidence
+    return told if isinstance(told, str) else ""

@@ -23,6 +23,7 @@ from holdfast.protocol import memories
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.runs import RunRecord, RunStatus
 from holdfast.protocol.serena import mirror_queries
+from holdfast.protocol.serena.client import SerenaTrouble
 from holdfast.protocol.serena.memory_files import (
     MEMORIES,
     SERENA_FOLDER,
@@ -35,8 +36,6 @@ from holdfast.protocol.serena.memory_files import (
     write_text,
 )
 from holdfast.protocol.serena.mirror_queries import Entry
-from holdfast.protocol.serena.session import SerenaTrouble
-from holdfast.protocol.serena.state_file import read_state_json, state_json
 from holdfast.protocol.service import Protocols
 from holdfast.store import Store
 
@@ -196,10 +195,10 @@ class Mirror:
 
     async def _write_state(self, worktree: Path, root: str, views: Sequence[RunRecord]) -> str | None:
         there = await in_time(read_text, worktree, STATE_JSON)
-        state = await in_time(read_state_json, there) if there is not None else None
+        state = await in_time(memories.read_state_json, there) if there is not None else None
         if state is not None and not await self._knows(root, state):
             return _in_the_way(STATE_JSON, state) if _active(views) else None
-        text = state_json(views)
+        text = memories.state_json(views)
         if text != there:
             await asyncio.to_thread(write_text, worktree, STATE_JSON, text)
         return None
@@ -210,7 +209,7 @@ class Mirror:
 
 async def foreign_state(worktree: Path) -> ImportedState | None:
     """Read the session state found in the worktree, to be imported before the mirror writes its own."""
-    for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, read_state_json)):
+    for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, memories.read_state_json)):
         try:
             text = await in_time(read_text, worktree, relative)
             state = await in_time(read, text) if text is not None else None
