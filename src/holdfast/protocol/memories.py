@@ -51,9 +51,9 @@ class ImportedState:
     """The gates it marks complete, each with its evidence."""
 
 
-def current_state(view: RunRecord) -> str:
+def current_state(record: RunRecord) -> str:
     """Render the active session: metadata, gate results, both checklists."""
-    run = view.run
+    run = record.run
     lines = [
         "# Session State",
         "",
@@ -68,26 +68,26 @@ def current_state(view: RunRecord) -> str:
         "",
         "## Phase Status",
         "",
-        *_table(("Phase", "Status", "Evidence"), _phase_rows(view)),
+        *_table(("Phase", "Status", "Evidence"), _phase_rows(record)),
         "",
-        *_checklists(view),
+        *_checklists(record),
     ]
     return _text(lines)
 
 
-def checklist(view: RunRecord) -> str:
+def checklist(record: RunRecord) -> str:
     """Render both checklists of a session."""
-    return _text(["# Session Checklist", "", *_checklists(view)])
+    return _text(["# Session Checklist", "", *_checklists(record)])
 
 
-def history(views: Sequence[RunRecord]) -> str:
+def history(records: Sequence[RunRecord]) -> str:
     """Render the last ten sessions that ended, newest first."""
-    ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
+    ended = [record for record in records if record.run.status != RunStatus.ACTIVE][:LATEST]
     head = ["# Session History", "", f"## Recent Sessions (Last {LATEST})", ""]
-    return _sections(head, [_ended_section(view) for view in ended])
+    return _sections(head, [_ended_section(record) for record in ended])
 
 
-def violations_log(views: Sequence[RunRecord]) -> str:
+def violations_log(records: Sequence[RunRecord]) -> str:
     """Render the violations by session; the active session is listed even if it has none."""
     head = [
         "# Session Violations Log",
@@ -99,8 +99,8 @@ def violations_log(views: Sequence[RunRecord]) -> str:
         "## Violations",
         "",
     ]
-    told = [view for view in views if view.violations or view.run.status == RunStatus.ACTIVE]
-    return _sections(head, [_violations_section(view) for view in told])
+    told = [record for record in records if record.violations or record.run.status == RunStatus.ACTIVE]
+    return _sections(head, [_violations_section(record) for record in told])
 
 
 def timestamp(ms: int) -> str:
@@ -112,39 +112,39 @@ def short(commit: str | None) -> str | None:
     return commit[:SHORT_COMMIT] if commit else None
 
 
-def decisions_of(view: RunRecord) -> list[str]:
+def decisions_of(record: RunRecord) -> list[str]:
     """The key decisions of a run that ended."""
-    return [str(decision) for decision in json.loads(view.run.decisions or "[]") if str(decision).strip()]
+    return [str(decision) for decision in json.loads(record.run.decisions or "[]") if str(decision).strip()]
 
 
-def checklist_state(item: ChecklistItem, view: RunRecord) -> tuple[bool, str]:
+def checklist_state(item: ChecklistItem, record: RunRecord) -> tuple[bool, str]:
     """Return whether a checklist item is done, and its evidence. Only a gate can mark it done."""
-    result = view.result(item.gate)
+    result = record.result(item.gate)
     if result is None or not Status(result.status).met:
         return False, ""
     return True, _evidence_text(result)
 
 
-def _phase_rows(view: RunRecord) -> Iterable[tuple[str, ...]]:
+def _phase_rows(record: RunRecord) -> Iterable[tuple[str, ...]]:
     # Gates of the session end are listed only once they were checked; earlier they would hide how the start went.
-    for gate in view.protocol.gates:
-        result = view.result(gate.name)
+    for gate in record.protocol.gates:
+        result = record.result(gate.name)
         if result is not None:
             yield gate.name, STATUS_WORDS[Status(result.status)], result.evidence
-        elif view.protocol.part_of(gate.name) is Part.START:
+        elif record.protocol.part_of(gate.name) is Part.START:
             yield gate.name, PENDING, ""
 
 
-def _checklists(view: RunRecord) -> list[str]:
+def _checklists(record: RunRecord) -> list[str]:
     lines: list[str] = []
     for part in Part:
-        rows = (_checklist_row(item, view) for item in view.protocol.checklist if item.part is part)
+        rows = (_checklist_row(item, record) for item in record.protocol.checklist if item.part is part)
         lines += [f"## Checklist ({part.value.title()})", "", *_table(("Req", "Step", "Status", "Evidence"), rows), ""]
     return lines
 
 
-def _checklist_row(item: ChecklistItem, view: RunRecord) -> tuple[str, ...]:
-    done, evidence = checklist_state(item, view)
+def _checklist_row(item: ChecklistItem, record: RunRecord) -> tuple[str, ...]:
+    done, evidence = checklist_state(item, record)
     return item.level.value, item.step, "[x]" if done else "[ ]", evidence
 
 
@@ -153,9 +153,9 @@ def _evidence_text(result: GateResult) -> str:
     return f"SKIPPED: {result.evidence}" if skipped else result.evidence
 
 
-def _ended_section(view: RunRecord) -> list[str]:
-    run = view.run
-    decisions = decisions_of(view)[:MAX_DECISIONS]
+def _ended_section(record: RunRecord) -> list[str]:
+    run = record.run
+    decisions = decisions_of(record)[:MAX_DECISIONS]
     return [
         f"### {one_line(run.id, MAX_LINE)}",
         "",
@@ -169,14 +169,14 @@ def _ended_section(view: RunRecord) -> list[str]:
     ]
 
 
-def _violations_section(view: RunRecord) -> list[str]:
+def _violations_section(record: RunRecord) -> list[str]:
     rows = [
         (timestamp(one.at)[11:19], one.phase, one.requirement, one.severity, one.recovery or "")
-        for one in view.violations[-MAX_VIOLATIONS:]
+        for one in record.violations[-MAX_VIOLATIONS:]
     ]
     header = ("Timestamp", "Phase", "Requirement", "Severity", "Recovery")
     return [
-        f"### {one_line(view.run.id, MAX_LINE)}",
+        f"### {one_line(record.run.id, MAX_LINE)}",
         "",
         *_table(header, rows or [(NONE_RECORDED, "", "", "", "")]),
         "",
@@ -281,14 +281,14 @@ def _cells(line: str) -> list[str]:
 # -- the state file, for a project without Serena ---------------------------------------------------------------------
 
 
-def state_json(views: Sequence[RunRecord]) -> str:
+def state_json(records: Sequence[RunRecord]) -> str:
     """Serialize the active run, if there is one, and the history of the others."""
-    active = [view for view in views if view.run.status == RunStatus.ACTIVE][:1]
-    ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
+    active = [record for record in records if record.run.status == RunStatus.ACTIVE][:1]
+    ended = [record for record in records if record.run.status != RunStatus.ACTIVE][:LATEST]
     state = {
         **(_active_json(active[0]) if active else {}),
-        "violations": [one for view in (*active, *ended) for one in _violations_json(view)],
-        "history": [_ended_json(view) for view in ended],
+        "violations": [one for record in (*active, *ended) for one in _violations_json(record)],
+        "history": [_ended_json(record) for record in ended],
     }
     return json.dumps(state, ensure_ascii=False, indent=2) + "\n"
 
@@ -318,8 +318,8 @@ def read_state_json(text: str) -> ImportedState | None:
     )
 
 
-def _active_json(view: RunRecord) -> dict[str, Any]:
-    run = view.run
+def _active_json(record: RunRecord) -> dict[str, Any]:
+    run = record.run
     return {
         "session_id": run.id,
         "objective": run.objective,
@@ -327,38 +327,38 @@ def _active_json(view: RunRecord) -> dict[str, Any]:
         "starting_commit": short(run.starting_commit),
         "started_at": timestamp(run.started_at),
         "current_phase": run.phase,
-        "phases_completed": [result.gate for result in view.gates if result.status == Status.PASS],
+        "phases_completed": [result.gate for result in record.gates if result.status == Status.PASS],
         "checklist": [
             {"part": item.part.value, "req": item.level.value, "step": item.step, "done": done, "evidence": evidence}
-            for item in view.protocol.checklist
-            for done, evidence in [checklist_state(item, view)]
+            for item in record.protocol.checklist
+            for done, evidence in [checklist_state(item, record)]
         ],
-        "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in view.gates},
+        "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in record.gates},
     }
 
 
-def _violations_json(view: RunRecord) -> list[dict[str, Any]]:
+def _violations_json(record: RunRecord) -> list[dict[str, Any]]:
     return [
         {
-            "session_id": view.run.id,
+            "session_id": record.run.id,
             "timestamp": timestamp(one.at),
             "phase": one.phase,
             "requirement": one.requirement,
             "severity": one.severity,
             "recovery": one.recovery,
         }
-        for one in view.violations[-MAX_VIOLATIONS:]
+        for one in record.violations[-MAX_VIOLATIONS:]
     ]
 
 
-def _ended_json(view: RunRecord) -> dict[str, Any]:
-    run = view.run
+def _ended_json(record: RunRecord) -> dict[str, Any]:
+    run = record.run
     return {
         "session_id": run.id,
         "objective": run.objective,
         "outcome": OUTCOMES.get(RunStatus(run.status), run.status.upper()),
         "commit_sha": short(run.end_commit),
-        "key_decisions": decisions_of(view),
+        "key_decisions": decisions_of(record),
         "next_session_notes": run.notes,
     }
 

@@ -47,9 +47,9 @@ def _resource(protocols: Protocols, name: str, description: str, render: Render)
 
 
 def _active(render: Callable[[RunRecord], str]) -> Render:
-    def rendered(views: list[RunRecord]) -> str:
-        if not views or views[0].run.status != RunStatus.ACTIVE:
+    def rendered(records: list[RunRecord]) -> str:
+        if not records or records[0].run.status != RunStatus.ACTIVE:
             raise NotFound("There is no active session in this project.", recovery="Start one with session_start.")
-        return render(views[0])
+        return render(records[0])
 
     return rendered

@@ -84,17 +84,14 @@ def protocol_of(document: Document) -> tuple[Protocol, Mapping[str, DocumentPhas
 def _named(phases: Sequence[DocumentPhase]) -> dict[str, DocumentPhase]:
     named: dict[str, DocumentPhase] = {}
     for phase in phases:
-        plain = WELL_KNOWN.get(phase.title.lower()) or _upper_snake_case(phase.title)
+        words = re.sub(r"\W+", "_", phase.title.upper()).strip("_")[:MAX_NAME].strip("_")
+        plain = WELL_KNOWN.get(phase.title.lower()) or words or "PHASE"
         name, number = plain, 1
         while name in named or name in RESERVED:
             number += 1
             name = f"{plain}_{number}"
         named[name] = phase
     return named
-
-
-def _upper_snake_case(title: str) -> str:
-    return re.sub(r"\W+", "_", title.upper()).strip("_")[:MAX_NAME].strip("_") or "PHASE"
 
 
 def _gate(name: str, phase: DocumentPhase) -> Gate:

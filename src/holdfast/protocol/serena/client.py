@@ -365,18 +365,14 @@ def _collect(task: asyncio.Task[None]) -> None:
 
 
 def _end_guard(stderr: TextIO) -> None:
-    pid = _guard_pid(stderr)
-    if pid is None:
+    words = os.pread(stderr.fileno(), 200, 0).decode("utf-8", "replace").split()
+    if len(words) < 3 or words[0] != guard_process.REPORT or not words[1].isdigit():
         return
+    pid = int(words[1])
     with suppress(ChildProcessError, ProcessLookupError):
         # Only while it is our child: once its exit was collected, the pid may belong to another process.
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         os.kill(pid, signal.SIGTERM)
-
-
-def _guard_pid(stderr: TextIO) -> int | None:
-    words = os.pread(stderr.fileno(), 200, 0).decode("utf-8", "replace").split()
-    return int(words[1]) if len(words) > 2 and words[0] == guard_process.REPORT and words[1].isdigit() else None
 
 
 def _stderr_tail(stderr: TextIO) -> str:

@@ -14,8 +14,6 @@ from holdfast.files.inside import read_inside
 
 SERENA_FOLDER = ".serena"
 MEMORIES = f"{SERENA_FOLDER}/memories"
-SESSIONS = ".agents/sessions"
-STATE_FILE = ".session-state.json"
 MAX_MEMORY_BYTES = 600_000
 """150,000 characters of up to four bytes."""
 
