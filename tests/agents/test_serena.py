@@ -22,9 +22,8 @@ from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.model import Status
 from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run, SerenaAnswer
-from holdfast.protocol.serena.client import Serena
+from holdfast.protocol.serena.client import Serena, Timeouts
 from holdfast.protocol.serena.mirror import Mirror, foreign_state
-from holdfast.protocol.serena.session import Timeouts
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.worktree import worktree_of
 from holdfast.store.sqlite import SqliteStore

@@ -20,7 +20,7 @@ from holdfast.identity.project import Root, RootSource
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.hooks.answers import LONGEST_TEXT, ProtocolHooks
 from holdfast.protocol.model import Status
-from holdfast.protocol.runs import EvidenceKind, RunView, SerenaAnswer
+from holdfast.protocol.runs import EvidenceKind, RunRecord, SerenaAnswer
 from holdfast.protocol.service import Protocols
 from holdfast.store.sqlite import SqliteStore
 
@@ -92,8 +92,8 @@ class Desk:
             tool_response={"type": "text", "file": file},
         )
 
-    async def view(self) -> RunView:
-        return (await self.protocols.views(self.root.uri))[0]
+    async def view(self) -> RunRecord:
+        return (await self.protocols.records(self.root.uri))[0]
 
     async def seen(self, kind: EvidenceKind) -> list[str]:
         return [one.subject for one in (await self.view()).evidence if one.kind == kind]
@@ -298,7 +298,7 @@ async def test_the_first_prompt_begins_a_run_where_the_project_says_so(desk: Des
     assert (run.objective, run.phase) == ("Mend\nthe gate", "INIT")
     assert run.id in text
     assert await desk.hook("UserPromptSubmit", prompt="And the fence") is None
-    assert len(await desk.protocols.views(desk.root.uri)) == 1
+    assert len(await desk.protocols.records(desk.root.uri)) == 1
 
 
 async def test_no_other_prompt_begins_a_run(desk: Desk) -> None:
@@ -306,7 +306,7 @@ async def test_no_other_prompt_begins_a_run(desk: Desk) -> None:
     desk.configure('start = "hook"')
     await desk.hook("SessionStart", source="compact")
     await desk.hook("UserPromptSubmit", prompt="Hello")
-    assert await desk.protocols.views(desk.root.uri) == []
+    assert await desk.protocols.records(desk.root.uri) == []
 
 
 ODD = st.recursive(

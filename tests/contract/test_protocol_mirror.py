@@ -19,9 +19,9 @@ from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Status
 from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run
+from holdfast.protocol.serena.client import SerenaTrouble
 from holdfast.protocol.serena.memory_files import read_text, write_text
 from holdfast.protocol.serena.mirror import MAX_RETRY_S, STATE_JSON, Mirror, foreign_state
-from holdfast.protocol.serena.session import SerenaTrouble
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.views import mirror_view
 from holdfast.protocol.worktree import worktree_of

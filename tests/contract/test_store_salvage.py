@@ -18,9 +18,9 @@ from tests.contract.conftest import PAGE, leaf_pages, root_page, spoil
 from tests.contract.test_store_backup import add_session, add_thought, fill
 
 from holdfast.errors import StoreCorrupt, StoreError, StoreTooNew
-from holdfast.protocol import definition, queries
+from holdfast.protocol import queries
 from holdfast.protocol.memories import current_state, history
-from holdfast.protocol.runs import RunView
+from holdfast.protocol.runs import RunRecord
 from holdfast.store import Row, Tx, events
 from holdfast.store.backup.backup import backup
 from holdfast.store.migrations import load
@@ -193,18 +193,12 @@ def test_asks_and_evidence_outlive_the_record_of_their_conversation_and_run(home
     async def look() -> tuple[Row, str]:
         store, _ = await open_store(home)
 
-        def read(tx: Tx) -> tuple[Row, RunView, str]:
+        def read(tx: Tx) -> tuple[Row, RunRecord, str]:
             kept = tx.one("SELECT count(answer) AS asks FROM asks WHERE conversation_id = 7")
             pair = tx.one("SELECT from_team, to_team, thread, session_id, begun, note FROM conversations WHERE id = 7")
             run = queries.find(tx, 5)
             assert kept is not None and kept["asks"] == 2 and pair is not None and run is not None
-            view = RunView(
-                run,
-                definition.loads(run.definition),
-                queries.gates(tx, run),
-                queries.evidence(tx, run),
-                queries.violations(tx, run),
-            )
+            view = queries.record_of(tx, run)
             return pair, view, history([view]) + current_state(view)
 
         pair, view, told = await store.read(read)

@@ -25,12 +25,11 @@ from holdfast.protocol.checks.docs_only import code_blocks
 from holdfast.protocol.checks.globs import matches
 from holdfast.protocol.checks.reports import read_report
 from holdfast.protocol.hooks.git_actions import git_actions
-from holdfast.protocol.memories import read_current_state
+from holdfast.protocol.memories import read_current_state, read_state_json
 from holdfast.protocol.project import settings
 from holdfast.protocol.project.document import parse
 from holdfast.protocol.project.table_rows import cells
 from holdfast.protocol.serena.discovery import _expand_variables
-from holdfast.protocol.serena.state_file import read_state_json
 from holdfast.reasoning.fulltext import Term
 from holdfast.reasoning.search import snippet
 from holdfast.redaction import masked, tokens
@@ -360,7 +359,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         refusing(read_current_state),
         (Text("a", "|", "\\"), *map(Text, ("|", "|a\\", "|\n", "- **", "\n"))),
     ),
-    "protocol.serena.state_file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
+    "protocol.memories: the state file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
     "protocol.serena.discovery": (
         lambda text: _expand_variables(text, {}),
         tuple(map(Text, ("${a:-", "${a}", "}", "$"))),

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from holdfast.protocol import memories
-from holdfast.protocol.memories import ImportedState, read_current_state
+from holdfast.protocol.memories import ImportedState, read_current_state, read_state_json, state_json
 from holdfast.protocol.protocols import AGENTS
-from holdfast.protocol.runs import GateResult, Run, RunStatus, RunView, Violation
-from holdfast.protocol.serena.state_file import read_state_json, state_json
+from holdfast.protocol.runs import GateResult, Run, RunRecord, RunStatus, Violation
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
@@ -47,12 +46,12 @@ RUN = Run(
 
 def view(
     gates: Mapping[str, tuple[str, str]] | None = None, violations: tuple[Violation, ...] = (), **fields: Any
-) -> RunView:
+) -> RunRecord:
     results = tuple(GateResult(name, *result, checked_at=0) for name, result in (gates or {}).items())
-    return RunView(dataclasses.replace(RUN, **fields), AGENTS, results, violations=violations)
+    return RunRecord(dataclasses.replace(RUN, **fields), AGENTS, results, violations=violations)
 
 
-def ended(number: int, **fields: Any) -> RunView:
+def ended(number: int, **fields: Any) -> RunRecord:
     known = {"id": f"2025-12-20-session-{number:02}", "status": RunStatus.COMPLETE, "phase": "COMPLETE"}
     return view(**{**known, **fields})
 

@@ -27,7 +27,7 @@ WORKERS = {
     "reasoning": ("session_browser", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "history": ("search", "scanning"),
-    "protocol": ("active_run", "evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
+    "protocol": ("evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
     "forgetting": ("rows", "scope", "copies"),
     "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.identity.project import path_of
-from holdfast.protocol.active_run import ActiveRun
+from holdfast.protocol.runs import ActiveRun
 from holdfast.protocol.service import Protocols
 from holdfast.text.quoting import quoted
 
@@ -26,7 +26,7 @@ def _item(active: ActiveRun) -> Item:
     run, standing = active.run, active.standing
     text = f"Protocol session {run.id} ({quoted(run.objective, OBJECTIVE)}): phase {standing.phase}."
     if standing.held_by is not None:
-        text += f" Held up until {standing.held_by} is met."
+        text += f" Blocked until {standing.held_by} is met."
     gates, step = active.still_to_meet(OBJECTIVE)
     if not gates:
         return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_session_state")

@@ -1,4 +1,4 @@
-"""What protocols offer: tools for the phases of a working session, and hooks that take evidence."""
+"""The protocol's capability: tools for the phases of a working session, and hooks that record evidence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIRROR_SECONDS = 2.0
 
 
 class Surroundings:
-    """What protocols look at outside the store. Hooks do without, so it is imported when it is first asked for."""
+    """What protocols use outside the store, imported when it is first needed: hooks do without it."""
 
     def __init__(self, home: Path) -> None:
         self._home = home
@@ -38,19 +38,19 @@ class Surroundings:
         return Serena(self._home)
 
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
-        """What checking a gate found."""
+        """Check a gate."""
         from holdfast.protocol.checks.gates import Checks
 
         return await Checks(self.serena.probe).verify(gate, scene)
 
     async def foreign_state(self, worktree: Path) -> ImportedState | None:
-        """A current-state memory that lies in a worktree."""
+        """Read the session state that another tool left in a worktree."""
         from holdfast.protocol.serena.mirror import foreign_state
 
         return await foreign_state(worktree)
 
     async def close(self) -> None:
-        """End what runs outside."""
+        """Stop every Serena."""
         if "serena" in vars(self):  # else it was never made
             await self.serena.close()
 
@@ -90,7 +90,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         return commands(protocols)
 
     async def health() -> dict[str, Any]:
-        """The worktrees whose memories are behind, or had to go to second best."""
+        """The worktrees whose memories are behind or in a fallback location."""
         from holdfast.protocol.views import mirror_view
 
         return {"mirrors": [mirror_view(one) for one in await mirror().health() if one.behind or one.failure]}

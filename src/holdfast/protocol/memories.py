@@ -1,4 +1,4 @@
-"""Runs as the three memories that agents and other tools read: written as markdown, and read from others' markdown."""
+"""Runs as the three memories that agents and other tools read, or as one JSON file; and a session read from others'."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from holdfast.files import bounded_lines
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
-from holdfast.protocol.runs import GateResult, RunStatus, RunView
-from holdfast.text import one_line
+from holdfast.protocol.runs import GateResult, RunRecord, RunStatus
+from holdfast.text import bounded_json, one_line
 from holdfast.text.quoting import in_quotes
 
 CURRENT_STATE = "session-current-state"
@@ -50,9 +51,9 @@ class ImportedState:
     """The gates it marks complete, each with its evidence."""
 
 
-def current_state(view: RunView) -> str:
+def current_state(record: RunRecord) -> str:
     """Render the active session: metadata, gate results, both checklists."""
-    run = view.run
+    run = record.run
     lines = [
         "# Session State",
         "",
@@ -67,26 +68,26 @@ def current_state(view: RunView) -> str:
         "",
         "## Phase Status",
         "",
-        *_table(("Phase", "Status", "Evidence"), _phase_rows(view)),
+        *_table(("Phase", "Status", "Evidence"), _phase_rows(record)),
         "",
-        *_checklists(view),
+        *_checklists(record),
     ]
     return _text(lines)
 
 
-def checklist(view: RunView) -> str:
+def checklist(record: RunRecord) -> str:
     """Render both checklists of a session."""
-    return _text(["# Session Checklist", "", *_checklists(view)])
+    return _text(["# Session Checklist", "", *_checklists(record)])
 
 
-def history(views: Sequence[RunView]) -> str:
+def history(records: Sequence[RunRecord]) -> str:
     """Render the last ten sessions that ended, newest first."""
-    ended = [view for view in views if view.run.status != RunStatus.ACTIVE][:LATEST]
+    ended = [record for record in records if record.run.status != RunStatus.ACTIVE][:LATEST]
     head = ["# Session History", "", f"## Recent Sessions (Last {LATEST})", ""]
-    return _sections(head, [_ended_section(view) for view in ended])
+    return _sections(head, [_ended_section(record) for record in ended])
 
 
-def violations_log(views: Sequence[RunView]) -> str:
+def violations_log(records: Sequence[RunRecord]) -> str:
     """Render the violations by session; the active session is listed even if it has none."""
     head = [
         "# Session Violations Log",
@@ -98,8 +99,8 @@ def violations_log(views: Sequence[RunView]) -> str:
         "## Violations",
         "",
     ]
-    told = [view for view in views if view.violations or view.run.status == RunStatus.ACTIVE]
-    return _sections(head, [_violations_section(view) for view in told])
+    told = [record for record in records if record.violations or record.run.status == RunStatus.ACTIVE]
+    return _sections(head, [_violations_section(record) for record in told])
 
 
 def timestamp(ms: int) -> str:
@@ -108,43 +109,42 @@ def timestamp(ms: int) -> str:
 
 
 def short(commit: str | None) -> str | None:
-    """Shorten a commit id."""
     return commit[:SHORT_COMMIT] if commit else None
 
 
-def decisions_of(view: RunView) -> list[str]:
+def decisions_of(record: RunRecord) -> list[str]:
     """The key decisions of a run that ended."""
-    return [str(decision) for decision in json.loads(view.run.decisions or "[]") if str(decision).strip()]
+    return [str(decision) for decision in json.loads(record.run.decisions or "[]") if str(decision).strip()]
 
 
-def checklist_state(item: ChecklistItem, view: RunView) -> tuple[bool, str]:
+def checklist_state(item: ChecklistItem, record: RunRecord) -> tuple[bool, str]:
     """Return whether a checklist item is done, and its evidence. Only a gate can mark it done."""
-    result = view.result(item.gate)
+    result = record.result(item.gate)
     if result is None or not Status(result.status).met:
         return False, ""
     return True, _evidence_text(result)
 
 
-def _phase_rows(view: RunView) -> Iterable[tuple[str, ...]]:
+def _phase_rows(record: RunRecord) -> Iterable[tuple[str, ...]]:
     # Gates of the session end are listed only once they were checked; earlier they would hide how the start went.
-    for gate in view.protocol.gates:
-        result = view.result(gate.name)
+    for gate in record.protocol.gates:
+        result = record.result(gate.name)
         if result is not None:
             yield gate.name, STATUS_WORDS[Status(result.status)], result.evidence
-        elif view.protocol.part_of(gate.name) is Part.START:
+        elif record.protocol.part_of(gate.name) is Part.START:
             yield gate.name, PENDING, ""
 
 
-def _checklists(view: RunView) -> list[str]:
+def _checklists(record: RunRecord) -> list[str]:
     lines: list[str] = []
     for part in Part:
-        rows = (_checklist_row(item, view) for item in view.protocol.checklist if item.part is part)
+        rows = (_checklist_row(item, record) for item in record.protocol.checklist if item.part is part)
         lines += [f"## Checklist ({part.value.title()})", "", *_table(("Req", "Step", "Status", "Evidence"), rows), ""]
     return lines
 
 
-def _checklist_row(item: ChecklistItem, view: RunView) -> tuple[str, ...]:
-    done, evidence = checklist_state(item, view)
+def _checklist_row(item: ChecklistItem, record: RunRecord) -> tuple[str, ...]:
+    done, evidence = checklist_state(item, record)
     return item.level.value, item.step, "[x]" if done else "[ ]", evidence
 
 
@@ -153,9 +153,9 @@ def _evidence_text(result: GateResult) -> str:
     return f"SKIPPED: {result.evidence}" if skipped else result.evidence
 
 
-def _ended_section(view: RunView) -> list[str]:
-    run = view.run
-    decisions = decisions_of(view)[:MAX_DECISIONS]
+def _ended_section(record: RunRecord) -> list[str]:
+    run = record.run
+    decisions = decisions_of(record)[:MAX_DECISIONS]
     return [
         f"### {one_line(run.id, MAX_LINE)}",
         "",
@@ -169,14 +169,14 @@ def _ended_section(view: RunView) -> list[str]:
     ]
 
 
-def _violations_section(view: RunView) -> list[str]:
+def _violations_section(record: RunRecord) -> list[str]:
     rows = [
         (timestamp(one.at)[11:19], one.phase, one.requirement, one.severity, one.recovery or "")
-        for one in view.violations[-MAX_VIOLATIONS:]
+        for one in record.violations[-MAX_VIOLATIONS:]
     ]
     header = ("Timestamp", "Phase", "Requirement", "Severity", "Recovery")
     return [
-        f"### {one_line(view.run.id, MAX_LINE)}",
+        f"### {one_line(record.run.id, MAX_LINE)}",
         "",
         *_table(header, rows or [(NONE_RECORDED, "", "", "", "")]),
         "",
@@ -276,3 +276,93 @@ def read_current_state(text: str) -> ImportedState | None:
 def _cells(line: str) -> list[str]:
     """Split a table row into cells; an escaped pipe does not end a cell."""
     return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(line.strip()[1:])]
+
+
+# -- the state file, for a project without Serena ---------------------------------------------------------------------
+
+
+def state_json(records: Sequence[RunRecord]) -> str:
+    """Serialize the active run, if there is one, and the history of the others."""
+    active = [record for record in records if record.run.status == RunStatus.ACTIVE][:1]
+    ended = [record for record in records if record.run.status != RunStatus.ACTIVE][:LATEST]
+    state = {
+        **(_active_json(active[0]) if active else {}),
+        "violations": [one for record in (*active, *ended) for one in _violations_json(record)],
+        "history": [_ended_json(record) for record in ended],
+    }
+    return json.dumps(state, ensure_ascii=False, indent=2) + "\n"
+
+
+def read_state_json(text: str) -> ImportedState | None:
+    """Parse the session of a state file, whoever wrote it; None if there is none."""
+    try:
+        state = bounded_json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
+        return None
+    said = {name: value for name, value in state.items() if isinstance(value, str) and value}
+    evidence = state.get("evidence")
+    completed = state.get("phases_completed")
+    return ImportedState(
+        said["session_id"],
+        said.get("objective"),
+        said.get("branch"),
+        said.get("starting_commit"),
+        said.get("current_phase"),
+        tuple(
+            (gate, _said_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
+            for gate in (completed if isinstance(completed, list) else [])
+            if isinstance(gate, str)
+        ),
+    )
+
+
+def _active_json(record: RunRecord) -> dict[str, Any]:
+    run = record.run
+    return {
+        "session_id": run.id,
+        "objective": run.objective,
+        "branch": run.branch,
+        "starting_commit": short(run.starting_commit),
+        "started_at": timestamp(run.started_at),
+        "current_phase": run.phase,
+        "phases_completed": [result.gate for result in record.gates if result.status == Status.PASS],
+        "checklist": [
+            {"part": item.part.value, "req": item.level.value, "step": item.step, "done": done, "evidence": evidence}
+            for item in record.protocol.checklist
+            for done, evidence in [checklist_state(item, record)]
+        ],
+        "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in record.gates},
+    }
+
+
+def _violations_json(record: RunRecord) -> list[dict[str, Any]]:
+    return [
+        {
+            "session_id": record.run.id,
+            "timestamp": timestamp(one.at),
+            "phase": one.phase,
+            "requirement": one.requirement,
+            "severity": one.severity,
+            "recovery": one.recovery,
+        }
+        for one in record.violations[-MAX_VIOLATIONS:]
+    ]
+
+
+def _ended_json(record: RunRecord) -> dict[str, Any]:
+    run = record.run
+    return {
+        "session_id": run.id,
+        "objective": run.objective,
+        "outcome": OUTCOMES.get(RunStatus(run.status), run.status.upper()),
+        "commit_sha": short(run.end_commit),
+        "key_decisions": decisions_of(record),
+        "next_session_notes": run.notes,
+    }
+
+
+def _said_evidence(evidence: Any) -> str:
+    told = evidence.get("evidence") if isinstance(evidence, dict) else evidence
+    return told if isinstance(told, str) else ""

@@ -137,16 +137,13 @@ class Protocol:
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """Every phase in order."""
         return (INIT, *(step.target for step in self.transitions))
 
     @property
     def gates(self) -> tuple[Gate, ...]:
-        """Every gate in order."""
         return tuple(step.gate for step in self.transitions)
 
     def gate(self, name: str) -> Gate | None:
-        """The gate of this name."""
         return next((gate for gate in self.gates if gate.name == name), None)
 
     def next_step(self, phase: str) -> Transition | None:

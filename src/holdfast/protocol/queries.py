@@ -8,9 +8,10 @@ import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 
+from holdfast.protocol import definition as definitions
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
-from holdfast.protocol.runs import Evidence, GateResult, Run, RunStatus, Source, Violation
+from holdfast.protocol.runs import Evidence, GateResult, Run, RunRecord, RunStatus, Source, Violation
 from holdfast.store import Tx
 
 RUN = (
@@ -25,14 +26,29 @@ MAX_EVIDENCE = 2_000
 
 def active(tx: Tx, root: str) -> Run | None:
     """The active run of a worktree."""
-    row = tx.one(f"SELECT {RUN} FROM protocol_runs WHERE root = :root AND status = 'active'", root=root)
-    return Run(**row) if row else None
+    return next(iter(_runs(tx, "root = :root AND status = 'active'", root=root)), None)
 
 
 def find(tx: Tx, row_id: int) -> Run | None:
     """The run in a row."""
-    row = tx.one(f"SELECT {RUN} FROM protocol_runs WHERE row_id = :id", id=row_id)
-    return Run(**row) if row else None
+    return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)
+
+
+def ended(tx: Tx, project: str, limit: int) -> list[Run]:
+    """The runs of a project that ended, in all its worktrees, newest first."""
+    condition = "project = :project AND status <> 'active' ORDER BY row_id DESC LIMIT :limit"
+    return _runs(tx, condition, project=project, limit=limit)
+
+
+def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
+    """Runs of one worktree or of all, newest first."""
+    values = {} if root is None else {"root": root}
+    condition = "1 = 1" if root is None else "root = :root"
+    return _runs(tx, f"{condition} ORDER BY row_id DESC LIMIT :limit", limit=limit, **values)
+
+
+def _runs(tx: Tx, condition: str, **values: str | int) -> list[Run]:
+    return [Run(**row) for row in tx.all(f"SELECT {RUN} FROM protocol_runs WHERE {condition}", **values)]
 
 
 def begin(
@@ -204,25 +220,9 @@ def forget_mirror(tx: Tx, root: str) -> None:
     tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 
-def history(tx: Tx, project: str, limit: int) -> list[Run]:
-    """The runs of a project in all its worktrees, newest first."""
-    rows = tx.all(
-        f"SELECT {RUN} FROM protocol_runs WHERE project = :project ORDER BY row_id DESC LIMIT :limit",
-        project=project,
-        limit=limit,
-    )
-    return [Run(**row) for row in rows]
-
-
-def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
-    """Runs of one worktree or of all, newest first."""
-    rows = tx.all(
-        f"SELECT {RUN} FROM protocol_runs{' WHERE root = :root' if root is not None else ''}"
-        " ORDER BY row_id DESC LIMIT :limit",
-        limit=limit,
-        **({} if root is None else {"root": root}),
-    )
-    return [Run(**row) for row in rows]
+def record_of(tx: Tx, run: Run) -> RunRecord:
+    """A run with all that is stored of it."""
+    return RunRecord(run, definitions.loads(run.definition), gates(tx, run), evidence(tx, run), violations(tx, run))
 
 
 def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:
@@ -269,18 +269,16 @@ def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
 
 def known(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
     """Return whether this evidence is already stored."""
-    return (
-        tx.one(
-            "SELECT 1 AS known FROM protocol_evidence WHERE run = :run AND kind = :kind AND subject = :subject"
-            " AND detail = :detail AND source = :source LIMIT 1",
-            run=run.row_id,
-            kind=kind,
-            subject=subject,
-            detail=detail,
-            source=source.value,
-        )
-        is not None
+    row = tx.one(
+        "SELECT 1 AS known FROM protocol_evidence WHERE run = :run AND kind = :kind AND subject = :subject"
+        " AND detail = :detail AND source = :source LIMIT 1",
+        run=run.row_id,
+        kind=kind,
+        subject=subject,
+        detail=detail,
+        source=source.value,
     )
+    return row is not None
 
 
 def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, detail: str, source: Source) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from holdfast.errors import NotFound
 from holdfast.identity.caller import Caller
 from holdfast.protocol import memories
-from holdfast.protocol.runs import RunStatus, RunView
+from holdfast.protocol.runs import RunRecord, RunStatus
 from holdfast.protocol.service import Protocols
 from holdfast.store.events import Event
 from holdfast.wire.mcp.tools import Page, Resource
 
 PREFIX = "holdfast://protocol"
 
-Render = Callable[[list[RunView]], str]
+Render = Callable[[list[RunRecord]], str]
 
 
 def resources(protocols: Protocols) -> list[Resource]:
@@ -31,7 +31,7 @@ def _resource(protocols: Protocols, name: str, description: str, render: Render)
     uri = f"{PREFIX}/{name}"
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
-        return render(await protocols.views_of(caller.root))
+        return render(await protocols.records_of(caller.root))
 
     async def listed(caller: Caller, cursor: str | None) -> Page:
         if not protocols.applies_to(caller.root):
@@ -46,10 +46,10 @@ def _resource(protocols: Protocols, name: str, description: str, render: Render)
     )
 
 
-def _active(render: Callable[[RunView], str]) -> Render:
-    def rendered(views: list[RunView]) -> str:
-        if not views or views[0].run.status != RunStatus.ACTIVE:
+def _active(render: Callable[[RunRecord], str]) -> Render:
+    def rendered(records: list[RunRecord]) -> str:
+        if not records or records[0].run.status != RunStatus.ACTIVE:
             raise NotFound("There is no active session in this project.", recovery="Start one with session_start.")
-        return render(views[0])
+        return render(records[0])
 
     return rendered

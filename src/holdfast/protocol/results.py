@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.evidence import Judged
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Gate, Protocol, Standing
 from holdfast.protocol.project.settings import Enforcement
-from holdfast.protocol.runs import Run, Verdict
+from holdfast.protocol.runs import ActiveRun, Run, Verdict
 
 
 @dataclass(frozen=True, slots=True)

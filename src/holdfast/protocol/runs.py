@@ -1,12 +1,19 @@
-"""Stored data of a run: the run itself, its evidence, gate results and violations."""
+"""Data of a run: the run itself, its evidence, gate results and violations, and the active run with its standing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from holdfast.protocol.model import Protocol, Status
+from holdfast.protocol import model
+from holdfast.protocol.errors import UnknownGate
+from holdfast.protocol.model import WORKING, Gate, Protocol, Standing, Status
+from holdfast.protocol.project.settings import ProjectProtocol
+from holdfast.store.calls import CallKey
+from holdfast.text.quoting import in_quotes
+
+MOST_NAMED = 4
 
 
 class RunStatus(StrEnum):
@@ -141,8 +148,8 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class RunView:
-    """A run with its evidence, gate results and violations."""
+class RunRecord:
+    """A run with all that is stored of it."""
 
     run: Run
     protocol: Protocol
@@ -153,6 +160,46 @@ class RunView:
     def result(self, gate: str | None) -> GateResult | None:
         """The last result of a gate; None if it was not checked."""
         return next((result for result in self.gates if result.gate == gate), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """An active run, its protocol and its current standing."""
+
+    run: Run
+    protocol: Protocol
+    standing: Standing
+    project: ProjectProtocol
+    worktree: Path
+    key: CallKey | None = None
+    """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the run has passed the gates of the session start."""
+        order = self.protocol.phases
+        return order.index(self.standing.at) >= order.index(WORKING)
+
+    def moved(self, standing: Standing) -> ActiveRun:
+        """The same run with another standing."""
+        return replace(self, standing=standing)
+
+    def gate(self, name: str) -> Gate:
+        """The gate of this name; raises UnknownGate."""
+        found = self.protocol.gate(name)
+        if found is None:
+            names = ", ".join(one.name for one in self.protocol.gates)
+            raise UnknownGate(f"There is no gate {in_quotes(name, 64)}.", recovery=f"Gates: {names}; or ALL.")
+        return found
+
+    def still_to_meet(self, longest: int) -> tuple[str, str]:
+        """What blocks, and the first step against it in up to `longest` characters; each empty if there is none."""
+        names = model.blocked_until(self.protocol, self.standing)
+        if not names:
+            return "", ""
+        named = ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
+        steps = self.gate(names[0]).recovery
+        return f"Gates to meet: {named}.", f" Next: {in_quotes(steps[0], longest)}" if steps else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -13,13 +14,12 @@ from holdfast.files.in_time import in_time
 from holdfast.git.state import Git
 from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.protocol import definition, model, queries
-from holdfast.protocol.active_run import ActiveRun, ActiveRuns
-from holdfast.protocol.errors import GateUnmet, NoProject, ProtocolInvalid, RunActive, UnknownGate
+from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import judge
 from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol
+from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
-from holdfast.protocol.runs import EvidenceKind, Run, RunStatus, RunView, Source, Verdict
+from holdfast.protocol.runs import ActiveRun, EvidenceKind, Run, RunRecord, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, record
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
+MAX_PATH_BYTES = 4096
 MAX_ITEMS = 50
 MAX_SUBJECT = 1_000
 MAX_FAULT_CHARS = 500
@@ -47,7 +48,6 @@ class Protocols:
     def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState) -> None:
         self._store = store
         self._steps = Steps(store, checks)
-        self._find = ActiveRuns(store)
         self._foreign_state = foreign_state
 
     # -- what an agent calls ------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class Protocols:
         from holdfast.protocol.results import Started
 
         await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
-        worktree = await self._find.worktree(root)
+        worktree = await self._worktree(root)
         text = objective.strip()
         if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
             raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
@@ -104,7 +104,7 @@ class Protocols:
         """Check a gate and store the result."""
         from holdfast.protocol.results import CheckedGate
 
-        active = await self._find.of(root, key)
+        active = await self._active_of(root, key)
         gate = active.gate(name)
         verdict = await self._steps.check(active, gate)
         return await self._store.write(
@@ -113,13 +113,13 @@ class Protocols:
 
     async def validate_all(self, root: Root | None, key: CallKey | None = None) -> Validation:
         """Check every gate and store the results."""
-        return await self._steps.validate_all(await self._find.of(root, key))
+        return await self._steps.validate_all(await self._active_of(root, key))
 
     async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> Advanced:
         """Advance to the next phase, or up to `to`; each gate on the way is verified."""
         from holdfast.protocol.results import Advanced
 
-        active = await self._find.of(root, key)
+        active = await self._active_of(root, key)
         order = active.protocol.phases
         if to is not None and to not in order:
             raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
@@ -142,7 +142,7 @@ class Protocols:
         """Store evidence that the agent records for a gate, compared with the project where possible."""
         from holdfast.protocol.results import Recorded
 
-        active = await self._find.of(root, key)
+        active = await self._active_of(root, key)
         gate = active.gate(name)
         if not 0 < len(kind) <= 64:
             raise BadInput("evidence_type", "must be 1 to 64 characters")
@@ -175,7 +175,7 @@ class Protocols:
             raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
         if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
             raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
-        active = await self._find.of(root, key)
+        active = await self._active_of(root, key)
         if active.standing.phase in (BLOCKED, VIOLATION):
             active = await self._steps.release(active, skip_qa=skip_qa)
         active = await self._steps.renew(active, skip_qa=skip_qa)
@@ -194,7 +194,7 @@ class Protocols:
         """Check the gates that come before work or, from then on, before the end."""
         from holdfast.protocol.results import Blocked
 
-        active = await self._find.of(root)
+        active = await self._active_of(root)
         names = model.blocked_until(active.protocol, active.standing)
         return Blocked(active, tuple(await self._steps.missing(active, [active.gate(name) for name in names])))
 
@@ -202,20 +202,20 @@ class Protocols:
 
     async def active_run(self, cwd: str) -> ActiveRun | None:
         """The active run of the worktree that a directory is in."""
-        worktree = await self._find.at(cwd)
-        return None if worktree is None else await self._find.active(worktree)
+        worktree = await self._worktree_at(cwd)
+        return None if worktree is None else await self._active(worktree)
 
     async def standing_at(self, cwd: str) -> tuple[ActiveRun | None, ProjectProtocol | None]:
         """The active run of the worktree that a directory is in; otherwise the protocol that the project configures."""
-        worktree = await self._find.at(cwd)
+        worktree = await self._worktree_at(cwd)
         if worktree is None:
             return None, None
-        active = await self._find.active(worktree)
+        active = await self._active(worktree)
         return active, None if active else await in_time(configured_project, worktree.path)
 
     async def start_run(self, cwd: str, objective: str) -> None:
         """Begin a run for an agent whose project lets the hook start it."""
-        worktree = await self._find.at(cwd)
+        worktree = await self._worktree_at(cwd)
         if worktree is None:
             raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
         await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
@@ -242,35 +242,21 @@ class Protocols:
         """Store a violation of a gate, and block the run until the gate is met."""
         await self._steps.hold(active, gate, VIOLATION, requirement)
 
-    async def views(self, root: str, limit: int = HISTORY) -> list[RunView]:
-        """The runs of a worktree's project, newest first, after the worktree's own active one."""
-
+    async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
+        """The runs of a worktree's project that ended, newest first, after the worktree's own active one."""
         worktree = await in_time(worktree_of, path_of(root) or Path(root))
         project = worktree.project if worktree else root
 
-        def read(tx: Tx) -> list[RunView]:
+        def read(tx: Tx) -> list[RunRecord]:
             active = queries.active(tx, root)
-            others = [
-                run
-                for run in queries.history(tx, project, limit)
-                if (active is None or run.row_id != active.row_id) and run.status != RunStatus.ACTIVE
-            ]
-            return [
-                RunView(
-                    run,
-                    definition.loads(run.definition),
-                    queries.gates(tx, run),
-                    queries.evidence(tx, run),
-                    queries.violations(tx, run),
-                )
-                for run in [*([active] if active else []), *others][:limit]
-            ]
+            runs = [*([active] if active else []), *queries.ended(tx, project, limit)]
+            return [queries.record_of(tx, run) for run in runs[:limit]]
 
         return await self._store.read(read)
 
-    async def views_of(self, root: Root | None) -> list[RunView]:
+    async def records_of(self, root: Root | None) -> list[RunRecord]:
         """The runs of the caller's project."""
-        return await self.views((await self._find.worktree(root)).root)
+        return await self.records((await self._worktree(root)).root)
 
     async def validation(self, path: str, *, before_commit: bool) -> Validation | None:
         """Check every gate of a worktree's run, for scripts and CI; before a commit, only those before WORKING."""
@@ -279,7 +265,7 @@ class Protocols:
 
     async def runs(self, path: str | None, limit: int) -> list[Run]:
         """The runs of one worktree or of all, newest first."""
-        worktree = await self._find.at(path) if path is not None else None
+        worktree = await self._worktree_at(path) if path is not None else None
         if path is not None and worktree is None:
             return []
         root = worktree.root if worktree else None
@@ -318,7 +304,7 @@ class Protocols:
 
     async def trusts(self, root: str) -> bool:
         """Return whether the owner trusts the worktree's present content."""
-        worktree = await self._find.at(str(path_of(root) or ""))
+        worktree = await self._worktree_at(str(path_of(root) or ""))
         if worktree is None:
             return False
         project = await in_time(read_project, worktree.path)
@@ -334,6 +320,49 @@ class Protocols:
         worktree = worktree_of(path) if path else None
         marks = (".holdfast/protocol.toml", ".agents")
         return worktree is not None and any((worktree.path / mark).exists() for mark in marks)
+
+    # -- looking up worktrees and runs --------------------------------------------------------------------------------
+
+    async def _worktree(self, root: Root | None) -> Worktree:
+        """The worktree of a caller's root; raises NoProject."""
+        path = path_of(root.uri) if root else None
+        found = await in_time(worktree_of, path) if path else None
+        if found is None:
+            raise NoProject(
+                "The call names no project directory on this machine.",
+                recovery="Start the agent in the project's directory, or bind it: init bind_root with mcpRootUri.",
+            )
+        return found
+
+    async def _worktree_at(self, cwd: str) -> Worktree | None:
+        """The worktree that a directory is in."""
+        if not cwd.startswith("/") or "\0" in cwd or len(os.fsencode(cwd)) > MAX_PATH_BYTES:
+            return None
+        return await in_time(worktree_of, Path(cwd))
+
+    async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
+        """The active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
+        found = await self._active(await self._worktree(root), key)
+        if found is None:
+            raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")
+        return found
+
+    async def _active(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun | None:
+        """The active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
+
+        def read(tx: Tx) -> tuple[Run, Standing] | None:
+            require_unanswered(tx, key, reads_only=True)
+            run = queries.active(tx, worktree.root)
+            if run is None or tx.now() - run.touched_at > queries.ORPHANED_AFTER_MS:
+                return None
+            return run, queries.standing(tx, run)
+
+        found = await self._store.read(read)
+        if found is None:
+            return None
+        run, standing = found
+        project = await in_time(read_project, worktree.path)
+        return ActiveRun(run, definition.loads(run.definition), standing, project, worktree.path, key)
 
 
 async def _git_state(

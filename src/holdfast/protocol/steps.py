@@ -9,11 +9,10 @@ from typing import Protocol as Interface
 
 from holdfast.git.state import Git
 from holdfast.protocol import model, queries
-from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.errors import GateUnmet
 from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing
 from holdfast.protocol.project.settings import ProjectProtocol
-from holdfast.protocol.runs import Scene, Verdict
+from holdfast.protocol.runs import ActiveRun, Scene, Verdict
 from holdfast.store import Store, Tx
 from holdfast.store.calls import first_time, require_unanswered
 from holdfast.text.quoting import in_quotes
@@ -28,11 +27,8 @@ MAX_STEP_CHARS = 500
 
 
 class Verifier(Interface):
-    """Verifier of gates."""
-
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
         """Check a gate and return the result."""
-        ...
 
 
 class Steps:

@@ -47,7 +47,6 @@ def started_view(started: Started) -> JSON:
 
 
 def gate_view(checked: CheckedGate) -> JSON:
-    """The result of one gate."""
     gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
     said = verdict.evidence if met else verdict.reason
@@ -99,7 +98,6 @@ def advanced_view(advanced: Advanced) -> JSON:
 
 
 def recorded_view(recorded: Recorded) -> JSON:
-    """Evidence as it was stored."""
     return {
         "session_id": recorded.run.id,
         "phase": recorded.gate.name,
@@ -110,7 +108,6 @@ def recorded_view(recorded: Recorded) -> JSON:
 
 
 def ended_view(ended: Ended) -> JSON:
-    """A run that is complete."""
     return {
         "status": COMPLETE,
         "session_id": ended.run.id,
@@ -151,7 +148,6 @@ def blocked_view(blocked: Blocked) -> JSON:
 
 
 def run_view(run: Run) -> JSON:
-    """Summary of a run."""
     return _present(
         {
             "session_id": run.id,

@@ -26,7 +26,6 @@ class ChangedFile:
 
 
 def is_markdown(path: str) -> bool:
-    """Whether a path names a markdown file."""
     return PurePosixPath(path).suffix.lower() in MARKDOWN
 
 

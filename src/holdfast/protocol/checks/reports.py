@@ -54,9 +54,10 @@ async def report(check: Check, scene: Scene) -> Finding:
     recorded = {posixpath.normpath(one.subject) for one in scene.evidence if one.kind == EvidenceKind.REPORT}
     changed: list[str] | None = None
     for path in await asyncio.to_thread(_candidates, check, scene):
-        content = await asyncio.to_thread(_read, scene, path)
-        if isinstance(content, UnreadableInside):
-            refused.append(str(content).rstrip("."))
+        try:
+            content = await asyncio.to_thread(_read, scene, path)
+        except UnreadableInside as failure:
+            refused.append(str(failure).rstrip("."))
             continue
         found = await in_time(read_report, content)
         if found.sessions and found.sessions != {scene.run.id}:
@@ -90,12 +91,9 @@ def _candidates(check: Check, scene: Scene) -> list[str]:
     return sorted({path for pattern in check.paths for path in find(scene.worktree, pattern)})
 
 
-def _read(scene: Scene, path: str) -> str | UnreadableInside:
-    try:
-        content = (read_inside(scene.worktree, path, MAX_TEXT_BYTES) or b"").decode("utf-8", "replace")
-        bounded_lines.lines(content, path)
-    except UnreadableInside as failure:
-        return failure
+def _read(scene: Scene, path: str) -> str:
+    content = (read_inside(scene.worktree, path, MAX_TEXT_BYTES) or b"").decode("utf-8", "replace")
+    bounded_lines.lines(content, path)  # raises for a line that is too long
     return content
 
 

@@ -13,11 +13,10 @@ from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKin
 from holdfast.errors import HoldfastError
 from holdfast.files.in_time import in_time
 from holdfast.protocol import model
-from holdfast.protocol.active_run import ActiveRun
 from holdfast.protocol.hooks.readings import is_path, readings
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
-from holdfast.protocol.runs import EvidenceKind, Verdict
+from holdfast.protocol.runs import ActiveRun, EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.text import clipped
 from holdfast.text.quoting import error_text, in_quotes, quoted
@@ -56,12 +55,12 @@ class ProtocolHooks:
         }
 
     async def handle(self, event: HookEvent) -> HookAnswer | None:
-        """What the hook is to print; None when there is nothing to say."""
+        """Answer a hook; None if there is nothing to say."""
         answer = self._events.get(event.kind)
         return await answer(event) if answer is not None and is_path(event.cwd) else None
 
     async def _session_start(self, event: HookEvent) -> HookAnswer | None:
-        """A conversation begins or goes on: agents forget the protocol at a compaction, so they are told again."""
+        """Say where the run stands, also after a compaction, at which agents forget the protocol."""
         if event.is_subagent:
             return None
         active, project = await self._protocols.standing_at(event.cwd)
@@ -75,7 +74,7 @@ class ProtocolHooks:
         return _told(_how_to_begin(project))
 
     async def _prompt(self, event: HookEvent) -> HookAnswer | None:
-        """The first prompt begins a run, where the project says so."""
+        """Begin a run with the first prompt, if the project is configured so."""
         if not event.prompt or event.is_command or not self._awaits_prompt.pop(event.session_id, None):
             return None
         if await self._protocols.active_run(event.cwd) is not None:
@@ -88,7 +87,7 @@ class ProtocolHooks:
         return _told(_standing(begun)) if begun is not None else None
 
     async def _before_tool(self, event: HookEvent) -> HookAnswer | None:
-        """Only a commit or push can be too early, and only while a blocking gate before work is unmet."""
+        """Deny or report a commit or push while a blocking gate before work is unmet."""
         tool, cwd = event.tool, event.cwd
         if tool is None or tool.command is None:
             return None
@@ -103,12 +102,12 @@ class ProtocolHooks:
                 return HookAnswer(denied=_shortened(_too_early(active, gate, action)))
             _remember(self._let_through, tool.call_id, (cwd, action))
             return _told(
-                _too_early(active, gate, action) + " It was let through; if it worked, it is kept as a violation."
+                _too_early(active, gate, action) + " It was let through; if it succeeds, it is recorded as a violation."
             )
         return None
 
     async def _after_tool(self, event: HookEvent) -> HookAnswer | None:
-        """A tool answered (one that failed has another event): what it shows is kept."""
+        """Store what a tool's answer is evidence of; a tool that failed has another event."""
         tool = event.tool
         if tool is None or not tool.name.isascii() or tool.arguments is None:
             return None
@@ -133,7 +132,7 @@ class ProtocolHooks:
             await self._protocols.violated(active, gate, f"{gate.level} {gate.name} before git {action.name}")
 
     async def _stop(self, event: HookEvent) -> HookAnswer | None:
-        """An agent that wants to stop is sent back once for the same reason, and never twice in a row."""
+        """Send an agent that wants to stop back to work, once for the same reason and never twice in a row."""
         if event.already_sent_on is not False or event.is_subagent:
             return None
         active = await self._protocols.active_run(event.cwd)
@@ -170,7 +169,7 @@ def _speaks(project: ProjectProtocol) -> bool:
 
 
 def _unmet(active: ActiveRun | None) -> Gate | None:
-    """The gate for whose sake a commit is too early; there is none from work on."""
+    """The gate that makes a commit too early; None once work has begun."""
     if active is None or active.at_work:
         return None
     return model.unmet_before_work(active.protocol, active.standing)
@@ -196,11 +195,11 @@ def _standing(active: ActiveRun) -> str:
     run, standing = active.run, active.standing
     text = f"Holdfast: session {run.id} ({quoted(run.objective, 120)}) is active, in phase {standing.phase}."
     if standing.held_by is not None:
-        text += f" It is held up until {standing.held_by} is met."
+        text += f" It is blocked until {standing.held_by} is met."
     gates, step = active.still_to_meet(LONGEST_WORDS)
     if not gates:
         return f"{text} Nothing blocks: advance_phase goes on, session_end ends it."
-    return f"{text} {gates}{step} get_blocked_reason tells the rest."
+    return f"{text} {gates}{step} get_blocked_reason lists the rest."
 
 
 def _how_to_begin(project: ProjectProtocol) -> str:
@@ -208,7 +207,7 @@ def _how_to_begin(project: ProjectProtocol) -> str:
         fault = project.faults[0]
         return f"Holdfast: this project's protocol cannot be used: {in_quotes(str(fault), LONGEST_WORDS)}."
     return (
-        f"Holdfast: this project works by the protocol {project.protocol.name}, and no session is active."
+        f"Holdfast: this project follows the protocol {project.protocol.name}, and no session is active."
         " session_start with your objective begins one."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.protocol.model import (
     ALL,
@@ -67,17 +67,8 @@ verification is worse than one left open."""
 RESERVED = frozenset({ALL, BLOCKED, COMPLETE, INIT, VIOLATION, WORKING})
 
 
-@dataclass(frozen=True, slots=True)
-class FromDocument:
-    """A protocol, and the phase that each gate comes from."""
-
-    protocol: Protocol
-    phases: Mapping[str, DocumentPhase]
-    """By the gate's name."""
-
-
-def protocol_of(document: Document) -> FromDocument:
-    """Build the protocol of a document that has phases for the start and for the end."""
+def protocol_of(document: Document) -> tuple[Protocol, Mapping[str, DocumentPhase]]:
+    """The protocol of a document that has phases for the start and for the end, and each gate's phase by its name."""
     phases = _named(document.phases)
     transitions: list[Transition] = []
     here = INIT
@@ -87,23 +78,20 @@ def protocol_of(document: Document) -> FromDocument:
             target = last if name == names[-1] else f"{name}_DONE"
             transitions.append(Transition(here, target, _gate(name, phases[name])))
             here = target
-    return FromDocument(Protocol(DOCUMENT, tuple(transitions), _checklist(document, phases)), phases)
+    return Protocol(DOCUMENT, tuple(transitions), _checklist(document, phases)), phases
 
 
 def _named(phases: Sequence[DocumentPhase]) -> dict[str, DocumentPhase]:
     named: dict[str, DocumentPhase] = {}
     for phase in phases:
-        plain = WELL_KNOWN.get(phase.title.lower()) or _upper_snake_case(phase.title)
+        words = re.sub(r"\W+", "_", phase.title.upper()).strip("_")[:MAX_NAME].strip("_")
+        plain = WELL_KNOWN.get(phase.title.lower()) or words or "PHASE"
         name, number = plain, 1
         while name in named or name in RESERVED:
             number += 1
             name = f"{plain}_{number}"
         named[name] = phase
     return named
-
-
-def _upper_snake_case(title: str) -> str:
-    return re.sub(r"\W+", "_", title.upper()).strip("_")[:MAX_NAME].strip("_") or "PHASE"
 
 
 def _gate(name: str, phase: DocumentPhase) -> Gate:

@@ -37,7 +37,7 @@ def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate
     timeout = _timeout(table, complain)
     given = _other_checks(table, complain)
     checks = gate.checks
-    if given or (command is not None and not _runs_a_command(gate)):
+    if given or (command is not None and not any(check.kind is CheckKind.COMMAND for check in checks)):
         checks = (*given, *(() if command is None else (Check(CheckKind.COMMAND, argv=command),)))
     elif command is not None:
         checks = tuple(replace(check, argv=command) if check.kind is CheckKind.COMMAND else check for check in checks)
@@ -47,7 +47,7 @@ def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate
         checks = tuple(
             replace(check, timeout_s=timeout) if check.kind is CheckKind.COMMAND else check for check in checks
         )
-    recovery = _recovery(table, complain)
+    recovery = _entries(table, "recovery", '["Run make check."]', complain)
     if recovery is None:
         recovery = gate.recovery if checks == gate.checks else tuple(map(how_to, checks))
     return replace(gate, checks=checks, blocking=_flag(table, "blocking", gate.blocking, complain), recovery=recovery)
@@ -69,10 +69,6 @@ def how_to(check: Check) -> str:
         CheckKind.COMMITTED: "Commit every change.",
         CheckKind.CLAIM: "Say what was done, with record_evidence.",
     }[check.kind]
-
-
-def _runs_a_command(gate: Gate) -> bool:
-    return any(check.kind is CheckKind.COMMAND for check in gate.checks)
 
 
 def _other_checks(table: Mapping[str, Any], complain: Complain) -> tuple[Check, ...]:
@@ -111,10 +107,6 @@ def _timeout(table: Mapping[str, Any], complain: Complain) -> int | None:
         complain("timeout", f"timeout must be a whole number of seconds from 1 to {MAX_TIMEOUT_S}.")
         return None
     return value
-
-
-def _recovery(table: Mapping[str, Any], complain: Complain) -> tuple[str, ...] | None:
-    return _entries(table, "recovery", '["Run make check."]', complain)
 
 
 def _flag(table: Mapping[str, Any], key: str, default: bool, complain: Complain) -> bool:

@@ -83,19 +83,19 @@ def read_project(worktree: Path) -> ProjectProtocol:
     """Read the protocol of a worktree. Runs nothing, reads nothing outside, and never raises."""
     reading = _Reading(worktree)
     parts = Executable(
-        reading.content(SETTINGS, MAX_BYTES),
-        serena_entries(reading.content(MCP_SERVERS, MAX_BYTES)),
-        reading.content(SERENA_PROJECT, MAX_BYTES),
-        reading.content(SERENA_LOCAL, MAX_BYTES),
+        reading.content(SETTINGS),
+        serena_entries(reading.content(MCP_SERVERS)),
+        reading.content(SERENA_PROJECT),
+        reading.content(SERENA_LOCAL),
     )
     digest = "" if reading.faults else parts.digest
-    settings = _settings(parts.settings)
+    settings = reading.settings = _settings(parts.settings)
     reading.faults += settings.faults
     protocol = PROTOCOLS.get(settings.protocol or "") or PROTOCOLS[reading.default()]
     if not reading.faults and settings.protocol == DOCUMENT:
-        protocol = reading.document(settings) or protocol
+        protocol = reading.document() or protocol
     elif not reading.faults:
-        protocol = _configured(protocol, settings, reading.faults, {})
+        protocol = reading.configured(protocol, {})
     return ProjectProtocol(
         protocol,
         settings.enforcement,
@@ -134,12 +134,13 @@ class _Reading:
 
     def __init__(self, worktree: Path) -> None:
         self.worktree = worktree
+        self.settings = _Settings()
         self.faults: list[ProjectFault] = []
 
-    def content(self, path: str, limit: int) -> bytes | None:
+    def content(self, path: str) -> bytes | None:
         """Read a file of the worktree; a fault if it is not a regular file or too large."""
         try:
-            return read_inside(self.worktree, path, limit)
+            return read_inside(self.worktree, path, MAX_BYTES)
         except UnreadableInside as refused:
             self.faults.append(ProjectFault(path, None, str(refused)))
             return None
@@ -151,38 +152,70 @@ class _Reading:
         except (UnreadableInside, OSError):
             return "simple"
 
-    def document(self, settings: _Settings) -> Protocol | None:
+    def document(self) -> Protocol | None:
         """The protocol of the project's own document."""
-        from holdfast.protocol.project.document import MAX_BYTES as LARGEST
+        from holdfast.protocol.project.document import MAX_BYTES as MAX_DOCUMENT_BYTES
+        from holdfast.protocol.project.from_document import protocol_of
 
-        line = line_of(settings.text, "document") or line_of(settings.text, "protocol")
-        for path in (settings.document,) if settings.document else DOCUMENTS:
+        named = self.settings.document
+        line = line_of(self.settings.text, "document") or line_of(self.settings.text, "protocol")
+        path, content = "", None
+        for path in (named,) if named else DOCUMENTS:
             try:
-                content = read_inside(self.worktree, path, LARGEST)
+                content = read_inside(self.worktree, path, MAX_DOCUMENT_BYTES)
             except UnreadableInside as refused:
                 self.faults.append(ProjectFault(SETTINGS, line, f"The document cannot be used: {refused}"))
                 return None
             if content is not None:
-                return self._document(path, content, settings)
-        wanted = settings.document or " or ".join(DOCUMENTS)
-        self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} does not exist."))
-        return None
-
-    def _document(self, path: str, content: bytes, settings: _Settings) -> Protocol | None:
+                break
+        else:
+            wanted = named or " or ".join(DOCUMENTS)
+            self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} does not exist."))
+            return None
         try:
-            text = content.decode("utf-8-sig")
+            found = _parsed(content.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
             self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8."))
             return None
-        found = _parsed(text)
         if found.faults:
             self.faults += [ProjectFault(path, fault.line, fault.message) for fault in found.faults]
             return None
-        from holdfast.protocol.project.from_document import protocol_of
+        protocol, phases = protocol_of(found)
+        return self.configured(protocol, {name: (path, phase.line) for name, phase in phases.items()})
 
-        made = protocol_of(found)
-        places = {name: (path, phase.line) for name, phase in made.phases.items()}
-        return _configured(made.protocol, settings, self.faults, places)
+    def configured(self, protocol: Protocol, lines: Mapping[str, tuple[str, int]]) -> Protocol:
+        """A protocol with the project's settings of its gates; `lines` names file and line of those that it defines."""
+        from difflib import get_close_matches
+
+        names = [gate.name for gate in protocol.gates]
+        for name in self.settings.gates:
+            if name not in names:
+                near = get_close_matches(name.upper(), names, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}."
+                self._complain(f"The protocol {protocol.name} has no gate {name}; {hint}", name)
+        transitions = [
+            replace(step, gate=self._gate(step.gate, lines.get(step.gate.name))) for step in protocol.transitions
+        ]
+        return replace(protocol, transitions=tuple(transitions))
+
+    def _gate(self, gate: Gate, defined: tuple[str, int] | None) -> Gate:
+        from holdfast.protocol.project.gate_settings import configured
+
+        table = self.settings.gates.get(gate.name, {})
+        made = configured(gate, table, lambda key, message: self._complain(message, gate.name, key))
+        if made.blocking and not made.checks:
+            path, line = defined or (SETTINGS, line_of(self.settings.text, "gates", gate.name))
+            message = (
+                f"{gate.name} blocks, but no check verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check"
+                " (command, file_exists, file_read, docs_changed, report, tool_called), claim = true, or"
+                " blocking = false."
+            )
+            self.faults.append(ProjectFault(path, line, message))
+        return made
+
+    def _complain(self, message: str, *keys: str) -> None:
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(ProjectFault(SETTINGS, line_of(self.settings.text, "gates", *keys), message))
 
 
 @lru_cache(maxsize=16)
@@ -191,43 +224,6 @@ def _parsed(text: str) -> Document:
     from holdfast.protocol.project.document import parse
 
     return parse(text)
-
-
-def _configured(
-    protocol: Protocol, settings: _Settings, faults: list[ProjectFault], places: Mapping[str, tuple[str, int]]
-) -> Protocol:
-    from difflib import get_close_matches
-
-    names = [gate.name for gate in protocol.gates]
-    for name in settings.gates:
-        if name not in names and len(faults) < MAX_FAULTS:
-            near = get_close_matches(name.upper(), names, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(names)}."
-            message = f"The protocol {protocol.name} has no gate {name}; {hint}"
-            faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", name), message))
-    transitions = tuple(
-        replace(step, gate=_gate(step.gate, settings, faults, places.get(step.gate.name)))
-        for step in protocol.transitions
-    )
-    return replace(protocol, transitions=transitions)
-
-
-def _gate(gate: Gate, settings: _Settings, faults: list[ProjectFault], place: tuple[str, int] | None) -> Gate:
-    from holdfast.protocol.project.gate_settings import configured
-
-    def complain(key: str, message: str) -> None:
-        if len(faults) < MAX_FAULTS:
-            faults.append(ProjectFault(SETTINGS, line_of(settings.text, "gates", gate.name, key), message))
-
-    made = configured(gate, settings.gates.get(gate.name, {}), complain)
-    if made.blocking and not made.checks:
-        path, line = place or (SETTINGS, line_of(settings.text, "gates", gate.name))
-        message = (
-            f"{gate.name} blocks, but no check verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check (command,"
-            " file_exists, file_read, docs_changed, report, tool_called), claim = true, or blocking = false."
-        )
-        faults.append(ProjectFault(path, line, message))
-    return made
 
 
 @lru_cache(maxsize=16)

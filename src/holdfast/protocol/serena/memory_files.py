@@ -14,8 +14,6 @@ from holdfast.files.inside import read_inside
 
 SERENA_FOLDER = ".serena"
 MEMORIES = f"{SERENA_FOLDER}/memories"
-SESSIONS = ".agents/sessions"
-STATE_FILE = ".session-state.json"
 MAX_MEMORY_BYTES = 600_000
 """150,000 characters of up to four bytes."""
 
@@ -29,16 +27,13 @@ class FileMemories:
         self._worktree = worktree
 
     async def read(self, name: str) -> str | None:
-        """Return a memory's text; None if there is none."""
         return await in_time(read_text, self._worktree, f"{MEMORIES}/{name}.md")
 
     async def write(self, name: str, text: str) -> None:
-        """Write a memory's text."""
         if await self.read(name) != text:  # an unchanged file must not show up as modified
             await asyncio.to_thread(write_text, self._worktree, f"{MEMORIES}/{name}.md", text)
 
     async def delete(self, name: str) -> None:
-        """Remove a memory, if it exists."""
         await asyncio.to_thread(delete_file, self._worktree, f"{MEMORIES}/{name}.md")
 
 

@@ -21,30 +21,19 @@ from holdfast.files.inside import UnreadableInside
 from holdfast.identity.project import path_of
 from holdfast.protocol import memories
 from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.runs import RunStatus, RunView
-from holdfast.protocol.serena import mirror_queries
-from holdfast.protocol.serena.memory_files import (
-    MEMORIES,
-    SERENA_FOLDER,
-    SESSIONS,
-    STATE_FILE,
-    FileMemories,
-    delete_file,
-    is_folder,
-    read_text,
-    write_text,
-)
+from holdfast.protocol.protocols import SESSIONS
+from holdfast.protocol.runs import RunRecord, RunStatus
+from holdfast.protocol.serena import memory_files, mirror_queries
+from holdfast.protocol.serena.client import SerenaTrouble
 from holdfast.protocol.serena.mirror_queries import Entry
-from holdfast.protocol.serena.session import SerenaTrouble
-from holdfast.protocol.serena.state_file import read_state_json, state_json
 from holdfast.protocol.service import Protocols
 from holdfast.store import Store
 
 FIRST_RETRY_S = 5.0
 MAX_RETRY_S = 1800.0
 
-CURRENT_STATE_FILE = f"{MEMORIES}/{memories.CURRENT_STATE}.md"
-STATE_JSON = f"{SESSIONS}/{STATE_FILE}"
+CURRENT_STATE_FILE = f"{memory_files.MEMORIES}/{memories.CURRENT_STATE}.md"
+STATE_JSON = f"{SESSIONS}/.session-state.json"
 
 logger = logging.getLogger(__name__)
 
@@ -63,15 +52,12 @@ class Memories(Protocol):
 
     async def read(self, name: str) -> str | None:
         """Return a memory's text; None if there is none."""
-        ...
 
     async def write(self, name: str, text: str) -> None:
         """Write a memory's text."""
-        ...
 
     async def delete(self, name: str) -> None:
         """Remove a memory, if it exists."""
-        ...
 
 
 Serena = Callable[[Path, bool], Awaitable[Memories | None]]
@@ -86,7 +72,6 @@ class RetryDelays:
         self._kept: dict[str, tuple[float, float]] = {}
 
     def over(self, root: str) -> bool:
-        """Return whether the worktree may be tried again."""
         return self._clock() >= self._kept.get(root, (0.0, 0.0))[1]
 
     def lengthen(self, root: str) -> None:
@@ -95,7 +80,6 @@ class RetryDelays:
         self._kept[root] = (pause, self._clock() + pause)
 
     def forget(self, root: str) -> None:
-        """Reset the delay after a success."""
         self._kept.pop(root, None)
 
 
@@ -141,8 +125,8 @@ class Mirror:
         if worktree is None:
             return  # on PostgreSQL, the daemon of the machine that has it mirrors it
         try:
-            views = await self._protocols.views(root)
-            place, failure = await self._mirror(worktree, entry, views)
+            records = await self._protocols.records(root)
+            place, failure = await self._mirror(worktree, entry, records)
         except (HoldfastError, UnreadableInside, OSError) as error:
             self._any.lengthen(root)
             told = str(error)
@@ -153,20 +137,22 @@ class Mirror:
         await self._store.write(lambda tx: mirror_queries.mirrored(tx, root, entry.wanted, place, failure))
 
     async def _mirror(
-        self, worktree: Path, entry: Entry, views: Sequence[RunView]
+        self, worktree: Path, entry: Entry, records: Sequence[RunRecord]
     ) -> tuple[MemoryLocation, str | None]:
         """Write the memories; return where they went, and why not to a better location."""
-        if not views:
+        if not records:
             return MemoryLocation.NONE, None
-        place, failure = await self._through_serena(worktree, entry, views)
-        if place is None and await in_time(is_folder, worktree, SERENA_FOLDER):
-            place, foreign = MemoryLocation.FILES, await self._write(FileMemories(worktree), entry.root, views)
+        place, failure = await self._through_serena(worktree, entry, records)
+        if place is None and await in_time(memory_files.is_folder, worktree, memory_files.SERENA_FOLDER):
+            place = MemoryLocation.FILES
+            foreign = await self._write(memory_files.FileMemories(worktree), entry.root, records)
             failure = failure or foreign
-        if place is None and await in_time(is_folder, worktree, SESSIONS):
-            place, foreign = MemoryLocation.STATE_FILE, await self._write_state(worktree, entry.root, views)
+        if place is None and await in_time(memory_files.is_folder, worktree, SESSIONS):
+            place = MemoryLocation.STATE_FILE
+            foreign = await self._write_state(worktree, entry.root, records)
             failure = failure or foreign
         elif entry.place == MemoryLocation.STATE_FILE:  # outdated now; it would contradict the memories
-            await asyncio.to_thread(delete_file, worktree, STATE_JSON)
+            await asyncio.to_thread(memory_files.delete_file, worktree, STATE_JSON)
         if failure is None:
             self._best.forget(entry.root)
         elif self._best.over(entry.root):
@@ -174,23 +160,25 @@ class Mirror:
         return place or MemoryLocation.NONE, failure
 
     async def _through_serena(
-        self, worktree: Path, entry: Entry, views: Sequence[RunView]
+        self, worktree: Path, entry: Entry, records: Sequence[RunRecord]
     ) -> tuple[MemoryLocation | None, str | None]:
         if not self._best.over(entry.root):
             return None, entry.failure
         try:
             kept = await self._serena(worktree, await self._protocols.trusts(entry.root))
-            return (None, None) if kept is None else (MemoryLocation.SERENA, await self._write(kept, entry.root, views))
+            return (
+                (None, None) if kept is None else (MemoryLocation.SERENA, await self._write(kept, entry.root, records))
+            )
         except SerenaTrouble as trouble:
             return None, trouble.message
 
-    async def _write(self, kept: Memories, root: str, views: Sequence[RunView]) -> str | None:
+    async def _write(self, kept: Memories, root: str, records: Sequence[RunRecord]) -> str | None:
         """Write the three memories; return the failure if another tool's state is in the way."""
-        await kept.write(memories.HISTORY, memories.history(views))
-        await kept.write(memories.VIOLATIONS_LOG, memories.violations_log(views))
+        await kept.write(memories.HISTORY, memories.history(records))
+        await kept.write(memories.VIOLATIONS_LOG, memories.violations_log(records))
         there = await kept.read(memories.CURRENT_STATE)
         state = await in_time(memories.read_current_state, there) if there is not None else None
-        active = _active(views)
+        active = _active(records)
         if state is not None and not await self._knows(root, state):
             return _in_the_way(memories.CURRENT_STATE, state) if active else None
         if active is not None:
@@ -199,14 +187,14 @@ class Mirror:
             await kept.delete(memories.CURRENT_STATE)
         return None
 
-    async def _write_state(self, worktree: Path, root: str, views: Sequence[RunView]) -> str | None:
-        there = await in_time(read_text, worktree, STATE_JSON)
-        state = await in_time(read_state_json, there) if there is not None else None
+    async def _write_state(self, worktree: Path, root: str, records: Sequence[RunRecord]) -> str | None:
+        there = await in_time(memory_files.read_text, worktree, STATE_JSON)
+        state = await in_time(memories.read_state_json, there) if there is not None else None
         if state is not None and not await self._knows(root, state):
-            return _in_the_way(STATE_JSON, state) if _active(views) else None
-        text = state_json(views)
+            return _in_the_way(STATE_JSON, state) if _active(records) else None
+        text = memories.state_json(records)
         if text != there:
-            await asyncio.to_thread(write_text, worktree, STATE_JSON, text)
+            await asyncio.to_thread(memory_files.write_text, worktree, STATE_JSON, text)
         return None
 
     async def _knows(self, root: str, state: ImportedState) -> bool:
@@ -215,9 +203,9 @@ class Mirror:
 
 async def foreign_state(worktree: Path) -> ImportedState | None:
     """Read the session state found in the worktree, to be imported before the mirror writes its own."""
-    for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, read_state_json)):
+    for relative, read in ((CURRENT_STATE_FILE, memories.read_current_state), (STATE_JSON, memories.read_state_json)):
         try:
-            text = await in_time(read_text, worktree, relative)
+            text = await in_time(memory_files.read_text, worktree, relative)
             state = await in_time(read, text) if text is not None else None
         except (UnreadableInside, OSError) as error:
             logger.warning("could not import the session state in %s: %s", worktree, error)
@@ -227,8 +215,8 @@ async def foreign_state(worktree: Path) -> ImportedState | None:
     return None
 
 
-def _active(views: Sequence[RunView]) -> RunView | None:
-    return next((view for view in views if view.run.status == RunStatus.ACTIVE), None)
+def _active(records: Sequence[RunRecord]) -> RunRecord | None:
+    return next((record for record in records if record.run.status == RunStatus.ACTIVE), None)
 
 
 def _in_the_way(where: str, state: ImportedState) -> str:
