@@ -23,6 +23,7 @@ from holdfast.agents.claude.transcripts.entries import blocks, request_in, times
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import lines_in, merge
 from holdfast.agents.claude.transcripts.neutral import entry_of, spoken_in
+from holdfast.agents.claude.transcripts.spools import Spool
 from holdfast.agents.transcript_position import Position
 from holdfast.bridge.chat import arrivals, commands
 from holdfast.bridge.session_files import state_in
@@ -35,7 +36,6 @@ from holdfast.files import bounded_lines
 from holdfast.files.inside import UnreadableInside
 from holdfast.git import state as git_state
 from holdfast.handoff import tables
-from holdfast.handoff.spools import Spool
 from holdfast.handoff.validation import _is_json
 from holdfast.history.passages import passages
 from holdfast.history.search import holds

@@ -14,7 +14,6 @@ SOURCE = ROOT / "src" / "holdfast"
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 
 ALLOWED: dict[str, set[str]] = {
-    "Archives": {"handoff/service.py"},
     "Asked": {"agents/transcript_entries.py"},
     "BriefingAsked": {"briefing/routes.py"},
     "BriefingTold": {"briefing/routes.py"},
@@ -37,10 +36,9 @@ ALLOWED: dict[str, set[str]] = {
     "MirrorFailed": {"agents/errors.py"},
     "Place": {"briefing/ledger/queries.py", "capability/briefing.py"},
     "PlaceRequest": {"daemon/upgrade.py"},
-    "ProjectPlace": {"handoff/local_project.py"},
     "QueuedTold": {"bridge/routes.py"},
     "RetriedTold": {"bridge/routes.py"},
-    "Roster": {"handoff/service.py", "teams/config.py"},
+    "Roster": {"teams/config.py"},
     "RosterFile": {"teams/config_file.py"},
     "TargetsTold": {"bridge/routes.py"},
     "TeamsTold": {"teams/routes.py"},

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
+    from holdfast.agents.transcript_copies import TranscriptCopies
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
 
@@ -268,6 +269,18 @@ class TranscriptsPart(Protocol):
 
     def config_of(self, transcript: Path) -> Path | None:
         """Return the configuration directory that a transcript lies in, where its path tells."""
+        ...
+
+    def copies(self, config: Path, project: Path) -> TranscriptCopies:
+        """Return what copies a project's transcripts out, and puts copies from elsewhere in."""
+        ...
+
+    def copy_moved(self, transcript: Path, before: Path, after: Path) -> Path | None:
+        """Copy a transcript to where the agent looks after its project was moved; None where there is none to copy."""
+        ...
+
+    def opened_by(self, session_id: str) -> int | None:
+        """Return the process that has a session open by hand, where one is seen."""
         ...
 
 

@@ -11,14 +11,12 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
+from holdfast.agents.claude.transcripts import copies
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
-from holdfast.agents.claude.transcripts.queries import MAIN
 from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.errors import SessionInUse
 from holdfast.agents.session_locks import SessionLocks
-from holdfast.handoff import transcripts
-from holdfast.handoff.errors import TranscriptTooLarge
-from holdfast.handoff.transcripts import Relation
+from holdfast.agents.transcript_copies import MAIN, Relation, TranscriptTooLarge
 from holdfast.store import Store
 
 LOCK_SECONDS = 1.0
@@ -46,7 +44,7 @@ class SharedTranscripts:
         files = TranscriptFiles(transcript.parents[2])
         lines = await asyncio.to_thread(files.read, session_id)
         mirrored = await self._store.everywhere(session_id)
-        both = await asyncio.to_thread(transcripts.together, mirrored, lines)
+        both = await asyncio.to_thread(copies.together, mirrored, lines)
         for subpath, merged in both.items():
             key = {"project_key": transcript.parent.name, "session_id": session_id, "subpath": subpath}
             entries = [line.entry for line in merged if line.is_mirrored and line.entry is not None]
@@ -58,13 +56,13 @@ class SharedTranscripts:
         mirrored = await self._store.everywhere(session_id)
         if not mirrored.get(MAIN):
             return False
-        theirs = {subpath: partial(transcripts.mirror, entries) for subpath, entries in mirrored.items()}
+        theirs = {subpath: partial(copies.mirror, entries) for subpath, entries in mirrored.items()}
         files = TranscriptFiles(folder.parents[1])
         try:
             async with self._locks.held(session_id):
-                found = await asyncio.to_thread(transcripts.compare, files, session_id, theirs)
+                found = await asyncio.to_thread(copies.compare, files, session_id, theirs)
                 if found in (Relation.NEW, Relation.AHEAD):
-                    await asyncio.to_thread(transcripts.put, files, folder.name, session_id, theirs)
+                    await asyncio.to_thread(copies.put, files, folder.name, session_id, theirs)
         except (SessionInUse, TranscriptTooLarge):
             return False
         return found is not Relation.FORKED

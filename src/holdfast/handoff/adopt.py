@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from shlex import quote
 
 from holdfast.bridge.model import Status
 from holdfast.bridge.queries.queue import is_known
 from holdfast.handoff import holding
-from holdfast.handoff.local_project import ProjectPlace
+from holdfast.handoff.local_project import LocalProject
+from holdfast.handoff.model import Taken
 from holdfast.handoff.queries import adopt
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.validation import commands_of, protocol_of, teams_of
@@ -37,24 +38,11 @@ MOST_NOTES = 100
 """Beyond so many, what there is to say of an archive is not read anyway."""
 
 
-@dataclass(slots=True)
-class Taken:
-    """What an adoption changed, and what a person should know of it."""
-
-    added: Counter[str] = field(default_factory=Counter)
-    """New rows, by table."""
-    changed: Counter[str] = field(default_factory=Counter)
-    """Rows that gave way to later ones, by table."""
-    held: Counter[str] = field(default_factory=Counter)
-    """Messages that wait for the owner's word, by team."""
-    notes: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class Here:
     """Where the rows go."""
 
-    place: ProjectPlace
+    project: LocalProject
     machine: str
     transcripts: Mapping[str, str]
     """The transcript files by session."""
@@ -66,31 +54,31 @@ class Here:
 
 def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
     """Put the rows into the store, for the project as it lies here."""
-    place = here.place
+    project = here.project
     taken = Taken()
-    project_queries.know(tx, place.root)
-    forgotten_queries.lift(tx, place.root)  # whoever adopts a project wants to be told of it
+    project_queries.know(tx, project.root)
+    forgotten_queries.lift(tx, project.root)  # whoever adopts a project wants to be told of it
     _reasoning(tx, rows, here, taken)
     _protocol(tx, rows, here, taken)
     _teams(tx, rows, here, taken)
     _agents(tx, rows, here, taken)
     del taken.notes[MOST_NOTES:]
     if taken.added or taken.changed:
-        tx.emit("archive.adopted", place.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
+        tx.emit("archive.adopted", project.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
     return taken
 
 
 # -- reasoning --------------------------------------------------------------------------------------------------------
 
 
-def _reasoning(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
-    place = machine.place
+def _reasoning(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
+    root = into.project.root
     for found in rows.rows("sessions"):
         after = 0
-        session = {**found, "tags": holding.tags_with_origin(found["tags"], machine.origin)}
+        session = {**found, "tags": holding.tags_with_origin(found["tags"], into.origin)}
         here = adopt.session(tx, session["id"])
         if here is None:
-            adopt.insert(tx, "sessions", {**session, "root_uri": place.root.uri, "project_key": place.root.key})
+            adopt.insert(tx, "sessions", {**session, "root_uri": root.uri, "project_key": root.key})
             register.enter(tx, session["id"], session["head_hash"])
             taken.added["sessions"] += 1
         elif here["head_hash"] == session["head_hash"]:
@@ -122,8 +110,8 @@ def _holds(tx: Tx, session: Row) -> bool:
 # -- protocol ---------------------------------------------------------------------------------------------------------
 
 
-def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
-    project, root = machine.place.worktree.project, machine.place.worktree.root
+def _protocol(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
+    project, root = into.project.worktree.project, into.project.worktree.root
     tx.lock(f"protocol:{project}")
     for run in rows.rows("protocol_runs"):
         here = adopt.same_run(tx, project, run)
@@ -136,7 +124,7 @@ def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
             )
             continue
         values = {name: value for name, value in run.items() if name not in ("row_id", "id", "day", "number")}
-        if run["status"] == "active" and not commands_of(protocol_of(run)) <= set(machine.commands):
+        if run["status"] == "active" and not commands_of(protocol_of(run)) <= set(into.commands):
             values |= {"status": RunStatus.ORPHANED.value, "ended_at": run["touched_at"]}
             taken.notes.append(
                 f"Run {run['id']} was active there, and its gates run other commands than the project's"
@@ -169,13 +157,13 @@ def _other_active(tx: Tx, root: str, here: Row | None) -> bool:
 
 
 def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
-    place = here.place
+    project = here.project
     for team in sorted(teams_of(rows)):
-        if team in place.elsewhere:
+        if team in project.elsewhere:
             taken.notes.append(f"Team {team} works in another project here; its messages were left out.")
             continue
-        if team not in place.teams:
-            command = f"holdfast teams add {team} --project {quote(str(place.path))}"
+        if team not in project.teams:
+            command = f"holdfast teams add {team} --project {quote(str(project.path))}"
             taken.notes.append(f"Team {team} is not in teams.json here: `{command}`.")
         tx.lock(f"bridge:{team}")
         _messages(tx, rows, team, here.origin, taken)
@@ -262,7 +250,7 @@ def _conversations(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
 
 
 def _agents(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
-    root = here.place.root
+    root = here.project.root
     where = {"root": root.uri, "project_key": root.key, "machine": here.machine}
     for row in rows.rows("ledgers"):
         # Nothing of the file here was read yet: the next reading begins at its beginning.

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from holdfast.handoff.errors import ArchiveRefused
 from holdfast.store import Row
+from holdfast.times import YEAR_10000
 
 MAX_INTEGER = 2**63 - 1
-YEAR_10000 = 253_402_300_800_000
-"""No time that can be told is as late; in milliseconds."""
 MAX_ROW = 8 * 1024 * 1024
 """Bytes of a row: a thought of a megabyte, every character of it escaped."""
 MAX_MARKS = 1_200_000

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.handoff import holding
-from holdfast.handoff.tables import YEAR_10000
 from holdfast.store import Row, Tx
 from holdfast.text import bounded_json
+from holdfast.times import YEAR_10000
 
 ORIGIN = "a backup of another installation"
 AT_ONCE = 200
