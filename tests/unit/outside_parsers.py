@@ -182,8 +182,8 @@ def _git_output(text: str) -> object:
 
 OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "handoff.validation._is_json": (lambda text: _is_json(text, dict), JSON),
-    "handoff.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
-    "handoff.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
+    "agents.claude.transcripts.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
+    "agents.claude.transcripts.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
     "handoff.tables": (refusing(_archived), LINES),
     "text.bounded_json": (refusing(bounded_json.loads), JSON),
     "files.bounded_lines": (
@@ -277,7 +277,7 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
 """Named after the module, or the function where a module has several."""
 
 NOT_FROM_OUTSIDE = {
-    "handoff.container": "lines of `handoff.tables` and `handoff.spools`; the zip is Python's, its list bounded",
+    "handoff.container": "lines of `handoff.tables` and of transcripts; the zip is Python's, its list bounded",
     "handoff.queries.foreign_backup": "by `bounded_json`",
     "handoff.holding": "by `bounded_json`, of a column that was checked",
     "bridge.chat.held": "one `splitlines` of a message, which is bounded",

@@ -27,7 +27,6 @@ OWN_TEXT = {
     "client": "the daemon's answer",
     "connections.queries.keys": "a column",
     "connections.signing_keys": "a file of the data directory",
-    "demo.stage": "the answer of Holdfast's own hook",
     "forgetting.model": "a file of the data directory",
     "history.queries": "a column",
     "relay.statusline": "catches it; and the daemon's answer",

@@ -16,7 +16,7 @@ The rules, by what a row is:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from shlex import quote
 
@@ -24,7 +24,7 @@ from holdfast.bridge.model import Status
 from holdfast.bridge.queries.queue import is_known
 from holdfast.handoff import holding
 from holdfast.handoff.local_project import LocalProject
-from holdfast.handoff.model import Taken
+from holdfast.handoff.model import KnownRun, KnownTask, Taken
 from holdfast.handoff.queries import adopt
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.validation import commands_of, protocol_of, teams_of
@@ -44,8 +44,8 @@ class Here:
 
     project: LocalProject
     machine: str
-    transcripts: Mapping[str, str]
-    """The transcript files by session."""
+    transcript_of: Callable[[str], str | None]
+    """Returns the path of a session's transcript."""
     commands: Collection[tuple[str, ...]]
     """What the gates of the project's own configuration run."""
     origin: str
@@ -81,12 +81,12 @@ def _reasoning(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
             adopt.insert(tx, "sessions", {**session, "root_uri": root.uri, "project_key": root.key})
             register.enter(tx, session["id"], session["head_hash"])
             taken.added["sessions"] += 1
-        elif here["head_hash"] == session["head_hash"]:
+        elif here.head_hash == session["head_hash"]:
             continue
-        elif rows.count("thoughts", session_id=session["id"], prev_hash=here["head_hash"]):
-            after = here["thought_count"]
+        elif rows.count("thoughts", session_id=session["id"], prev_hash=here.head_hash):
+            after = here.thought_count
             adopt.update(tx, "sessions", session, "id")
-            register.move(tx, here["head_hash"], session["head_hash"])
+            register.move(tx, here.head_hash, session["head_hash"])
             taken.changed["sessions"] += 1
         else:
             if not _holds(tx, session):
@@ -114,8 +114,9 @@ def _protocol(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
     project, root = into.project.worktree.project, into.project.worktree.root
     tx.lock(f"protocol:{project}")
     for run in rows.rows("protocol_runs"):
-        here = adopt.same_run(tx, project, run)
-        if here is not None and here["touched_at"] >= run["touched_at"]:
+        same = (project, run["started_at"], run["objective"])
+        here = adopt.same_run(tx, *same)
+        if here is not None and here.touched_at >= run["touched_at"]:
             continue
         if run["status"] == "active" and _other_active(tx, root, here):
             taken.notes.append(
@@ -136,21 +137,21 @@ def _protocol(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
             adopt.insert(tx, "protocol_runs", {**values, **named, "root": root, "project": project})
             taken.added["protocol_runs"] += 1
         else:
-            adopt.update(tx, "protocol_runs", {**values, "row_id": here["row_id"]}, "row_id")
+            adopt.update(tx, "protocol_runs", {**values, "row_id": here.row_id}, "row_id")
             taken.changed["protocol_runs"] += 1
-        written = adopt.same_run(tx, project, run)
+        written = adopt.same_run(tx, *same)
         if written is None:
             raise RuntimeError("a run that was just written is not there")
-        row_id = int(written["row_id"])
+        row_id = written.row_id
         for name in ("protocol_gates", "protocol_evidence", "protocol_violations"):
             adopt.empty_part_of_run(tx, name, row_id)
             for row in rows.rows(name, run=run["row_id"]):
                 adopt.insert(tx, name, {**row, "run": row_id})
 
 
-def _other_active(tx: Tx, root: str, here: Row | None) -> bool:
+def _other_active(tx: Tx, root: str, here: KnownRun | None) -> bool:
     active = adopt.active_run(tx, root)
-    return active is not None and (here is None or active != here["row_id"])
+    return active is not None and (here is None or active != here.row_id)
 
 
 # -- teams and bridge -------------------------------------------------------------------------------------------------
@@ -180,8 +181,7 @@ def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> Non
     """Messages, and what else would reach an agent: in the queue, but held."""
     seq = adopt.last_seq(tx, "bridge_messages", team)
     task = adopt.task(tx, team)
-    own = {holding.task_id(task)} if task else set()
-    own |= {holding.notice_id(row) for row in adopt.notices(tx, team)}
+    own = adopt.notice_ids(tx, team) | ({task.id} if task else set())
     for row in _addressed(rows, team, task, origin):
         if row["id"] in own or is_known(tx, row["id"], team):  # what went from here comes back
             continue
@@ -192,57 +192,49 @@ def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> Non
             taken.held[team] += 1
 
 
-def _addressed(rows: Staged, team: str, task: Row | None, origin: str) -> Iterator[Row]:
+def _addressed(rows: Staged, team: str, task: KnownTask | None, origin: str) -> Iterator[Row]:
     for row in rows.rows("bridge_messages", target=team):
         yield holding.adopted_message(row, origin)
     for row in rows.rows("notices", to_team=team):
         if row["shown_at"] is None:
             yield holding.from_notice(row, origin)
     for row in rows.rows("bridge_tasks", target=team):
-        if task is None or task["updated_at"] < row["updated_at"]:
+        if task is None or task.updated_at < row["updated_at"]:
             yield holding.from_task(row, origin)
 
 
 def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
     """What agents there reported, as history; what only a chat there was shown stays there."""
-    known: Counter[int] = Counter()
-    seq = 0
-    # By their hash: all that was ever told may be more than fits into memory.
-    for row in adopt.updates(tx, team):
-        seq = row["seq"]
-        known[_told(row)] += 1
+    known = Counter(adopt.updates(tx, team))
+    seq = adopt.last_seq(tx, "bridge_updates", team)
     for row in rows.rows("bridge_updates", target=team):
         if row["chat_only"]:
             continue
-        if known[_told(row)]:
-            known[_told(row)] -= 1
+        if known[holding.known_by(row)]:
+            known[holding.known_by(row)] -= 1
             continue
         seq += 1
         adopt.insert(tx, "bridge_updates", {**holding.adopted_update(row, origin), "seq": seq})
         taken.added["bridge_updates"] += 1
 
 
-def _told(row: Row) -> int:
-    """What an update is known again by, here and there."""
-    return hash((holding.kind_there(row), row["message_id"], row["content"], row["created_at"]))
-
-
 def _conversations(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
     for conversation in rows.rows("conversations", to_team=team):
         values = {name: value for name, value in conversation.items() if name != "id"}
-        found = adopt.conversation(tx, values)
+        same = (values["session_id"], values["from_team"], values["to_team"], values["thread"])
+        found = adopt.conversation(tx, *same)
         if found is None:
             adopt.insert(tx, "conversations", values)
             taken.added["conversations"] += 1
-            found = adopt.conversation(tx, values)
-        if found is None or found["session_id"] != conversation["session_id"]:
+            found = adopt.conversation(tx, *same)
+        if found is None or found.session_id != conversation["session_id"]:
             taken.notes.append(
                 f"The conversation {conversation['from_team'] or 'outside'} → {team}"
                 f" ({conversation['thread']}) is another one here; the archive's was left out."
             )
             continue
         for ask in rows.rows("asks", conversation_id=conversation["id"]):
-            if adopt.insert(tx, "asks", {**ask, "conversation_id": found["id"]}, unless="id"):
+            if adopt.insert(tx, "asks", {**ask, "conversation_id": found.id}, unless="id"):
                 taken.added["asks"] += 1
 
 
@@ -254,10 +246,10 @@ def _agents(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
     where = {"root": root.uri, "project_key": root.key, "machine": here.machine}
     for row in rows.rows("ledgers"):
         # Nothing of the file here was read yet: the next reading begins at its beginning.
-        read = {"transcript": here.transcripts.get(row["session_id"], ""), "file_mark": "", "read_to": 0}
+        read = {"transcript": here.transcript_of(row["session_id"]) or "", "file_mark": "", "read_to": 0}
         _later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
     for row in rows.rows("agent_sessions"):
-        file = {"transcript": here.transcripts.get(row["session_id"])}
+        file = {"transcript": here.transcript_of(row["session_id"])}
         nobody = {"pid": None, "pid_mark": None, "alive_until": None}
         _later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
 

@@ -55,6 +55,11 @@ def kind_there(row: Row) -> str:
     return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
+def known_by(row: Row) -> int:
+    """Return what an update is known again by, here and there."""
+    return hash((kind_there(row), row["message_id"], row["content"], row["created_at"]))
+
+
 def tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
     """Say in the team's chat what waits for the owner's word."""
     text = f"{held} messages came with {origin}. No agent gets them before you say so: /held shows them here,"

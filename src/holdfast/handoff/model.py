@@ -1,4 +1,4 @@
-"""What writing and adopting an archive did."""
+"""What writing and adopting an archive did, and what adopting finds here."""
 
 from __future__ import annotations
 
@@ -46,3 +46,36 @@ class Adopted:
     """Transcripts that were not taken over, and why."""
     resume: str | None
     """The session that was last written to."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSession:
+    """A reasoning session here."""
+
+    thought_count: int
+    head_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A protocol run here."""
+
+    row_id: int
+    touched_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTask:
+    """What a team's agent works on here."""
+
+    id: str
+    """As a message that an archive brings would be named."""
+    updated_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownConversation:
+    """A conversation between two teams here."""
+
+    id: int
+    session_id: str

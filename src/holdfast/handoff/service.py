@@ -170,7 +170,7 @@ class Handoff:
                 await asyncio.to_thread(signing.remember, self._home, archive.signer, archive.machine, iso(now))
             commands = commands_of((await asyncio.to_thread(read_project, project.worktree.path)).protocol)
             outcome = await self._adopt_transcripts(copies, conversations, progress)
-            here = Here(project, self._machine, outcome.files, commands, archive.origin)
+            here = Here(project, self._machine, outcome.files.get, commands, archive.origin)
             taken = await self._store.write(lambda tx: merge_rows(tx, rows, here))
             known = set(rows.values("ledgers", "session_id"))
         latest = await asyncio.to_thread(_latest, outcome.files)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ShownFile, ToolKind, ToolUse
+from holdfast.text import bounded_json
 
 EVENTS = {
     "SessionStart": HookKind.STARTED,
@@ -78,7 +79,7 @@ class ClaudeHooks:
 
     def context_in(self, output: str) -> str:
         """Return what a hook's output tells the agent."""
-        answer = json.loads(output) if output.strip() else {}
+        answer = bounded_json.loads(output) if output.strip() else {}
         return str(answer.get("hookSpecificOutput", {}).get("additionalContext") or "")
 
 
