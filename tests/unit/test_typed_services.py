@@ -24,7 +24,7 @@ DONE = (
 WORKERS = {
     "reasoning": ("library", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
-    "history": ("search", "scanning"),
+    "history": ("search",),
     "handoff": ("adopt", "local_project"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""

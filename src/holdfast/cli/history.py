@@ -138,7 +138,7 @@ def run_find(options: argparse.Namespace) -> int:
 
 
 def _scan(query: str, project: Path | None, limit: int) -> dict[str, Any]:
-    from holdfast.history.scanning import scan
+    from holdfast.history.search import scan
     from holdfast.history.views import scanned_view
 
     config = Path(config_directory())
