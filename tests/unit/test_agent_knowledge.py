@@ -31,6 +31,7 @@ KNOWLEDGE = {
     r"|TaskCreate|TaskUpdate)[\"']|mcp__",
     "path": r"(?<!\w)\.claude\b|(?:/|==) [\"']projects[\"']",
     "variable": r"\b(?:CLAUDE_[A-Z_]+|CLAUDECODE|ANTHROPIC_[A-Z_]*)",
+    "meta": r"\banthropic/|\bclaudecode/",
     "flag": r"--fork-session|--resume\b|\bclaude (?:-p|mcp|plugin)\b",
     "import": r"holdfast\.agents\.claude|agents import claude",
 }

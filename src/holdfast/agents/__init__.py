@@ -318,3 +318,9 @@ class Agent:
     """Environment variable in which a hook finds the pid of the agent."""
     outer_variables: tuple[str, ...] = ()
     """Environment variables that a managed agent must not inherit from an agent that started Holdfast."""
+    call_id_meta: str = ""
+    """Key in a tool call's `_meta` under which it sends the id that its model gave the call."""
+    always_load_meta: str = ""
+    """Key in a listed tool's `_meta` by which the tool is loaded from the start."""
+    search_hint_meta: str = ""
+    """Key in a listed tool's `_meta` with further words by which it is found."""

@@ -52,4 +52,7 @@ CLAUDE = Agent(
     project_variable="CLAUDE_PROJECT_DIR",
     pid_variable="CLAUDE_PID",
     outer_variables=("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE"),
+    call_id_meta="claudecode/toolUseId",
+    always_load_meta="anthropic/alwaysLoad",
+    search_hint_meta="anthropic/searchHint",
 )

@@ -126,7 +126,7 @@ def together(stored: Mapping[str, Sequence[Entry]], here: Mapping[str, Sequence[
     return {subpath: merge(lines_of(stored.get(subpath, [])), here.get(subpath, [])) for subpath in subpaths}
 
 
-def mirror(entries: Iterable[Entry]) -> Spool:
+def from_entries(entries: Iterable[Entry]) -> Spool:
     """Return a conversation out of the store."""
     return Spool.of(text_of(entry).encode("utf-8", "surrogateescape") + b"\n" for entry in entries)
 
@@ -136,7 +136,7 @@ def _stored(tx: Tx, session_id: str) -> dict[str, Spool]:
     found: dict[str, Spool] = {}
     try:
         for subpath in queries.subpaths(tx, session_id):
-            found[subpath] = mirror(queries.entries(tx, session_id, subpath))
+            found[subpath] = from_entries(queries.entries(tx, session_id, subpath))
     except BaseException:
         for spool in found.values():
             spool.close()
