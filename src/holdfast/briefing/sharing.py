@@ -56,7 +56,7 @@ class SharedTranscripts:
         mirrored = await self._store.everywhere(session_id)
         if not mirrored.get(MAIN):
             return False
-        theirs = {subpath: partial(copies.from_entries, entries) for subpath, entries in mirrored.items()}
+        theirs = {subpath: partial(copies.lines_from, entries) for subpath, entries in mirrored.items()}
         files = TranscriptFiles(folder.parents[1])
         try:
             async with self._locks.held(session_id):

@@ -14,27 +14,20 @@ from holdfast.moving.model import Move, Moved, Transcript
 from holdfast.store import Store
 
 
-class Moving:
-    """Moves a project's stored data from one directory to another."""
-
-    def __init__(self, store: Store, machine: str) -> None:
-        self._store = store
-        self._machine = machine
-
-    async def move(self, old: Path, new: Path) -> Moved:
-        """Move the stored data, after the directory itself was moved."""
-        if await asyncio.to_thread(old.exists):
-            raise BadInput("OLD", "still exists", recovery="Move the directory first, then run `holdfast move`.")
-        if not await asyncio.to_thread(new.is_dir):
-            raise BadInput("NEW", "is not a directory", recovery="Give the directory that the project is in now.")
-        uri = await asyncio.to_thread(canonical_uri, str(old))
-        known = await self._store.read(lambda tx: queries.roots_in(tx, uri))
-        if not known:
-            raise BadInput("OLD", "is not known", recovery="`holdfast saved --all` lists the known projects.")
-        moves = [await asyncio.to_thread(_move, root, uri, new) for root in known]
-        found = await self._store.read(lambda tx: queries.transcripts(tx, known, self._machine))
-        copied = await asyncio.to_thread(_copy, found, moves)
-        return Moved(await self._store.write(lambda tx: queries.move(tx, moves, copied)), len(copied))
+async def move(store: Store, machine: str, old: Path, new: Path) -> Moved:
+    """Move a project's stored data, after its directory was moved."""
+    if await asyncio.to_thread(old.exists):
+        raise BadInput("OLD", "still exists", recovery="Move the directory first, then run `holdfast move`.")
+    if not await asyncio.to_thread(new.is_dir):
+        raise BadInput("NEW", "is not a directory", recovery="Give the directory that the project is in now.")
+    uri = await asyncio.to_thread(canonical_uri, str(old))
+    known = await store.read(lambda tx: queries.roots_in(tx, uri))
+    if not known:
+        raise BadInput("OLD", "is not known", recovery="`holdfast saved --all` lists the known projects.")
+    moves = [await asyncio.to_thread(_move, root, uri, new) for root in known]
+    found = await store.read(lambda tx: queries.transcripts(tx, known, machine))
+    copied = await asyncio.to_thread(_copy, found, moves)
+    return Moved(await store.write(lambda tx: queries.move(tx, moves, copied)), len(copied))
 
 
 def _move(root: str, old: str, new: Path) -> Move:

@@ -10,7 +10,6 @@ import asyncio
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from holdfast.agents.claude.transcripts import queries
@@ -26,9 +25,6 @@ from holdfast.times import YEAR_10000, milliseconds
 
 LOOKED_AT = 256 * 1024
 """Characters of a transcript that are looked at for its directory."""
-
-Elsewhere = Mapping[str, Callable[[], Spool]]
-"""A conversation from an archive or the store, by subpath: its own, and those of its subagents."""
 
 
 class ClaudeCopies:
@@ -87,11 +83,11 @@ class ClaudeCopies:
 
     def compare(self, session_id: str, parts: Parts) -> Relation:
         """Return how a conversation from elsewhere stands to the one here."""
-        return compare(self._files, session_id, _spools(parts))
+        return compare(self._files, session_id, parts)
 
     def put(self, session_id: str, parts: Parts) -> None:
         """Make a conversation from elsewhere the one in the project."""
-        put(self._files, self._folder, session_id, _spools(parts))
+        put(self._files, self._folder, session_id, parts)
 
     def file(self, session_id: str) -> Path:
         """Return where Claude Code looks for a conversation of the project."""
@@ -112,23 +108,15 @@ def copy_moved(transcript: Path, before: Path, after: Path) -> Path | None:
     return there if there.is_file() else None
 
 
-def _spools(parts: Parts) -> Elsewhere:
-    return {subpath: partial(_spooled, lines) for subpath, lines in parts.items()}
-
-
-def _spooled(lines: Callable[[], Iterable[bytes]]) -> Spool:
-    return Spool.of(lines())
-
-
 def together(stored: Mapping[str, Sequence[Entry]], here: Mapping[str, Sequence[Line]]) -> dict[str, list[Line]]:
     """Return a conversation from the store and its files, for the store; either may be ahead."""
     subpaths = sorted(stored.keys() | here.keys())
     return {subpath: merge(lines_of(stored.get(subpath, [])), here.get(subpath, [])) for subpath in subpaths}
 
 
-def from_entries(entries: Iterable[Entry]) -> Spool:
-    """Return a conversation out of the store."""
-    return Spool.of(text_of(entry).encode("utf-8", "surrogateescape") + b"\n" for entry in entries)
+def lines_from(entries: Iterable[Entry]) -> Iterator[bytes]:
+    """Return entries of the store as the lines of a transcript."""
+    return (text_of(entry).encode("utf-8", "surrogateescape") + b"\n" for entry in entries)
 
 
 def _stored(tx: Tx, session_id: str) -> dict[str, Spool]:
@@ -136,7 +124,7 @@ def _stored(tx: Tx, session_id: str) -> dict[str, Spool]:
     found: dict[str, Spool] = {}
     try:
         for subpath in queries.subpaths(tx, session_id):
-            found[subpath] = from_entries(queries.entries(tx, session_id, subpath))
+            found[subpath] = Spool.of(lines_from(queries.entries(tx, session_id, subpath)))
     except BaseException:
         for spool in found.values():
             spool.close()
@@ -161,9 +149,9 @@ def _gathered(files: TranscriptFiles, session_id: str, stored: Mapping[str, Spoo
                 yield subpath, whole
 
 
-def compare(files: TranscriptFiles, session_id: str, elsewhere: Elsewhere) -> Relation:
+def compare(files: TranscriptFiles, session_id: str, parts: Parts) -> Relation:
     """Return how a conversation from elsewhere stands to the one here. Only lines with an id count."""
-    with elsewhere[MAIN]() as theirs, _local(files, session_id, MAIN) as ours:
+    with Spool.of(parts[MAIN]()) as theirs, _local(files, session_id, MAIN) as ours:
         there, here = _identified(theirs), _identified(ours)
         if not ours.lines:
             return Relation.NEW
@@ -172,12 +160,12 @@ def compare(files: TranscriptFiles, session_id: str, elsewhere: Elsewhere) -> Re
         return Relation.AHEAD if here == there[: len(here)] else Relation.FORKED
 
 
-def put(files: TranscriptFiles, folder: str, session_id: str, elsewhere: Elsewhere) -> None:
+def put(files: TranscriptFiles, folder: str, session_id: str, parts: Parts) -> None:
     """Make a conversation from elsewhere the one in a project's folder; lines that only the file here has stay."""
     last = 0
     # The conversation itself comes last: without it, what a power cut left of the others counts for nothing.
-    for subpath in sorted(elsewhere.keys() | files.paths(session_id).keys(), key=lambda one: (one == MAIN, one)):
-        with elsewhere.get(subpath, Spool)() as theirs, _local(files, session_id, subpath) as ours:
+    for subpath in sorted(parts.keys() | files.paths(session_id).keys(), key=lambda one: (one == MAIN, one)):
+        with Spool.of(parts.get(subpath, tuple)()) as theirs, _local(files, session_id, subpath) as ours:
             if subpath == MAIN:
                 last = max((_time(line) for line in theirs.lines), default=0)
             with theirs.merged(ours) as whole:
