@@ -16,7 +16,7 @@ from tests.contract.reasoning_world import World, agent, living
 
 from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.handoff.commands import commands
-from holdfast.handoff.container import opened
+from holdfast.handoff.container import open_archive
 from holdfast.handoff.errors import ArchiveRefused
 from holdfast.handoff.service import Handoff
 from holdfast.handoff.tables import TABLES
@@ -84,7 +84,7 @@ class Machine:
         """As its owner does who knows the other machine."""
         args = {"project": str(self.project), "file": str(source), "config": str(self.config), **more}
         if not more and zipfile.is_zipfile(source):
-            with contextlib.suppress(ArchiveRefused), opened(source) as archive:
+            with contextlib.suppress(ArchiveRefused), open_archive(source) as archive:
                 args |= {"signer": archive.signer.fingerprint} if archive.signer else {"unsigned": True}
         return await self.command("adopt", **args)
 

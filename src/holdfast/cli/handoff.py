@@ -117,9 +117,9 @@ def _confirmed_signer(file: Path, home: Path) -> str | None:
     if not sys.stdin.isatty():
         return None
     from holdfast.handoff import signing
-    from holdfast.handoff.container import opened
+    from holdfast.handoff.container import open_archive
 
-    with opened(file) as archive:
+    with open_archive(file) as archive:
         signer, machine = archive.signer, archive.machine
     if signer is None or signing.is_known(home, signer):
         return None

@@ -1,16 +1,15 @@
-"""Rows of an archive put into a store: what is here stays, and gives way only to what goes on from it.
+"""Merges the rows of an archive into the store: existing rows stay, unless the archive continues them.
 
-The rules, by what a row is:
+Rules by kind of row:
 
-- A reasoning session grows by the archive's thoughts where its chain of hashes goes on from the chain here. Where both
-  went on differently, what is here stays and that is said. Title and tags come with the thoughts.
-- A protocol run is the same one when project, start and objective are. The later touched one stays. An active one
-  whose gates run commands that the project's own configuration here does not name goes into the history: a file from
-  elsewhere never brings commands.
-- A message, a notice and an ask are what their id says; one that is here stays as it is. A message that was not over, a
-  notice that nobody saw and a later task than the one here wait for the owner's word: see holding.py.
-- What agents reported there is history: updates of a kind of their own, which name the archive and go to no chat.
-- A ledger and an agent's session: the later one stays.
+- Reasoning session: gets the archive's thoughts if their hash chain continues the one here. If both continued, the
+  session here stays, and a note says so. Title and tags come with the thoughts.
+- Protocol run: the same if project, start and objective are; the one touched last stays. An active run goes into the
+  history if its gates run commands that the project's own configuration here does not name: an archive brings none.
+- Message, notice, ask: identified by id; an existing one stays. Open messages, unseen notices and tasks later than the
+  one here are held: see holding.py.
+- Update: becomes history, of a kind of its own that names the archive and is not sent to a chat.
+- Ledger, agent session: the later one stays.
 """
 
 from __future__ import annotations
@@ -35,25 +34,25 @@ from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Row, Tx, register
 
 MOST_NOTES = 100
-"""Beyond so many, what there is to say of an archive is not read anyway."""
+"""Nobody reads more notes than this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """Where the rows go."""
+class Destination:
+    """Where the rows of an archive go."""
 
     project: LocalProject
     machine: str
     transcript_of: Callable[[str], str | None]
     """Returns the path of a session's transcript."""
     commands: Collection[tuple[str, ...]]
-    """What the gates of the project's own configuration run."""
+    """The commands that gates of the project's own configuration run."""
     origin: str
-    """The archive that they come from, as it is named to whoever gets a message out of it."""
+    """The name of the archive, as it is shown with each message that comes from it."""
 
 
-def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
-    """Put the rows into the store, for the project as it lies here."""
+def merge_rows(tx: Tx, rows: Staged, here: Destination) -> Taken:
+    """Merge the rows into the store, for the project in its directory here."""
     project = here.project
     taken = Taken()
     project_queries.know(tx, project.root)
@@ -71,7 +70,7 @@ def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
 # -- reasoning --------------------------------------------------------------------------------------------------------
 
 
-def _reasoning(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
+def _reasoning(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
     root = into.project.root
     for found in rows.rows("sessions"):
         after = 0
@@ -89,7 +88,7 @@ def _reasoning(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
             register.move(tx, here.head_hash, session["head_hash"])
             taken.changed["sessions"] += 1
         else:
-            if not _holds(tx, session):
+            if not _continues(tx, session):
                 taken.notes.append(f"Reasoning session {session['id']} went on here as well; what is here stays.")
             continue
         for row in rows.rows("branches", session_id=session["id"]):
@@ -102,15 +101,15 @@ def _reasoning(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
         adopt.insert(tx, "session_links", row, unless="session_id, linked_id")
 
 
-def _holds(tx: Tx, session: Row) -> bool:
-    """Whether the session here has gone on from where the archive's ends."""
+def _continues(tx: Tx, session: Row) -> bool:
+    """Return whether the session here continues from where the archive's ends."""
     return session["thought_count"] == 0 or adopt.has_thought(tx, session["id"], session["head_hash"])
 
 
 # -- protocol ---------------------------------------------------------------------------------------------------------
 
 
-def _protocol(tx: Tx, rows: Staged, into: Here, taken: Taken) -> None:
+def _protocol(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
     project, root = into.project.worktree.project, into.project.worktree.root
     tx.lock(f"protocol:{project}")
     for run in rows.rows("protocol_runs"):
@@ -157,7 +156,7 @@ def _other_active(tx: Tx, root: str, here: KnownRun | None) -> bool:
 # -- teams and bridge -------------------------------------------------------------------------------------------------
 
 
-def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
+def _teams(tx: Tx, rows: Staged, here: Destination, taken: Taken) -> None:
     project = here.project
     for team in sorted(teams_of(rows)):
         if team in project.elsewhere:
@@ -178,7 +177,7 @@ def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
 
 
 def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
-    """Messages, and what else would reach an agent: in the queue, but held."""
+    """Queue messages, and whatever else would reach an agent, as held messages."""
     seq = adopt.last_seq(tx, "bridge_messages", team)
     task = adopt.task(tx, team)
     own = adopt.notice_ids(tx, team) | ({task.id} if task else set())
@@ -204,7 +203,7 @@ def _addressed(rows: Staged, team: str, task: KnownTask | None, origin: str) -> 
 
 
 def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
-    """What agents there reported, as history; what only a chat there was shown stays there."""
+    """Add what agents there reported, as history; updates that were for a chat alone are left out."""
     known = Counter(adopt.updates(tx, team))
     seq = adopt.last_seq(tx, "bridge_updates", team)
     for row in rows.rows("bridge_updates", target=team):
@@ -241,21 +240,21 @@ def _conversations(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
 # -- what agents did --------------------------------------------------------------------------------------------------
 
 
-def _agents(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
+def _agents(tx: Tx, rows: Staged, here: Destination, taken: Taken) -> None:
     root = here.project.root
     where = {"root": root.uri, "project_key": root.key, "machine": here.machine}
     for row in rows.rows("ledgers"):
         # Nothing of the file here was read yet: the next reading begins at its beginning.
         read = {"transcript": here.transcript_of(row["session_id"]) or "", "file_mark": "", "read_to": 0}
-        _later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
+        _put_later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
     for row in rows.rows("agent_sessions"):
         file = {"transcript": here.transcript_of(row["session_id"])}
         nobody = {"pid": None, "pid_mark": None, "alive_until": None}
-        _later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
+        _put_later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
 
 
-def _later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:
-    """A row that is new, or later than the one here."""
+def _put_later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:
+    """Add a row that is new, or replace an earlier one."""
     here = adopt.time_of(tx, table, key, row[key], time)
     if here is None:
         adopt.insert(tx, table, row)

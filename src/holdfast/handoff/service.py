@@ -22,8 +22,8 @@ from holdfast.briefing.queries import agent_sessions
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.connections.queries.connections import connected_agents
 from holdfast.handoff import signing
-from holdfast.handoff.adopt import Here, merge_rows
-from holdfast.handoff.container import MAX_MACHINE, Archive, Draft, opened
+from holdfast.handoff.adopt import Destination, merge_rows
+from holdfast.handoff.container import MAX_MACHINE, Archive, Draft, open_archive
 from holdfast.handoff.errors import ArchiveRefused
 from holdfast.handoff.local_project import LocalProject, local_project
 from holdfast.handoff.model import Adopted, Written
@@ -159,7 +159,7 @@ class Handoff:
         project = await asyncio.to_thread(local_project, directory, await self._teams())
         copies = transcripts_of().copies(config, project.path)
         progress(0.0, "checking the archive")
-        with await asyncio.to_thread(opened, source) as archive, Staged() as rows:
+        with await asyncio.to_thread(open_archive, source) as archive, Staged() as rows:
             self._require_signer(archive, directory, signer, unsigned=unsigned)
             await asyncio.to_thread(archive.check)
             await asyncio.to_thread(_stage, archive, rows)
@@ -170,7 +170,7 @@ class Handoff:
                 await asyncio.to_thread(signing.remember, self._home, archive.signer, archive.machine, iso(now))
             commands = commands_of((await asyncio.to_thread(read_project, project.worktree.path)).protocol)
             outcome = await self._adopt_transcripts(copies, conversations, progress)
-            here = Here(project, self._machine, outcome.files.get, commands, archive.origin)
+            here = Destination(project, self._machine, outcome.files.get, commands, archive.origin)
             taken = await self._store.write(lambda tx: merge_rows(tx, rows, here))
             known = set(rows.values("ledgers", "session_id"))
         latest = await asyncio.to_thread(_latest, outcome.files)

@@ -1,4 +1,4 @@
-"""The SQL of adopting an archive: what is here, and rows put beside it. Functions of a transaction."""
+"""SQL of adopting an archive: looks up existing rows and adds new ones. Functions of a transaction."""
 # ruff: noqa: S608 - table and column names are this program's own
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def session(tx: Tx, session_id: str) -> KnownSession | None:
 
 
 def has_thought(tx: Tx, session_id: str, thought_hash: str) -> bool:
-    """Whether a session here has the thought with this hash."""
+    """Return whether a session here has the thought with this hash."""
     sql = "SELECT 1 AS known FROM thoughts WHERE session_id = :id AND hash = :hash"
     return tx.one(sql, id=session_id, hash=thought_hash) is not None
 
@@ -37,18 +37,18 @@ def same_run(tx: Tx, project: str, started_at: int, objective: str) -> KnownRun 
 
 
 def active_run(tx: Tx, root: str) -> int | None:
-    """The row of a root's active run."""
+    """Return the row id of a root's active run."""
     row = tx.one("SELECT row_id FROM protocol_runs WHERE root = :root AND status = 'active'", root=root)
     return None if row is None else int(row["row_id"])
 
 
 def empty_part_of_run(tx: Tx, table: str, run: int) -> None:
-    """Remove what a table has of a run."""
+    """Delete a run's rows of a table."""
     tx.run(f"DELETE FROM {table} WHERE run = :run", run=run)
 
 
 def free_number(tx: Tx, project: str, day: str, wanted: int) -> int:
-    """The run's own number, else the next after all of that day."""
+    """Return the wanted number if it is free, else the next one of that day."""
     rows = tx.all("SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day)
     numbers = {row["number"] for row in rows}
     return wanted if wanted not in numbers else max(numbers) + 1
@@ -82,7 +82,7 @@ def updates(tx: Tx, team: str) -> Iterator[int]:
 
 
 def last_seq(tx: Tx, table: str, team: str) -> int:
-    """The last number of a target."""
+    """Return the last sequence number of a target."""
     row = tx.one(f"SELECT coalesce(max(seq), 0) AS seq FROM {table} WHERE target = :team", team=team)
     return int(row["seq"]) if row else 0
 
@@ -102,26 +102,26 @@ def conversation(tx: Tx, session_id: str, from_team: str, to_team: str, thread: 
 
 
 def time_of(tx: Tx, table: str, key: str, value: str, time: str) -> int | None:
-    """When the row with this key was last changed; None where there is none."""
+    """Return when the row with this key was last changed; None if there is none."""
     row = tx.one(f"SELECT {time} AS at FROM {table} WHERE {key} = :key", key=value)
     return None if row is None else int(row["at"])
 
 
 def insert(tx: Tx, table: str, row: Row, *, unless: str | None = None) -> int:
-    """Add a row, unless one is there that has the same in these columns; how many were added."""
+    """Insert a row, unless one with the same values in these columns exists; return how many were inserted."""
     conflict = f" ON CONFLICT ({unless}) DO NOTHING" if unless else ""
     marks = ", ".join(f":{name}" for name in row)
     return tx.run(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}){conflict}", **row)
 
 
 def update(tx: Tx, table: str, row: Row, key: str) -> None:
-    """Change the row with this key."""
+    """Update the row with this key."""
     changes = ", ".join(f"{name} = :{name}" for name in row if name != key)
     tx.run(f"UPDATE {table} SET {changes} WHERE {key} = :{key}", **row)
 
 
 def upsert(tx: Tx, table: str, row: Row, key: tuple[str, ...]) -> None:
-    """Add a row, or change the one with this key."""
+    """Insert a row, or update the one with this key."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
     marks = ", ".join(f":{name}" for name in row)
     conflict = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"

@@ -1,4 +1,4 @@
-"""The SQL of an export: what the store holds of a project, read on one snapshot, as the rows of an archive."""
+"""SQL of an export: reads a project's rows on one snapshot."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from holdfast.reasoning.model import FORGETTING
 from holdfast.store import Row, Tx
 
 AT_ONCE = 20
-"""How many ids one query names."""
+"""Ids per query."""
 THOUGHTS_AT_ONCE = 20
 OPEN_ASKS = ("waiting", "running")
 
 
 def gather(tx: Tx, project: LocalProject, into: Staged) -> None:
-    """Every row that travels, by table, in an order that comes out the same each time."""
+    """Add every row of the project, by table, in a stable order."""
     into.clear()  # PostgreSQL may have it done again
     _reasoning(tx, project, into)
     _protocol(tx, project, into)
@@ -36,7 +36,7 @@ def gather(tx: Tx, project: LocalProject, into: Staged) -> None:
 
 
 def open_asks(tx: Tx, teams: Collection[str]) -> int:
-    """How many asks to these teams are on their way; they stay here, because somebody here waits for the answer."""
+    """Return the number of open asks to these teams; they stay here, where somebody waits for the answer."""
     return sum(1 for _ in _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}"))
 
 
@@ -57,7 +57,7 @@ def _reasoning(tx: Tx, project: LocalProject, into: Staged) -> None:
 
 
 def _thoughts(tx: Tx, session_id: str) -> Iterator[Row]:
-    """A session's thoughts, a few at a time: each may have a megabyte."""
+    """Read a session's thoughts a few at a time: each may have a megabyte."""
     sql = (
         f"SELECT {TABLES['thoughts'].selected} FROM thoughts WHERE session_id = :id AND number > :after"
         " ORDER BY number LIMIT :some"
@@ -82,7 +82,7 @@ def _protocol(tx: Tx, project: LocalProject, into: Staged) -> None:
 
 
 def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, where: str = "") -> Iterator[Row]:
-    """The rows whose column has one of these values."""
+    """Read the rows whose column has one of these values."""
     for some in _batches(sorted(values)):
         marks = ", ".join(f":v{number}" for number in range(len(some)))
         yield from tx.all(
