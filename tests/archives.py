@@ -38,7 +38,7 @@ def rewritten(
         content = json.dumps(told | (manifest or {})).encode()
         file.writestr(MANIFEST, content)
         if sign:
-            file.writestr(SIGNATURE, signing.signed(target.parent, content))
+            file.writestr(SIGNATURE, signing.sign(target.parent, content))
 
 
 def with_rows(table: str, *rows: dict[str, Any]) -> Callable[[Members], Members]:

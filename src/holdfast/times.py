@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+YEAR_10000 = 253_402_300_800_000
+"""No time that can be told is as late; in milliseconds."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

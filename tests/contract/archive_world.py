@@ -15,9 +15,10 @@ from tests.contract.conftest import Place
 from tests.contract.reasoning_world import World, agent, living
 
 from holdfast.agents.claude.transcripts.folder_name import project_key
-from holdfast.handoff.container import opened
+from holdfast.handoff.commands import commands
+from holdfast.handoff.container import open_archive
 from holdfast.handoff.errors import ArchiveRefused
-from holdfast.handoff.service import Archives
+from holdfast.handoff.service import Handoff
 from holdfast.handoff.tables import TABLES
 from holdfast.identity.project import RootSource, locate
 from holdfast.protocol import definition
@@ -54,12 +55,13 @@ class Machine:
     def config(self) -> Path:
         return self.folder / "claude"
 
-    @property
-    def archives(self) -> Archives:
-        async def roster() -> dict[str, Team]:
-            return {TEAM: Team(TEAM, self.project)}
+    async def command(self, name: str, **args: Any) -> dict[str, Any]:
+        async def teams() -> list[Team]:
+            return [Team(TEAM, self.project)]
 
-        return Archives(self.world.store, self.folder / "home", f"machine-{self.folder.name}", roster)
+        handoff = Handoff(self.world.store, self.folder / "home", f"machine-{self.folder.name}", teams)
+        run = {one.name: one.run for one in commands(handoff)}[name]
+        return await run(args, quiet)
 
     @property
     def caller(self) -> Any:
@@ -76,15 +78,15 @@ class Machine:
 
     async def handoff(self, target: Path, **more: Any) -> dict[str, Any]:
         args = {"project": str(self.project), "file": str(target), "config": str(self.config), **more}
-        return await self.archives.handoff(args, quiet)
+        return await self.command("handoff", **args)
 
     async def adopt(self, source: Path, **more: Any) -> dict[str, Any]:
         """As its owner does who knows the other machine."""
         args = {"project": str(self.project), "file": str(source), "config": str(self.config), **more}
         if not more and zipfile.is_zipfile(source):
-            with contextlib.suppress(ArchiveRefused), opened(source) as archive:
+            with contextlib.suppress(ArchiveRefused), open_archive(source) as archive:
                 args |= {"signer": archive.signer.fingerprint} if archive.signer else {"unsigned": True}
-        return await self.archives.adopt(args, quiet)
+        return await self.command("adopt", **args)
 
     async def everything(self) -> dict[str, list[Row]]:
         """Every row of every table that the archive touches, the events included."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.archives import Members, message, rewritten, with_rows
-from tests.contract.archive_world import TEAM, Machine, busy_project, play, quiet
+from tests.contract.archive_world import TEAM, Machine, busy_project, play
 from tests.contract.conftest import Place
 
 from holdfast.agents.claude.hooks import HOOKS
@@ -104,15 +104,15 @@ def test_nothing_that_was_adopted_reaches_an_agent_before_the_owner_releases_it(
             await bridge.finish(theirs.caller, "now", Outcome.DONE, None)
         await bridge.sweep()
 
-        held = (await theirs.archives.held({}, quiet))["messages"]
+        held = (await theirs.command("held"))["messages"]
         assert [one["id"] for one in held[:4]] == ["now", "taken", "halt", "urgent"]
-        await theirs.archives.release({"target": TEAM, "ids": ["now"]}, quiet)
+        await theirs.command("release", target=TEAM, ids=["now"])
         given = taken_view(await bridge.take(theirs.caller, TEAM))
         assert given["id"] == "now"
         assert given["from"].startswith("an archive of ") and given["from"].endswith('adopted; there from "the owner"')
         rest = [one["id"] for one in held if one["id"] != "now"]
-        await theirs.archives.release({"target": TEAM, "ids": rest, "drop": True}, quiet)
-        assert (await theirs.archives.held({}, quiet))["messages"] == []
+        await theirs.command("release", target=TEAM, ids=rest, drop=True)
+        assert (await theirs.command("held"))["messages"] == []
 
     play(place, there, scenario)
 
@@ -161,7 +161,7 @@ def test_only_what_is_held_can_be_released(place: Place, there: Place, tmp_path:
         await bridge.send(TEAM, "mine", message_id="mine", priority=Priority.NORMAL)
         for drop in (False, True):
             with pytest.raises(UnknownMessage):
-                await theirs.archives.release({"target": TEAM, "ids": ["mine"], "drop": drop}, quiet)
+                await theirs.command("release", target=TEAM, ids=["mine"], drop=drop)
         assert [one.pending for one in await bridge.status()] == [1]
 
     play(place, there, scenario)

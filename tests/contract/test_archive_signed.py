@@ -13,7 +13,7 @@ from tests.contract.conftest import Place
 
 from holdfast.files.private import UnfitSecret
 from holdfast.handoff import signing
-from holdfast.handoff.container import MANIFEST, SIGNATURE, opened
+from holdfast.handoff.container import MANIFEST, SIGNATURE, open_archive
 from holdfast.handoff.errors import ArchiveRefused
 
 ASKED = {"signer": None}
@@ -89,7 +89,7 @@ def test_the_private_half_is_for_its_owner_alone_and_travels_with_nothing(sqlite
         with zipfile.ZipFile(tmp_path / "a") as file:
             assert not any(key.read_bytes() in file.read(name) for name in file.namelist())
             assert file.namelist()[-2:] == [MANIFEST, SIGNATURE]
-        with opened(tmp_path / "a") as archive:
+        with open_archive(tmp_path / "a") as archive:
             assert archive.signer == signing.own_signer(ours.folder / "home")
         key.chmod(0o644)
         with pytest.raises(UnfitSecret, match="open to others"):

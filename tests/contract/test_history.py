@@ -19,7 +19,7 @@ from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.errors import BadInput
 from holdfast.history.commands import HistoryCommands
 from holdfast.history.model import Scanned
-from holdfast.history.scanning import scan
+from holdfast.history.search import scan
 from holdfast.history.service import History
 from holdfast.history.status_line import StatusLine
 from holdfast.history.views import scanned_view
@@ -81,7 +81,7 @@ class Library:
 
     async def take(self, project: Path | None = None) -> dict[str, Any]:
         args = {"config": str(self.config), "project": str(project) if project else None}
-        return await self.history.import_claude(args, quiet)
+        return await self.history.import_transcripts(args, quiet)
 
     async def find(self, query: str, project: Path | None = None, limit: int = 10) -> list[dict[str, Any]]:
         args = {"query": query, "project": str(project) if project else None, "limit": limit}
@@ -181,7 +181,7 @@ def test_an_import_that_was_broken_off_goes_on_where_it_ended(place: Place, monk
             library.write(shop, *[said(f"word{number}x{n}", str(shop)) for n in range(3)], session_id=name)
         args = {"config": str(library.config), "project": None}
         with pytest.raises(KeyboardInterrupt):
-            await library.history.import_claude(args, stop_at(1))
+            await library.history.import_transcripts(args, stop_at(1))
         assert len(await library.rows("SELECT * FROM history_lines")) == 3
         assert (await library.take())["passages"] == 3
         assert len(await library.rows("SELECT * FROM history_lines")) == 6
@@ -332,7 +332,7 @@ def test_a_scan_finds_the_same_without_keeping_anything(place: Place, monkeypatc
         await library.take()
         assert found["results"] == await library.find("TypeError: till.drawer")
         assert (found["files"], found["left_out"]) == (1, 0)
-        monkeypatch.setattr("holdfast.history.scanning.MOST_BYTES", 1)
+        monkeypatch.setattr("holdfast.history.search.MOST_BYTES", 1)
         assert scan("drawer", library.config, None, 10, quiet) == Scanned((), files=0, left_out=1)
 
     play(place, scenario)

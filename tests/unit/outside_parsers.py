@@ -29,6 +29,7 @@ from holdfast.agents.claude.transcripts.entries import blocks, request_in, times
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import lines_in, merge
 from holdfast.agents.claude.transcripts.neutral import entry_of, spoken_in
+from holdfast.agents.claude.transcripts.spools import Spool
 from holdfast.agents.transcript_position import Position
 from holdfast.bridge.chat import arrivals, commands
 from holdfast.bridge.session_files import state_in
@@ -41,7 +42,6 @@ from holdfast.files import bounded_lines
 from holdfast.files.inside import UnreadableInside
 from holdfast.git import state as git_state
 from holdfast.handoff import tables
-from holdfast.handoff.spools import Spool
 from holdfast.handoff.validation import _is_json
 from holdfast.history.passages import passages
 from holdfast.history.search import holds
@@ -59,7 +59,7 @@ from holdfast.teams.config_fields import Refused
 from holdfast.teams.permissions import shown_input
 from holdfast.text import bounded_json, bounded_toml, quoting, terminal
 from holdfast.times import milliseconds
-from holdfast.wire.http.gate import _host_name, _origin_name
+from holdfast.wire.http.gate import _host_name
 from holdfast.wire.mcp.schema import parse
 
 Work = Callable[[str], object]
@@ -182,8 +182,8 @@ def _git_output(text: str) -> object:
 
 OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "handoff.validation._is_json": (lambda text: _is_json(text, dict), JSON),
-    "handoff.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
-    "handoff.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
+    "agents.claude.transcripts.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
+    "agents.claude.transcripts.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
     "handoff.tables": (refusing(_archived), LINES),
     "text.bounded_json": (refusing(bounded_json.loads), JSON),
     "files.bounded_lines": (
@@ -266,7 +266,7 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "text.terminal.one_line": (terminal.one_line, tuple(map(T, ("\n", "\x1b[", "a", "\u2028")))),
     "times.milliseconds": (refusing(milliseconds), tuple(map(T, ("1", "2026-", "-", ":")))),
     "wire.http.gate": (
-        lambda text: (_host_name(text), _origin_name(text)),
+        lambda text: (_host_name(text), _host_name(f"//{text}")),
         tuple(map(T, ("a", ":", "[", "//", "@", "%"))),
     ),
     "wire.mcp.schema: fields that all differ": (
@@ -277,7 +277,8 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
 """Named after the module, or the function where a module has several."""
 
 NOT_FROM_OUTSIDE = {
-    "handoff.container": "lines of `handoff.tables` and `handoff.spools`; the zip is Python's, its list bounded",
+    "agents.claude.hooks": "by `bounded_json`",
+    "handoff.container": "lines of `handoff.tables` and of transcripts; the zip is Python's, its list bounded",
     "handoff.queries.foreign_backup": "by `bounded_json`",
     "handoff.holding": "by `bounded_json`, of a column that was checked",
     "bridge.chat.held": "one `splitlines` of a message, which is bounded",

@@ -31,6 +31,7 @@ KNOWLEDGE = {
     r"|TaskCreate|TaskUpdate)[\"']|mcp__",
     "path": r"(?<!\w)\.claude\b|(?:/|==) [\"']projects[\"']",
     "variable": r"\b(?:CLAUDE_[A-Z_]+|CLAUDECODE|ANTHROPIC_[A-Z_]*)",
+    "meta": r"\banthropic/|\bclaudecode/",
     "flag": r"--fork-session|--resume\b|\bclaude (?:-p|mcp|plugin)\b",
     "import": r"holdfast\.agents\.claude|agents import claude",
 }
@@ -46,9 +47,6 @@ ELSEWHERE: dict[str, set[str]] = {
     "doctor/hooks.py": {"flag", "import", "variable"},
     "doctor/registration.py": {"flag"},
     "doctor/surroundings.py": {"path", "variable"},
-    "handoff/service.py": {"import"},
-    "handoff/spools.py": {"import", "transcript field"},
-    "handoff/transcripts.py": {"import", "path", "transcript field"},
 }
 """What still stands outside, by file: take out what is gone, add nothing."""
 

@@ -21,15 +21,18 @@ DONE = (
     "briefing",
     "forgetting",
     "records",
+    "handoff",
+    "moving",
 )
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
     "reasoning": ("session_browser", "retention", "reading", "search", "session_choice"),
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
-    "history": ("search", "scanning"),
     "protocol": ("evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
     "forgetting": ("rows", "scope", "copies"),
     "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
+    "history": ("search",),
+    "handoff": ("adopt", "local_project"),
 }
 """Modules that do a part of a service's work, beside `service.py` and the queries."""
 VIEWS = ("views", "rest_models")
@@ -38,6 +41,9 @@ UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
 ALLOWED = {
     "briefing/unfinished.py: GitNow.committed": "commit times by path, which never leave the process",
     "bridge/chat/service.py: Chats.loops": "background loops by name, which never leave the process",
+    "handoff/queries/adopt.py: insert": "a row of an archive, with the columns that handoff/tables.py lists",
+    "handoff/queries/adopt.py: update": "the same",
+    "handoff/queries/adopt.py: upsert": "the same",
     "teams/service.py: Teams.targets": "teams by name, which never leave the process",
     "reasoning/queries/sessions.py: conditions": "an SQL condition and the parameters in it",
     "reasoning/queries/sessions.py: to_thought": "a row of a table or of an archive as a thought",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
     from holdfast.agents.project_settings import ProjectSettings
+    from holdfast.agents.transcript_copies import TranscriptCopies
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
     from holdfast.store import Store
@@ -297,6 +298,18 @@ class TranscriptsPart(Protocol):
         The caller holds the session's lock."""
         ...
 
+    def copies(self, config: Path, project: Path) -> TranscriptCopies:
+        """Return what copies a project's transcripts out, and puts copies from elsewhere in."""
+        ...
+
+    def copy_moved(self, transcript: Path, before: Path, after: Path) -> Path | None:
+        """Copy a transcript to where the agent looks after its project was moved; None where there is none to copy."""
+        ...
+
+    def opened_by(self, session_id: str) -> int | None:
+        """Return the process that has a session open by hand, where one is seen."""
+        ...
+
 
 class ResumeCommand(Protocol):
     """Writes the shell command that continues a conversation."""
@@ -336,3 +349,9 @@ class Agent:
     """The folder of a project in which it looks for skills."""
     mcp_tool: str = "{tool}"
     """How it names the tool of an MCP server in hooks."""
+    call_id_meta: str = ""
+    """Key in a tool call's `_meta` under which it sends the id that its model gave the call."""
+    always_load_meta: str = ""
+    """Key in a listed tool's `_meta` by which the tool is loaded from the start."""
+    search_hint_meta: str = ""
+    """Key in a listed tool's `_meta` with further words by which it is found."""

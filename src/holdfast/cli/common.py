@@ -21,6 +21,16 @@ def add_home(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--home", metavar="DIR", help="the data directory (HOLDFAST_HOME, default ~/.holdfast)")
 
 
+def described_parser(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, description: str
+) -> argparse.ArgumentParser:
+    """Add a command whose description is printed as it is written, with the --home option."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser(name, help=text, description=description, formatter_class=form)
+    add_home(parser)
+    return parser
+
+
 def settings_of(options: argparse.Namespace) -> Settings:
     """Read the settings of a command; raises ForeignHome if the data directory belongs to another user."""
     settings = read_settings(home=options.home)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.agents import registry
-from holdfast.cli.common import add_home, agreed, settings_of, show_progress
+from holdfast.cli.common import agreed, described_parser, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.teams.config_fields import shown
@@ -49,44 +49,28 @@ example:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    handoff = commands.add_parser(
-        "handoff",
-        help="write a project's sessions and transcripts into one file, for another machine",
-        description=HANDOFF,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    text = "write a project's sessions and transcripts into one file, for another machine"
+    handoff = described_parser(commands, "handoff", text, HANDOFF)
     handoff.add_argument("project", metavar="PROJECT", nargs="?", default=".", help="its directory (default: here)")
     handoff.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: ./<project>.handoff)")
     handoff.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
-    add_home(handoff)
     handoff.set_defaults(run=run_handoff)
 
-    adopt = commands.add_parser(
-        "adopt",
-        help="import what `holdfast handoff` wrote on another machine",
-        description=ADOPT,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    adopt = described_parser(commands, "adopt", "import what `holdfast handoff` wrote on another machine", ADOPT)
     adopt.add_argument("file", metavar="FILE", help="what `holdfast handoff` wrote")
     adopt.add_argument("--project", metavar="DIR", default=".", help="the project's directory here (default: here)")
     adopt.add_argument("--trust-signer", metavar="FINGERPRINT", help="as `holdfast handoff` printed it; do not ask")
     adopt.add_argument(
         "--unsigned", action="store_true", help="accept an unsigned archive, which anybody may have changed"
     )
-    add_home(adopt)
     adopt.set_defaults(run=run_adopt)
 
-    release = commands.add_parser(
-        "release",
-        help="release held messages that came with an archive to their agent",
-        description=RELEASE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    text = "release held messages that came with an archive to their agent"
+    release = described_parser(commands, "release", text, RELEASE)
     release.add_argument("target", metavar="TARGET", nargs="?", help="whose messages (default: list those of all)")
     release.add_argument("ids", metavar="ID", nargs="*", help="only these")
     release.add_argument("--drop", action="store_true", help="remove them instead")
     release.add_argument("--yes", action="store_true", help="with --drop: do not ask")
-    add_home(release)
     release.set_defaults(run=run_release)
 
 
@@ -133,9 +117,9 @@ def _confirmed_signer(file: Path, home: Path) -> str | None:
     if not sys.stdin.isatty():
         return None
     from holdfast.handoff import signing
-    from holdfast.handoff.container import opened
+    from holdfast.handoff.container import open_archive
 
-    with opened(file) as archive:
+    with open_archive(file) as archive:
         signer, machine = archive.signer, archive.machine
     if signer is None or signing.is_known(home, signer):
         return None

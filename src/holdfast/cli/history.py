@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, described_parser, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
 from holdfast.text.terminal import say
@@ -55,14 +55,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands."""
     imports = commands.add_parser("import", help="index conversations that an agent kept on this machine")
     agents = imports.add_subparsers(metavar="<agent>", title="agents", required=True)
-    claude = _parser(agents, "claude", "the transcripts of Claude Code", IMPORT)
+    claude = described_parser(agents, "claude", "the transcripts of Claude Code", IMPORT)
     which = claude.add_mutually_exclusive_group()
     which.add_argument("--project", metavar="DIR", default=".", help="of this project (default: here)")
     which.add_argument("--all", action="store_true", help="of every project")
     claude.add_argument("--remove", action="store_true", help="drop what was imported instead")
     claude.set_defaults(run=run_import)
 
-    find = _parser(commands, "find", "find what was said in earlier conversations", FIND)
+    find = described_parser(commands, "find", "find what was said in earlier conversations", FIND)
     find.add_argument("text", metavar="TEXT", nargs="+", help="words that must all occur")
     find.add_argument("--project", metavar="DIR", help="in this project's conversations (default: in all)")
     find.add_argument("--limit", metavar="N", type=int, default=10, help="conversations shown, 1 to 100 (default: 10)")
@@ -78,19 +78,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_home(saved)
     saved.set_defaults(run=run_saved, for_agents=True)
 
-    _parser(commands, "statusline", "one line for Claude Code's status line", STATUSLINE).set_defaults(
+    described_parser(commands, "statusline", "one line for Claude Code's status line", STATUSLINE).set_defaults(
         run=run_statusline, for_agents=True
     )
-
-
-def _parser(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, description: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name, help=text, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_home(parser)
-    return parser
 
 
 def run_import(options: argparse.Namespace) -> int:
@@ -138,7 +128,7 @@ def run_find(options: argparse.Namespace) -> int:
 
 
 def _scan(query: str, project: Path | None, limit: int) -> dict[str, Any]:
-    from holdfast.history.scanning import scan
+    from holdfast.history.search import scan
     from holdfast.history.views import scanned_view
 
     config = Path(config_directory())

@@ -1,29 +1,29 @@
-"""Rows of an archive put into a store: what is here stays, and gives way only to what goes on from it.
+"""Merges the rows of an archive into the store: existing rows stay, unless the archive continues them.
 
-The rules, by what a row is:
+Rules by kind of row:
 
-- A reasoning session grows by the archive's thoughts where its chain of hashes goes on from the chain here. Where both
-  went on differently, what is here stays and that is said. Title and tags come with the thoughts.
-- A protocol run is the same one when project, start and objective are. The later touched one stays. An active one
-  whose gates run commands that the project's own configuration here does not name goes into the history: a file from
-  elsewhere never brings commands.
-- A message, a notice and an ask are what their id says; one that is here stays as it is. A message that was not over, a
-  notice that nobody saw and a later task than the one here wait for the owner's word: see holding.py.
-- What agents reported there is history: updates of a kind of their own, which name the archive and go to no chat.
-- A ledger and an agent's session: the later one stays.
+- Reasoning session: gets the archive's thoughts if their hash chain continues the one here. If both continued, the
+  session here stays, and a note says so. Title and tags come with the thoughts.
+- Protocol run: the same if project, start and objective are; the one touched last stays. An active run goes into the
+  history if its gates run commands that the project's own configuration here does not name: an archive brings none.
+- Message, notice, ask: identified by id; an existing one stays. Open messages, unseen notices and tasks later than the
+  one here are held: see holding.py.
+- Update: becomes history, of a kind of its own that names the archive and is not sent to a chat.
+- Ledger, agent session: the later one stays.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from shlex import quote
 
 from holdfast.bridge.model import Status
 from holdfast.bridge.queries.queue import is_known
 from holdfast.handoff import holding
-from holdfast.handoff.local_project import ProjectPlace
+from holdfast.handoff.local_project import LocalProject
+from holdfast.handoff.model import KnownRun, KnownTask, Taken
 from holdfast.handoff.queries import adopt
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.validation import commands_of, protocol_of, teams_of
@@ -34,74 +34,61 @@ from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Row, Tx, register
 
 MOST_NOTES = 100
-"""Beyond so many, what there is to say of an archive is not read anyway."""
-
-
-@dataclass(slots=True)
-class Taken:
-    """What an adoption changed, and what a person should know of it."""
-
-    added: Counter[str] = field(default_factory=Counter)
-    """New rows, by table."""
-    changed: Counter[str] = field(default_factory=Counter)
-    """Rows that gave way to later ones, by table."""
-    held: Counter[str] = field(default_factory=Counter)
-    """Messages that wait for the owner's word, by team."""
-    notes: list[str] = field(default_factory=list)
+"""Nobody reads more notes than this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
-    """Where the rows go."""
+class Destination:
+    """Where the rows of an archive go."""
 
-    place: ProjectPlace
+    project: LocalProject
     machine: str
-    transcripts: Mapping[str, str]
-    """The transcript files by session."""
+    transcript_of: Callable[[str], str | None]
+    """Returns the path of a session's transcript."""
     commands: Collection[tuple[str, ...]]
-    """What the gates of the project's own configuration run."""
+    """The commands that gates of the project's own configuration run."""
     origin: str
-    """The archive that they come from, as it is named to whoever gets a message out of it."""
+    """The name of the archive, as it is shown with each message that comes from it."""
 
 
-def merge_rows(tx: Tx, rows: Staged, here: Here) -> Taken:
-    """Put the rows into the store, for the project as it lies here."""
-    place = here.place
+def merge_rows(tx: Tx, rows: Staged, here: Destination) -> Taken:
+    """Merge the rows into the store, for the project in its directory here."""
+    project = here.project
     taken = Taken()
-    project_queries.know(tx, place.root)
-    forgotten_queries.lift(tx, place.root)  # whoever adopts a project wants to be told of it
+    project_queries.know(tx, project.root)
+    forgotten_queries.lift(tx, project.root)  # whoever adopts a project wants to be told of it
     _reasoning(tx, rows, here, taken)
     _protocol(tx, rows, here, taken)
     _teams(tx, rows, here, taken)
     _agents(tx, rows, here, taken)
     del taken.notes[MOST_NOTES:]
     if taken.added or taken.changed:
-        tx.emit("archive.adopted", place.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
+        tx.emit("archive.adopted", project.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
     return taken
 
 
 # -- reasoning --------------------------------------------------------------------------------------------------------
 
 
-def _reasoning(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
-    place = machine.place
+def _reasoning(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
+    root = into.project.root
     for found in rows.rows("sessions"):
         after = 0
-        session = {**found, "tags": holding.tags_with_origin(found["tags"], machine.origin)}
+        session = {**found, "tags": holding.tags_with_origin(found["tags"], into.origin)}
         here = adopt.session(tx, session["id"])
         if here is None:
-            adopt.insert(tx, "sessions", {**session, "root_uri": place.root.uri, "project_key": place.root.key})
+            adopt.insert(tx, "sessions", {**session, "root_uri": root.uri, "project_key": root.key})
             register.enter(tx, session["id"], session["head_hash"])
             taken.added["sessions"] += 1
-        elif here["head_hash"] == session["head_hash"]:
+        elif here.head_hash == session["head_hash"]:
             continue
-        elif rows.count("thoughts", session_id=session["id"], prev_hash=here["head_hash"]):
-            after = here["thought_count"]
+        elif rows.count("thoughts", session_id=session["id"], prev_hash=here.head_hash):
+            after = here.thought_count
             adopt.update(tx, "sessions", session, "id")
-            register.move(tx, here["head_hash"], session["head_hash"])
+            register.move(tx, here.head_hash, session["head_hash"])
             taken.changed["sessions"] += 1
         else:
-            if not _holds(tx, session):
+            if not _continues(tx, session):
                 taken.notes.append(f"Reasoning session {session['id']} went on here as well; what is here stays.")
             continue
         for row in rows.rows("branches", session_id=session["id"]):
@@ -114,20 +101,21 @@ def _reasoning(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
         adopt.insert(tx, "session_links", row, unless="session_id, linked_id")
 
 
-def _holds(tx: Tx, session: Row) -> bool:
-    """Whether the session here has gone on from where the archive's ends."""
+def _continues(tx: Tx, session: Row) -> bool:
+    """Return whether the session here continues from where the archive's ends."""
     return session["thought_count"] == 0 or adopt.has_thought(tx, session["id"], session["head_hash"])
 
 
 # -- protocol ---------------------------------------------------------------------------------------------------------
 
 
-def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
-    project, root = machine.place.worktree.project, machine.place.worktree.root
+def _protocol(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
+    project, root = into.project.worktree.project, into.project.worktree.root
     tx.lock(f"protocol:{project}")
     for run in rows.rows("protocol_runs"):
-        here = adopt.same_run(tx, project, run)
-        if here is not None and here["touched_at"] >= run["touched_at"]:
+        same = (project, run["started_at"], run["objective"])
+        here = adopt.same_run(tx, *same)
+        if here is not None and here.touched_at >= run["touched_at"]:
             continue
         if run["status"] == "active" and _other_active(tx, root, here):
             taken.notes.append(
@@ -136,7 +124,7 @@ def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
             )
             continue
         values = {name: value for name, value in run.items() if name not in ("row_id", "id", "day", "number")}
-        if run["status"] == "active" and not commands_of(protocol_of(run)) <= set(machine.commands):
+        if run["status"] == "active" and not commands_of(protocol_of(run)) <= set(into.commands):
             values |= {"status": RunStatus.ORPHANED.value, "ended_at": run["touched_at"]}
             taken.notes.append(
                 f"Run {run['id']} was active there, and its gates run other commands than the project's"
@@ -148,34 +136,34 @@ def _protocol(tx: Tx, rows: Staged, machine: Here, taken: Taken) -> None:
             adopt.insert(tx, "protocol_runs", {**values, **named, "root": root, "project": project})
             taken.added["protocol_runs"] += 1
         else:
-            adopt.update(tx, "protocol_runs", {**values, "row_id": here["row_id"]}, "row_id")
+            adopt.update(tx, "protocol_runs", {**values, "row_id": here.row_id}, "row_id")
             taken.changed["protocol_runs"] += 1
-        written = adopt.same_run(tx, project, run)
+        written = adopt.same_run(tx, *same)
         if written is None:
             raise RuntimeError("a run that was just written is not there")
-        row_id = int(written["row_id"])
+        row_id = written.row_id
         for name in ("protocol_gates", "protocol_evidence", "protocol_violations"):
             adopt.empty_part_of_run(tx, name, row_id)
             for row in rows.rows(name, run=run["row_id"]):
                 adopt.insert(tx, name, {**row, "run": row_id})
 
 
-def _other_active(tx: Tx, root: str, here: Row | None) -> bool:
+def _other_active(tx: Tx, root: str, here: KnownRun | None) -> bool:
     active = adopt.active_run(tx, root)
-    return active is not None and (here is None or active != here["row_id"])
+    return active is not None and (here is None or active != here.row_id)
 
 
 # -- teams and bridge -------------------------------------------------------------------------------------------------
 
 
-def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
-    place = here.place
+def _teams(tx: Tx, rows: Staged, here: Destination, taken: Taken) -> None:
+    project = here.project
     for team in sorted(teams_of(rows)):
-        if team in place.elsewhere:
+        if team in project.elsewhere:
             taken.notes.append(f"Team {team} works in another project here; its messages were left out.")
             continue
-        if team not in place.teams:
-            command = f"holdfast teams add {team} --project {quote(str(place.path))}"
+        if team not in project.teams:
+            command = f"holdfast teams add {team} --project {quote(str(project.path))}"
             taken.notes.append(f"Team {team} is not in teams.json here: `{command}`.")
         tx.lock(f"bridge:{team}")
         _messages(tx, rows, team, here.origin, taken)
@@ -189,11 +177,10 @@ def _teams(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
 
 
 def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
-    """Messages, and what else would reach an agent: in the queue, but held."""
+    """Queue messages, and whatever else would reach an agent, as held messages."""
     seq = adopt.last_seq(tx, "bridge_messages", team)
     task = adopt.task(tx, team)
-    own = {holding.task_id(task)} if task else set()
-    own |= {holding.notice_id(row) for row in adopt.notices(tx, team)}
+    own = adopt.notice_ids(tx, team) | ({task.id} if task else set())
     for row in _addressed(rows, team, task, origin):
         if row["id"] in own or is_known(tx, row["id"], team):  # what went from here comes back
             continue
@@ -204,78 +191,70 @@ def _messages(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> Non
             taken.held[team] += 1
 
 
-def _addressed(rows: Staged, team: str, task: Row | None, origin: str) -> Iterator[Row]:
+def _addressed(rows: Staged, team: str, task: KnownTask | None, origin: str) -> Iterator[Row]:
     for row in rows.rows("bridge_messages", target=team):
         yield holding.adopted_message(row, origin)
     for row in rows.rows("notices", to_team=team):
         if row["shown_at"] is None:
             yield holding.from_notice(row, origin)
     for row in rows.rows("bridge_tasks", target=team):
-        if task is None or task["updated_at"] < row["updated_at"]:
+        if task is None or task.updated_at < row["updated_at"]:
             yield holding.from_task(row, origin)
 
 
 def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None:
-    """What agents there reported, as history; what only a chat there was shown stays there."""
-    known: Counter[int] = Counter()
-    seq = 0
-    # By their hash: all that was ever told may be more than fits into memory.
-    for row in adopt.updates(tx, team):
-        seq = row["seq"]
-        known[_told(row)] += 1
+    """Add what agents there reported, as history; updates that were for a chat alone are left out."""
+    known = Counter(adopt.updates(tx, team))
+    seq = adopt.last_seq(tx, "bridge_updates", team)
     for row in rows.rows("bridge_updates", target=team):
         if row["chat_only"]:
             continue
-        if known[_told(row)]:
-            known[_told(row)] -= 1
+        if known[holding.known_by(row)]:
+            known[holding.known_by(row)] -= 1
             continue
         seq += 1
         adopt.insert(tx, "bridge_updates", {**holding.adopted_update(row, origin), "seq": seq})
         taken.added["bridge_updates"] += 1
 
 
-def _told(row: Row) -> int:
-    """What an update is known again by, here and there."""
-    return hash((holding.kind_there(row), row["message_id"], row["content"], row["created_at"]))
-
-
 def _conversations(tx: Tx, rows: Staged, team: str, taken: Taken) -> None:
     for conversation in rows.rows("conversations", to_team=team):
         values = {name: value for name, value in conversation.items() if name != "id"}
-        found = adopt.conversation(tx, values)
+        same = (values["session_id"], values["from_team"], values["to_team"], values["thread"])
+        found = adopt.conversation(tx, *same)
         if found is None:
             adopt.insert(tx, "conversations", values)
             taken.added["conversations"] += 1
-            found = adopt.conversation(tx, values)
-        if found is None or found["session_id"] != conversation["session_id"]:
+            found = adopt.conversation(tx, *same)
+        if found is None or found.session_id != conversation["session_id"]:
             taken.notes.append(
                 f"The conversation {conversation['from_team'] or 'outside'} → {team}"
                 f" ({conversation['thread']}) is another one here; the archive's was left out."
             )
             continue
         for ask in rows.rows("asks", conversation_id=conversation["id"]):
-            if adopt.insert(tx, "asks", {**ask, "conversation_id": found["id"]}, unless="id"):
+            if adopt.insert(tx, "asks", {**ask, "conversation_id": found.id}, unless="id"):
                 taken.added["asks"] += 1
 
 
 # -- what agents did --------------------------------------------------------------------------------------------------
 
 
-def _agents(tx: Tx, rows: Staged, here: Here, taken: Taken) -> None:
-    root = here.place.root
+def _agents(tx: Tx, rows: Staged, here: Destination, taken: Taken) -> None:
+    root = here.project.root
     where = {"root": root.uri, "project_key": root.key, "machine": here.machine}
     for row in rows.rows("ledgers"):
         # Nothing of the file here was read yet: the next reading begins at its beginning.
-        read = {"transcript": here.transcripts.get(row["session_id"], ""), "file_mark": "", "read_to": 0}
-        _later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
+        read = {"transcript": here.transcript_of(row["session_id"]) or "", "file_mark": "", "read_to": 0}
+        _put_later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
     for row in rows.rows("agent_sessions"):
-        file = {"transcript": here.transcripts.get(row["session_id"])}
+        file = {"transcript": here.transcript_of(row["session_id"])}
         nobody = {"pid": None, "pid_mark": None, "alive_until": None}
-        _later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
+        _put_later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
 
 
-def _later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:
-    """A row that is new, or later than the one here."""
+def _put_later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:
+    """Add a row that is new, or replace an earlier one."""
     here = adopt.time_of(tx, table, key, row[key], time)
     if here is None:
         adopt.insert(tx, table, row)

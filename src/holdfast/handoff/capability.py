@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.capability import Capability, Command
-from holdfast.handoff.service import Archives
+from holdfast.capability import Capability
+from holdfast.handoff.commands import commands
+from holdfast.handoff.service import Handoff
 from holdfast.store import Store
 from holdfast.teams.service import Teams
 from holdfast.teams.team import Team
 
 
 def capability(store: Store, home: Path, machine: str, teams: Teams) -> Capability:
-    """The archives of one daemon."""
+    """The handoff of one daemon."""
 
-    async def roster() -> Mapping[str, Team]:
+    async def configured() -> Iterable[Team]:
         await teams.refresh()
-        return teams.targets()
+        return teams.targets().values()
 
-    archives = Archives(store, home, machine, roster)
-
-    def commands() -> list[Command]:
-        return [
-            Command("handoff", archives.handoff),
-            Command("adopt", archives.adopt),
-            Command("held", archives.held),
-            Command("release", archives.release),
-        ]
-
-    return Capability(name="handoff", service=archives, commands=commands)
+    service = Handoff(store, home, machine, configured)
+    return Capability(name="handoff", service=service, commands=lambda: commands(service))

@@ -1,6 +1,6 @@
-"""The file itself: a zip with a signed manifest, written whole or not at all, and believed only after every check.
+"""The archive file: a zip with a signed manifest, written atomically, and read only after every check has passed.
 
-Members are streams, in both directions: what an archive may unpack to is limited, and none of it is held in memory.
+Members are streamed in both directions: their unpacked size is limited, and they are never held in memory.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from holdfast.text import bounded_json
 FORMAT = "holdfast-handoff"
 VERSION = 2
 UNSIGNED_VERSION = 1
-"""Written before archives were signed."""
+"""The format before archives were signed."""
 MANIFEST = "manifest.json"
 SIGNATURE = "signature.json"
 MAX_MEMBERS = 20_000
 MAX_LISTING = 8 * 1024 * 1024
-"""Bytes of the zip's own list of members, which is read before anything else can be looked at."""
+"""Bytes of the zip's own list of members, which Python reads whole."""
 MAX_MANIFEST = 8 * 1024 * 1024
 MAX_SIGNATURE = 1_000
 MAX_MEMBER = 1024**3
 MAX_TOTAL = 2 * 1024**3 - 2 * 1024**2
-"""Bytes that the members may have together, unpacked; a file of that size is a zip that needs no extensions."""
+"""Unpacked bytes of all members; a file of that size needs no zip64 extensions."""
 MAX_RATIO = 100
-"""How often larger the members may be than the file; text packs 5 to 20 times."""
+"""Highest ratio of unpacked to packed bytes; text reaches 5 to 20."""
 RATIO_FROM = 64 * 1024 * 1024
-"""Below this size no ratio is looked at: a small bomb is none."""
+"""Unpacked bytes from which the ratio is checked; a small bomb does no harm."""
 CHUNK = 1024 * 1024
 MAX_MACHINE = 64
 MARKS_PER_MEMBER = 5
@@ -56,11 +56,11 @@ MEMBER = re.compile(
     r"store/[a-z_]{1,64}\.jsonl"
     r"|transcripts/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,127}){0,6}\.jsonl"
 )
-"""What a member may be called: no folder above, no absolute name, nothing hidden, whatever the zip says."""
+"""Valid names of members: no parent directory, no absolute path, no hidden file."""
 
 
 class Draft:
-    """An archive in the making, for this user alone; the file has its name only when it is finished."""
+    """An archive that is being written, private to this user; the file gets its name once it is complete."""
 
     def __init__(self, target: Path, home: Path, *, replace: bool = False) -> None:
         if target.exists() and not replace:
@@ -100,10 +100,10 @@ class Draft:
         self._members[name] = {"size": size, "sha256": found.hexdigest()}
 
     def finish(self, manifest: dict[str, Any]) -> None:
-        """Say what it is and what it holds, sign that, and give the file its name."""
+        """Write and sign the manifest, and give the file its name."""
         told = {"format": FORMAT, "version": VERSION, **manifest, "members": self._members}
         content = json.dumps(told, indent=1).encode()
-        signature = signing.signed(self._home, content)
+        signature = signing.sign(self._home, content)
         with self._writing():
             self._file.writestr(_info(MANIFEST), content)
             self._file.writestr(_info(SIGNATURE), signature)
@@ -112,7 +112,7 @@ class Draft:
             publish(self._path, self._target)
 
     def discard(self) -> None:
-        """Leave nothing of one that was not finished."""
+        """Remove the file if it was not finished."""
         with suppress(OSError):  # a full disk; nothing of it is kept anyway
             self._file.close()
             self._raw.close()
@@ -136,7 +136,7 @@ def _info(name: str) -> zipfile.ZipInfo:
 
 
 class Archive:
-    """An archive whose manifest was verified, still open."""
+    """An open archive whose manifest was verified."""
 
     def __init__(self, path: Path, file: zipfile.ZipFile, manifest: dict[str, Any], signer: Signer | None) -> None:
         self.path = path
@@ -156,14 +156,14 @@ class Archive:
 
     @property
     def origin(self) -> str:
-        """What it is called where something out of it is told."""
+        """How it is named where something that came from it is shown."""
         if self.signer is None:
             return "an archive that nobody signed"
         return f"an archive of {self.machine} ({self.signer.fingerprint})"
 
     @property
     def names(self) -> list[str]:
-        """What it holds, without the manifest."""
+        """The names of its members, without the manifest."""
         return sorted(self.manifest["members"])
 
     def check(self) -> None:
@@ -193,8 +193,8 @@ class Archive:
         self._file.close()
 
 
-def opened(path: Path) -> Archive:
-    """The archive at `path`, after its manifest and who signed it were verified, and before anything else is read."""
+def open_archive(path: Path) -> Archive:
+    """Open an archive and verify its manifest and signature, before anything else of it is read."""
     if not path.is_file():
         raise NotFound(f"There is no file {path}.")
     try:
@@ -256,11 +256,11 @@ def _manifest_bytes(path: Path, file: zipfile.ZipFile) -> bytes:
             raise _refused(path, f"has a member {info.filename[:100]!r} that is no plain file")
     if MANIFEST not in names:
         raise _refused(path, "has no manifest")
-    return _small(path, file, MANIFEST, MAX_MANIFEST)
+    return _read_small(path, file, MANIFEST, MAX_MANIFEST)
 
 
-def _small(path: Path, file: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """A member that is read whole, however long the zip says that it is."""
+def _read_small(path: Path, file: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """Read a small member whole, whatever size the zip states."""
     with file.open(name) as member:
         content = member.read(most + 1)
     if len(content) > most:
@@ -271,7 +271,7 @@ def _small(path: Path, file: zipfile.ZipFile, name: str, most: int) -> bytes:
 def _signer(path: Path, file: zipfile.ZipFile, manifest: bytes) -> Signer | None:
     if SIGNATURE not in file.namelist():
         return None
-    found = signing.verified(manifest, _small(path, file, SIGNATURE, MAX_SIGNATURE))
+    found = signing.verify(manifest, _read_small(path, file, SIGNATURE, MAX_SIGNATURE))
     if found is None:
         raise _refused(path, "was changed: its signature is not of this manifest")
     return found

@@ -9,7 +9,3 @@ class ArchiveRefused(HoldfastError):
     """A file is no whole archive of `holdfast handoff`, or holds what no such archive may hold; nothing was written."""
 
     code = "E_ARCHIVE_REFUSED"
-
-
-class TranscriptTooLarge(ArchiveRefused):
-    """A transcript has more or longer lines than one in an archive may have."""

@@ -1,8 +1,8 @@
-"""What an archive would have agents do waits here for the owner's word.
+"""Held messages: what an archive would have agents do is held until the owner releases it.
 
-A message, an unseen notice and a task from elsewhere become messages with the status `held`. Whoever hands messages out
-asks for those that are `pending`, so none of them reaches an agent before the owner releases it
-(bridge/held_messages.py). What agents there had reported is kept as updates of their own kind, which no chat is sent.
+Messages, unseen notices and tasks from elsewhere become messages with the status `held`. Only `pending` messages are
+delivered, so none of them reaches an agent before the owner releases it (bridge/held_messages.py). What agents there
+reported is stored as updates of a kind of their own, which are not sent to a chat.
 """
 
 from __future__ import annotations
@@ -23,58 +23,63 @@ OPEN = (Status.PENDING.value, Status.LEASED.value, Status.HELD.value)
 
 
 def adopted_message(row: Row, origin: str) -> Row:
-    """A message as it is kept here: what is over stays so, what is not waits for the owner."""
+    """Return a message as it is stored here: finished ones stay finished, open ones are held."""
     waits = {"status": Status.HELD.value, "way": None, "attempts": 0} if row["status"] in OPEN else {}
     return {**row, **waits, "source": ADOPTED, "sender": _sender(row["sender"], origin)}
 
 
 def from_notice(row: Row, origin: str) -> Row:
-    """A notice that nobody there had seen, as a message that waits for the owner."""
+    """Return an unseen notice as a held message."""
     text = f"A notice from team {shown(row['from_team'] or 'outside')}:\n{row['text']}"
     return _held(notice_id(row), row["to_team"], text, row["created_at"], f"team {row['from_team']}", origin)
 
 
 def from_task(row: Row, origin: str) -> Row:
-    """What an agent there was working on, as a message that waits for the owner."""
+    """Return what an agent there was working on as a held message."""
     step = f"\nThe last completed step was: {row['last_completed_step']}" if row["last_completed_step"] else ""
     text = f"An agent elsewhere was working on this:\n{row['current_task']}{step}"
     return _held(task_id(row), row["target"], text, row["updated_at"], "its agent", origin)
 
 
 def adopted_update(row: Row, origin: str) -> Row:
-    """What happened elsewhere: named as such, and without the buttons and names that would make it look like ours."""
+    """Return an update from elsewhere, marked as such, without buttons and names that look like ours."""
     told = json.dumps({"archive": origin, "kind": kind_there(row)})
     return {**row, "kind": UpdateKind.ADOPTED.value, "data": told}
 
 
 def kind_there(row: Row) -> str:
-    """What kind an update was before it was adopted, however often."""
+    """Return the kind of an update before it was first adopted."""
     if row["kind"] != UpdateKind.ADOPTED:
         return str(row["kind"])
     found = bounded_json.loads(row["data"]).get("kind")
     return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
+def known_by(row: Row) -> int:
+    """Return a hash by which the same update is recognised here and in an archive."""
+    return hash((kind_there(row), row["message_id"], row["content"], row["created_at"]))
+
+
 def tell_chat(tx: Tx, team: str, held: int, origin: str) -> None:
-    """Say in the team's chat what waits for the owner's word."""
+    """Tell the team's chat how many messages are held."""
     text = f"{held} messages came with {origin}. No agent gets them before you say so: /held shows them here,"
     text += f" `holdfast release {team}` in the terminal."
     update_queries.add(tx, team, UpdateKind.MESSAGE, text, buttons=[("Show them", "held:")], chat_only=True)
 
 
 def tags_with_origin(tags: str, origin: str) -> str:
-    """A session's tags with the one that says where it came from last."""
+    """Return a session's tags with one that names the archive it came with."""
     kept = [tag for tag in bounded_json.loads(tags) if isinstance(tag, str) and not tag.startswith(SESSION_ADOPTED)]
     return json.dumps([*kept[: MAX_TAGS - 1], f"{SESSION_ADOPTED}{origin}"[:MAX_TAG]])
 
 
 def notice_id(row: Row) -> str:
-    """The id of the message that a notice becomes, the same each time."""
+    """Return the id of the message that a notice becomes, the same each time."""
     return "notice-" + _digest(row["to_team"], row["id"])
 
 
 def task_id(row: Row) -> str:
-    """The id of the message that a task becomes, the same each time."""
+    """Return the id of the message that a task becomes, the same each time."""
     return "task-" + _digest(row["target"], row["current_task"], row["last_completed_step"], row["updated_at"])
 
 
@@ -99,5 +104,5 @@ def _held(message_id: str, target: str, text: str, at: int, sender: str, origin:
 
 
 def _sender(there: str, origin: str) -> str:
-    """Nobody here: what a message says of its sender was written elsewhere."""
+    """Return the sender as shown here: its name was written elsewhere and proves nothing."""
     return f'{origin}, adopted; there from "{shown(there, LONGEST_SENDER)}"'

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.agents.registry import transcripts_of
 from holdfast.errors import BadInput
 from holdfast.identity.project import Root, RootSource, locate
 from holdfast.protocol.worktree import Worktree, worktree_of
@@ -14,7 +13,7 @@ from holdfast.teams.team import Team
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectPlace:
+class LocalProject:
     """A project directory here."""
 
     path: Path
@@ -25,18 +24,14 @@ class ProjectPlace:
     elsewhere: frozenset[str]
     """The teams that work in other projects."""
 
-    @property
-    def folder(self) -> str:
-        """What Claude Code calls the folder of its transcripts."""
-        return transcripts_of().folder_name(self.path)
 
-
-def project_place(directory: str, teams: Mapping[str, Team]) -> ProjectPlace:
-    """The project in a directory, with the teams of the roster that work there."""
+def local_project(directory: str, teams: Iterable[Team]) -> LocalProject:
+    """Return the project in a directory, with those of the teams that work there."""
     path = Path(directory)
     worktree = worktree_of(path)
     if not path.is_absolute() or worktree is None:
         raise BadInput("project", f"{directory} is no directory here", recovery="Name the project's directory.")
-    real = path.resolve()
-    here = frozenset(name for name, team in teams.items() if team.project.resolve() == real)
-    return ProjectPlace(real, locate(str(real), RootSource.ARGUMENT), worktree, here, frozenset(teams) - here)
+    real, configured = path.resolve(), list(teams)
+    here = frozenset(team.name for team in configured if team.project.resolve() == real)
+    elsewhere = frozenset(team.name for team in configured) - here
+    return LocalProject(real, locate(str(real), RootSource.ARGUMENT), worktree, here, elsewhere)

@@ -1,4 +1,4 @@
-"""Who wrote an archive: each machine signs with a key of its own, and knows the signers that its owner confirmed.
+"""Signatures of archives: each machine signs with its own key, and remembers the signers that its owner confirmed.
 
 A signature says that nothing was changed since, and by whose key it was made. Whose key that is, only the owner can
 say: by the fingerprint, which `handoff` prints there and `adopt` shows here.
@@ -18,10 +18,10 @@ from holdfast.files.private import read_or_make
 from holdfast.handoff.errors import ArchiveRefused
 
 KEY = "archive-key"
-"""The private half, in the data directory; it leaves it with nothing."""
+"""File of the private key in the data directory; no archive or backup contains it."""
 KNOWN = "known-signers.json"
 CONTEXT = b"holdfast-handoff-manifest\0"
-"""Comes before what is signed, so that a signature of an archive is one of nothing else."""
+"""Prefix of what is signed, so that the signature is valid for an archive only."""
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 
@@ -34,18 +34,18 @@ class Signer:
 
     @property
     def fingerprint(self) -> str:
-        """What two people compare: 80 bits in groups of four."""
+        """The text that two people compare: 80 bits in groups of four digits."""
         text = hashlib.sha256(self.public).hexdigest()[:20]
         return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
 
 
 def own_signer(home: Path) -> Signer:
-    """The signer that this machine is."""
+    """Return this machine as a signer."""
     return Signer(_private(home).public_key().public_bytes_raw())
 
 
-def signed(home: Path, manifest: bytes) -> bytes:
-    """The signature of a manifest by this machine, with the public half of its key."""
+def sign(home: Path, manifest: bytes) -> bytes:
+    """Return this machine's signature of a manifest, with its public key."""
     key = _private(home)
     told = {
         "algorithm": "ed25519",
@@ -55,8 +55,8 @@ def signed(home: Path, manifest: bytes) -> bytes:
     return json.dumps(told).encode()
 
 
-def verified(manifest: bytes, signature: bytes) -> Signer | None:
-    """Who signed a manifest; None where the signature is not of this manifest."""
+def verify(manifest: bytes, signature: bytes) -> Signer | None:
+    """Return who signed a manifest; None if the signature does not match."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -72,12 +72,12 @@ def verified(manifest: bytes, signature: bytes) -> Signer | None:
 
 
 def is_known(home: Path, signer: Signer) -> bool:
-    """Whether the owner confirmed this signer, or it is this machine itself."""
+    """Return whether the owner confirmed this signer, or it is this machine itself."""
     return signer.public.hex() in _known(home) or signer == own_signer(home)
 
 
 def remember(home: Path, signer: Signer, machine: str, at: str) -> None:
-    """Know a signer from now on."""
+    """Remember a signer that the owner confirmed."""
     known = _known(home) | {signer.public.hex(): {"machine": machine, "since": at}}
     write_private(home / KNOWN, json.dumps(known, indent=1))
 

@@ -1,4 +1,4 @@
-"""Rows on their way into or out of an archive: in a database on disk that has no name, so that memory stays small.
+"""Temporary database for the rows of an archive, so that they need not fit into memory.
 
 The file is unlinked as soon as it is open. Whatever happens, nothing of it is left.
 """
@@ -15,7 +15,7 @@ import apsw
 from holdfast.handoff.tables import TABLES
 from holdfast.store import Row
 
-LOOKED_UP = {
+INDEXES = {
     "sessions": ("id",),
     "branches": ("session_id", "branch_id"),
     "thoughts": ("session_id", "number"),
@@ -32,7 +32,7 @@ LOOKED_UP = {
     "notices": ("to_team",),
     "ledgers": ("session_id",),
 }
-"""By what the rows of a table are found."""
+"""The columns by which rows of each table are looked up."""
 CACHE_KIB = 8_192
 
 
@@ -64,12 +64,12 @@ class Staged:
         )
 
     def complete(self) -> None:
-        """No more rows come: they can be looked up now."""
-        for table, columns in LOOKED_UP.items():
+        """Create the indexes; no rows are added after this."""
+        for table, columns in INDEXES.items():
             self._db.execute(f"CREATE INDEX {table}_by ON {table} ({_quoted(columns)})")
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Remove all rows."""
         for table in TABLES:
             self._db.execute(f"DELETE FROM {table}")
 
@@ -87,25 +87,25 @@ class Staged:
             yield value
 
     def count(self, table: str, **where: Any) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         wanted = " AND ".join(f'"{name}" = :{name}' for name in where) or "1"
         (number,) = next(iter(self._db.execute(f"SELECT count(*) FROM {table} WHERE {wanted}", where)))
         return int(number)
 
-    def holds_twice(self, table: str, columns: Iterable[str]) -> bool:
-        """Whether two rows share these columns."""
+    def has_duplicates(self, table: str, columns: Iterable[str]) -> bool:
+        """Return whether two rows have the same values in these columns."""
         found = self._db.execute(f"SELECT 1 FROM {table} GROUP BY {_quoted(columns)} HAVING count(*) > 1 LIMIT 1")
         return next(iter(found), None) is not None
 
-    def leads_nowhere(self, table: str, column: str, parent: str, key: str) -> bool:
-        """Whether a row refers to one that is not there."""
+    def has_dangling(self, table: str, column: str, parent: str, key: str) -> bool:
+        """Return whether a row refers to one that is missing."""
         found = self._db.execute(
             f'SELECT 1 FROM {table} WHERE "{column}" NOT IN (SELECT "{key}" FROM {parent}) LIMIT 1'
         )
         return next(iter(found), None) is not None
 
     def mark_damage(self, session_id: str, damage: str) -> None:
-        """Say what is wrong with a session."""
+        """Set the damage of a reasoning session."""
         self._db.execute("UPDATE sessions SET damage = ? WHERE id = ?", (damage, session_id))
 
 

@@ -12,27 +12,26 @@ from dataclasses import dataclass
 
 from holdfast.handoff.errors import ArchiveRefused
 from holdfast.store import Row
+from holdfast.times import YEAR_10000
 
 MAX_INTEGER = 2**63 - 1
-YEAR_10000 = 253_402_300_800_000
-"""No time that can be told is as late; in milliseconds."""
 MAX_ROW = 8 * 1024 * 1024
-"""Bytes of a row: a thought of a megabyte, every character of it escaped."""
+"""Bytes of a row: enough for a thought of a megabyte with every character escaped."""
 MAX_MARKS = 1_200_000
-"""Commas and brackets of a row, so many values come of it when it is read; a thought may be nothing else."""
+"""Commas and brackets of a row, which bound the number of values in it; a thought may consist of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """A table and the columns that travel; a name with `#` is an integer, one with `?` may be NULL."""
+class ArchiveTable:
+    """A table and its columns in an archive; `#` marks an integer, `?` a column that may be NULL."""
 
     name: str
-    spelled: str
+    column_spec: str
 
     @property
     def columns(self) -> dict[str, str]:
         """The columns with their marks."""
-        return {name.rstrip("#?"): name[len(name.rstrip("#?")) :] for name in self.spelled.split()}
+        return {name.rstrip("#?"): name[len(name.rstrip("#?")) :] for name in self.column_spec.split()}
 
     @property
     def selected(self) -> str:
@@ -48,62 +47,62 @@ class Carried:
 TABLES = {
     table.name: table
     for table in (
-        Carried(
+        ArchiveTable(
             "sessions",
             "id title tags domain? status pinned# thought_count# branch_count# head_hash damage? created_at#"
             " updated_at# archived_at#?",
         ),
-        Carried("branches", "session_id branch_id from_number# thought_count# created_at#"),
-        Carried(
+        ArchiveTable("branches", "session_id branch_id from_number# thought_count# created_at#"),
+        ArchiveTable(
             "thoughts",
             "session_id number# content next_needed# total#? revises#? is_revision# branch_id? branch_from#?"
             " needs_more# requested_number#? connection_id? created_at# prev_hash hash",
         ),
-        Carried("session_links", "session_id linked_id at#"),
-        Carried(
+        ArchiveTable("session_links", "session_id linked_id at#"),
+        ArchiveTable(
             "protocol_runs",
             "row_id# id day number# protocol definition objective branch? starting_commit? phase held_from? held_by?"
             " status started_at# touched_at# ended_at#? end_commit? summary? decisions? notes?",
         ),
-        Carried("protocol_gates", "run# gate status evidence fingerprint? checked_at#"),
-        Carried("protocol_evidence", "run# gate? kind subject detail source at#"),
-        Carried("protocol_violations", "run# at# phase requirement severity gate? recovery?"),
-        Carried(
+        ArchiveTable("protocol_gates", "run# gate status evidence fingerprint? checked_at#"),
+        ArchiveTable("protocol_evidence", "run# gate? kind subject detail source at#"),
+        ArchiveTable("protocol_violations", "run# at# phase requirement severity gate? recovery?"),
+        ArchiveTable(
             "bridge_messages",
             "id target text fingerprint sender source priority# reply_to? status attempts# way? outcome? reply?"
             " created_at# expires_at# finished_at#?",
         ),
-        Carried("bridge_updates", "target kind message_id? content data chat_only# created_at#"),
-        Carried(
+        ArchiveTable("bridge_updates", "target kind message_id? content data chat_only# created_at#"),
+        ArchiveTable(
             "bridge_tasks",
             "target session_id? current_task current_task_id? last_completed_step? pending_messages updated_at#"
             " decision?",
         ),
-        Carried(
+        ArchiveTable(
             "conversations",
             "id# from_team to_team thread session_id begun# status message_count# compacted_count# note? fork_of?"
             " summary? created_at# last_used_at# last_started_at#",
         ),
-        Carried(
+        ArchiveTable(
             "asks",
             "id conversation_id# to_team text chain parent? status attempts# answer? error_code? error? note?"
             " duration_ms#? cost_microusd#? input_tokens#? output_tokens#? created_at# started_at#? finished_at#?",
         ),
-        Carried("notices", "id from_team to_team text created_at# expires_at# shown_at#?"),
-        Carried("ledgers", "session_id content last_at# updated_at#"),
-        Carried("agent_sessions", "session_id source started_at# seen_at# ended_at#? end_reason? told?"),
+        ArchiveTable("notices", "id from_team to_team text created_at# expires_at# shown_at#?"),
+        ArchiveTable("ledgers", "session_id content last_at# updated_at#"),
+        ArchiveTable("agent_sessions", "session_id source started_at# seen_at# ended_at#? end_reason? told?"),
     )
 }
 
 
 def written(rows: Iterable[Row]) -> Iterator[bytes]:
-    """Rows as lines of a member of the archive."""
+    """Encode rows as lines of a member of the archive."""
     for row in rows:
         yield json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
-def read(table: Carried, lines: Iterable[bytes]) -> Iterator[Row]:
-    """The rows of a member, each with exactly the columns of its table and values that fit them."""
+def read(table: ArchiveTable, lines: Iterable[bytes]) -> Iterator[Row]:
+    """Decode the rows of a member; each must have exactly the columns of its table, with valid values."""
     columns = table.columns
     for line in lines:
         if too_many_values(line):
@@ -121,7 +120,7 @@ def read(table: Carried, lines: Iterable[bytes]) -> Iterator[Row]:
 
 
 def too_many_values(line: bytes) -> bool:
-    """Whether reading a line of JSON would take much more memory than the line."""
+    """Return whether parsing a line of JSON would take much more memory than the line."""
     return sum(line.count(mark) for mark in (b",", b"[", b"{")) > MAX_MARKS
 
 
@@ -145,7 +144,7 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _refused(table: Carried, why: str) -> ArchiveRefused:
+def _refused(table: ArchiveTable, why: str) -> ArchiveRefused:
     return ArchiveRefused(
         f"The archive's {table.member} {why}. Nothing was written.", recovery="Hand the project off again."
     )

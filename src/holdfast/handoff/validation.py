@@ -1,4 +1,4 @@
-"""Rows of an archive that fit together: every reference leads to a row, and every chain of thoughts holds."""
+"""Checks that the rows of an archive fit together: references resolve, and hash chains of thoughts are intact."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ KEYS = (
     ("ledgers", ("session_id",)),
     ("agent_sessions", ("session_id",)),
 )
-"""What no two rows of a table share."""
+"""Unique columns by table."""
 CHOICES: dict[tuple[str, str], frozenset[object]] = {
     ("sessions", "status"): frozenset({Status.ACTIVE.value, Status.ARCHIVED.value}),
     ("protocol_runs", "status"): frozenset(RunStatus),
@@ -67,7 +67,7 @@ NAMES = (
     ("conversations", "from_team"),
     ("conversations", "thread"),
 )
-"""What people are shown: short, and without anything that a terminal would obey."""
+"""Columns that people are shown: short, and without terminal control characters."""
 TEAMS = (
     ("bridge_messages", "target"),
     ("bridge_updates", "target"),
@@ -91,12 +91,12 @@ JSON_COLUMNS = {
 
 
 def check(rows: Staged) -> None:
-    """Refuse rows that no store could have held."""
+    """Raise ArchiveRefused for rows that no store could contain."""
     for table, columns in KEYS:
-        if rows.holds_twice(table, columns):
+        if rows.has_duplicates(table, columns):
             raise _refused(f"holds a row of {table} twice")
     for table, column, parent, key in REFERENCES:
-        if rows.leads_nowhere(table, column, parent, key):
+        if rows.has_dangling(table, column, parent, key):
             raise _refused(f"holds {table} whose {parent} are missing")
     for (table, column), allowed in CHOICES.items():
         if any(value not in allowed for value in rows.values(table, column)):
@@ -121,7 +121,7 @@ def check(rows: Staged) -> None:
 
 
 def teams_of(rows: Staged) -> set[str]:
-    """The teams that the rows name; one more than there may be at most, of each table."""
+    """Return the teams that the rows name, at most one more per table than is allowed."""
     return {team for table, column in TEAMS for team in islice(rows.values(table, column), MAX_TEAMS + 1)}
 
 
@@ -154,7 +154,7 @@ def changed_thoughts(thoughts: Iterable[Row]) -> list[int]:
 
 
 def with_changed(damage: str | None, numbers: list[int]) -> str:
-    """A session's damage that says which of its thoughts were changed before they travelled."""
+    """Return a session's damage with the numbers of the thoughts that were changed before the export."""
     told = f"{CHANGED}{', '.join(map(str, numbers))}"
     return f"{damage}; {told}" if damage else told
 
@@ -170,7 +170,7 @@ def _is_sealed(row: Row) -> bool:
 
 
 def _check_chain(session: Row, thoughts: Iterable[Row]) -> None:
-    """A session that is known to be damaged has gaps; what is left of it is whole, but for what it tells itself."""
+    """Check a session's hash chain. A damaged session may have gaps, and the changed thoughts that it names."""
     previous, number = chain.genesis(session["id"]), 0
     told = _told_as_changed(session["damage"])
     for number, row in enumerate(thoughts, 1):

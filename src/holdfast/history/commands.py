@@ -22,15 +22,17 @@ class HistoryCommands:
     def commands(self) -> list[Command]:
         """What the command line asks for."""
         return [
-            Command("history-import", self.import_claude),
+            Command("history-import", self.import_transcripts),
             Command("history-remove", self.remove),
             Command("history-find", self.find, for_agents=True),
             Command("saved", self.saved, for_agents=True),
         ]
 
-    async def import_claude(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    async def import_transcripts(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Index the transcripts under `config`, of one `project` or of all."""
-        return imported_view(await self._history.import_claude(Path(_text(args, "config")), _project(args), progress))
+        return imported_view(
+            await self._history.import_transcripts(Path(_text(args, "config")), _project(args), progress)
+        )
 
     async def remove(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Drop what was imported on this machine, of one `project` or of all."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from holdfast.agents.transcript_entries import TranscriptFile
 from holdfast.history.model import Hit, ReadMark, Recovery
-from holdfast.history.passages import Passage
+from holdfast.history.passages import Batch
 from holdfast.reasoning.fulltext import Term, match_expression
 from holdfast.reasoning.queries.search import fill
 from holdfast.store import Tx
@@ -58,17 +58,7 @@ def forget_project(tx: Tx, root: str) -> int:
     return tx.run("DELETE FROM history_files WHERE root = :root", root=root)
 
 
-def keep(
-    tx: Tx,
-    machine: str,
-    file: TranscriptFile,
-    root: str,
-    expected: int,
-    *,
-    passages: Sequence[Passage],
-    read_to: int,
-    mark: str,
-) -> bool:
+def keep(tx: Tx, machine: str, file: TranscriptFile, root: str, expected: int, batch: Batch) -> bool:
     """Keep a part of a file and how far it was read, in one step; False where somebody else read on meanwhile."""
     path = str(file.path)
     tx.lock(f"history:{machine}:{path}")
@@ -84,11 +74,11 @@ def keep(
         path=path,
         session=file.session_id,
         root=root,
-        mark=mark,
-        read_to=read_to,
+        mark=batch.mark,
+        read_to=batch.end,
         now=tx.now(),
     )
-    for passage in passages:
+    for passage in batch.passages:
         tx.run(
             "INSERT INTO history_lines (file, role, content, at) VALUES (:file, :role, :content, :at)",
             file=row["row_id"] if row else None,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
 from errno import EFBIG
+from functools import partial
 from pathlib import Path
 
 from holdfast.agents.registry import transcripts_of
 from holdfast.agents.transcript_entries import TranscriptFile
 from holdfast.history import queries
 from holdfast.history.model import Found, Imported, Recovery
-from holdfast.history.passages import Batch, batches
+from holdfast.history.passages import batches
 from holdfast.history.search import by_conversation
 from holdfast.identity.project import path_of
 from holdfast.reasoning.fulltext import terms_of
@@ -27,15 +28,6 @@ MAX_TRANSCRIPT_BYTES = 1024 * 1024 * 1024
 """Bytes of a transcript; a longer one is not read, because a file full of holes can have any size."""
 
 
-@dataclass(slots=True)
-class Tally:
-    """What an import did so far."""
-
-    files: int = 0
-    passages: int = 0
-    unreadable: int = 0
-
-
 class History:
     """What was said before, on one store."""
 
@@ -43,14 +35,15 @@ class History:
         self._store = store
         self._machine = machine
 
-    async def import_claude(self, config: Path, project: Path | None, progress: Progress) -> Imported:
+    async def import_transcripts(self, config: Path, project: Path | None, progress: Progress) -> Imported:
         """Index transcripts under `config`, of one project or of all; repeated, it reads only what is new."""
         folder = transcripts_of().folder_name(project) if project else None
         found = await asyncio.to_thread(transcripts_of().found, config, folder)
         directories = {} if project else await self._known_folders()
         if project:
             directories[transcripts_of().folder_name(project)] = str(project)
-        total, read, tally = sum(file.size for file in found), 0, Tally()
+        total, read = sum(file.size for file in found), 0
+        tally: Counter[str] = Counter()
         for file in found:
             progress(read / total if total else 1.0, file.path.name)
             try:
@@ -58,13 +51,13 @@ class History:
                     raise OSError(EFBIG, "more than a transcript can have")
                 await self._import_file(file, directories, tally)
             except OSError:  # it went away, or belongs to somebody else: the others are still worth reading
-                tally.unreadable += 1
+                tally["unreadable"] += 1
             read += file.size
         await self._index(progress)
         progress(1.0, "done")
-        return Imported(len(found), tally.files, tally.passages, tally.unreadable, total)
+        return Imported(len(found), tally["files"], tally["passages"], tally["unreadable"], total)
 
-    async def _import_file(self, file: TranscriptFile, directories: dict[str, str], tally: Tally) -> None:
+    async def _import_file(self, file: TranscriptFile, directories: dict[str, str], tally: Counter[str]) -> None:
         path = str(file.path)
         known = await self._store.read(lambda tx: queries.known_file(tx, self._machine, path))
         if known is not None and not await asyncio.to_thread(
@@ -77,11 +70,13 @@ class History:
             return
         root = await asyncio.to_thread(transcripts_of().directory_of, file, directories)
         parts = batches(transcripts_of(), file.path, read_to)
-        tally.files += 1
-        while (batch := await asyncio.to_thread(_next, parts)) is not None:
-            if not await self._store.write(_keeping(self._machine, file, root, read_to, batch)):
+        tally["files"] += 1
+        while (batch := await asyncio.to_thread(next, parts, None)) is not None:
+            if not await self._store.write(
+                partial(queries.keep, machine=self._machine, file=file, root=root, expected=read_to, batch=batch)
+            ):
                 return  # another import is at it
-            tally.passages += len(batch.passages)
+            tally["passages"] += len(batch.passages)
             read_to = batch.end
 
     async def _known_folders(self) -> dict[str, str]:
@@ -113,16 +108,3 @@ class History:
     async def saved(self, *, ever: bool) -> list[Recovery]:
         """What sessions got back, in the last week or ever."""
         return await self._store.read(lambda tx: queries.recoveries(tx, 0 if ever else tx.now() - WEEK_MS))
-
-
-def _keeping(machine: str, file: TranscriptFile, root: str, expected: int, batch: Batch) -> Callable[[Tx], bool]:
-    def write(tx: Tx) -> bool:
-        return queries.keep(
-            tx, machine, file, root, expected, passages=batch.passages, read_to=batch.end, mark=batch.mark
-        )
-
-    return write
-
-
-def _next(parts: Iterator[Batch]) -> Batch | None:
-    return next(parts, None)

@@ -7,8 +7,9 @@ from typing import Any
 
 from holdfast.briefing.service import Briefings
 from holdfast.capability import Capability, Command, Progress
+from holdfast.errors import BadInput
 from holdfast.files.private import read_or_make
-from holdfast.moving.service import Moving
+from holdfast.moving import service
 from holdfast.store import Store
 
 
@@ -17,6 +18,15 @@ def capability(store: Store, home: Path, briefings: Briefings) -> Capability:
 
     async def move(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await briefings.catch_up()  # what was not read yet would name its files where they were
-        return await Moving(store, read_or_make(home / "machine")).command(args, progress)
+        old, new = _path(args, "old"), _path(args, "new")
+        moved = await service.move(store, read_or_make(home / "machine"), old, new)
+        return {"old": str(old), "new": str(new), "moved": dict(moved.rows), "transcripts": moved.transcripts}
 
     return Capability(name="moving", commands=lambda: [Command("move", move)])
+
+
+def _path(args: dict[str, Any], name: str) -> Path:
+    value = args.get(name)
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise BadInput(name, "must be an absolute path")
+    return Path(value)

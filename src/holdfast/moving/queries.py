@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from holdfast.errors import Conflict
 from holdfast.forgetting.queries import KEYS, ROOTS, known
 from holdfast.identity.project import Root, path_of
-from holdfast.store import Row, Tx
+from holdfast.moving.model import Move, Transcript
+from holdfast.store import Tx
 
 STAYS = frozenset({"protocol_trust", "protocol_mirror", "projects"})
 """Not moved: trust was given to a directory, the mirror is rewritten, and a new root gets its own project row."""
@@ -23,17 +25,22 @@ def roots_in(tx: Tx, uri: str) -> list[str]:
     return sorted(root for root in known(tx) if f"{root}/".startswith(f"{uri}/"))
 
 
-def transcripts(tx: Tx, roots: Iterable[str], machine: str) -> list[Row]:
-    """Return the agent sessions of these roots on a machine, with their transcripts."""
-    sql = "SELECT session_id, root, transcript FROM agent_sessions WHERE root = :root AND machine = :machine"
-    return [row for root in roots for row in tx.all(sql, root=root, machine=machine)]
+def transcripts(tx: Tx, roots: Iterable[str], machine: str) -> list[Transcript]:
+    """Return the transcripts of these roots' agent sessions on a machine."""
+    sql = "SELECT session_id, transcript FROM agent_sessions WHERE root = :root AND machine = :machine"
+    return [
+        Transcript(row["session_id"], root, Path(row["transcript"]))
+        for root in roots
+        for row in tx.all(sql, root=root, machine=machine)
+        if row["transcript"]
+    ]
 
 
-def move(tx: Tx, moves: dict[str, Root], copied: dict[str, str]) -> Counter[str]:
+def move(tx: Tx, moves: Sequence[Move], copied: Iterable[Transcript]) -> Counter[str]:
     """Change every row of the old roots; returns the counts by table."""
     changed: Counter[str] = Counter()
     keys = {table: (column, key) for table, column, key in KEYS}
-    for old, new in moves.items():
+    for old, new in ((one.old, one.new) for one in moves):
         active = "SELECT 1 FROM protocol_runs WHERE root = :root AND status = 'active'"
         if tx.one(active, root=old) and tx.one(active, root=new.uri):
             raise Conflict(f"Both {path_of(old)} and {path_of(new.uri)} have an active session.", recovery="End one.")
@@ -59,9 +66,11 @@ def move(tx: Tx, moves: dict[str, Root], copied: dict[str, str]) -> Counter[str]
             )
         _move_project(tx, old, new)
         tx.run("DELETE FROM protocol_mirror WHERE root = :old", old=old)
-    for session_id, path in copied.items():
+    for one in copied:
         for table in ("agent_sessions", "ledgers"):
-            tx.run(f"UPDATE {table} SET transcript = :path WHERE session_id = :id", path=path, id=session_id)
+            tx.run(
+                f"UPDATE {table} SET transcript = :path WHERE session_id = :id", path=str(one.path), id=one.session_id
+            )
     tx.emit("project.moved", "project", {"roots": len(moves)})
     return +changed
 

@@ -165,11 +165,6 @@ def too_long(size: int) -> str:
     return f"The line has {size} bytes; the limit is {MAX_LINE}. Send less in one message, or split it."
 
 
-def end_members(line: Overlong) -> dict[str, Any]:
-    """Return the id, method, result and error found at the two ends of an overlong line."""
-    return _members(line.head, line.tail)
-
-
 def _finite(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
@@ -187,7 +182,7 @@ def _broken(line: bytes, why: str) -> Unreadable:
 
 
 def _unparsable(head: bytes, tail: bytes, code: int, message: str) -> Unreadable:
-    members = _members(head, tail)
+    members = end_members(head, tail)
     is_answer = "method" not in members and ("result" in members or "error" in members)
     return Unreadable([] if is_answer else [error_reply(members.get("id"), code, message)])
 
@@ -263,7 +258,8 @@ def _encodable(text: str) -> bool:
     return True
 
 
-def _members(head: bytes, tail: bytes) -> dict[str, Any]:
+def end_members(head: bytes, tail: bytes) -> dict[str, Any]:
+    """Return the id, method, result and error found at the two ends of a line."""
     # Imported late: most relays never see such a line, and compiling the patterns slows the start.
     from holdfast.relay.ends import members
 

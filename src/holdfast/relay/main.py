@@ -122,30 +122,28 @@ def _relay(options: Options) -> None:
     from holdfast.version import __version__
 
     _clear_stopped(options.home)
-    answers = _Answers(options)
-    session = RelaySession(find=lambda asked: answers.get().find(asked))
+    read: list[Answers] = []
+
+    def answers() -> Answers:
+        if not read:  # loaded only when needed: most relays find a running daemon
+            read.append(_expected_answers(options))
+        return read[0]
+
+    session = RelaySession(find=lambda asked: answers().find(asked))
     link = Link(options.home, session, hello(session.relay, __version__, options.toolsets), __version__)
-    Loop(session, link, options.patience, lambda learned: answers.get().keep(learned)).run()
+    Loop(session, link, options.patience, lambda learned: answers().keep(learned)).run()
 
 
-class _Answers:
-    """A daemon's expected answers, loaded only when needed: most relays find a running daemon."""
+def _expected_answers(options: Options) -> Answers:
+    """Return what a daemon is expected to answer."""
+    from holdfast.relay.answers import Answers
+    from holdfast.relay.link import PROJECT_VARIABLES, SESSION_VARIABLES
+    from holdfast.version import __version__
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._read: Answers | None = None
-
-    def get(self) -> Answers:
-        if self._read is None:
-            from holdfast.relay.answers import Answers
-            from holdfast.relay.link import PROJECT_VARIABLES, SESSION_VARIABLES
-            from holdfast.version import __version__
-
-            projects = [os.environ[name] for name in PROJECT_VARIABLES if os.environ.get(name)]
-            root = projects[0] if projects else place.working_directory()
-            recognised = any(map(os.environ.get, SESSION_VARIABLES))
-            self._read = Answers(self._options.home, __version__, self._options.toolsets, root, recognised=recognised)
-        return self._read
+    projects = [os.environ[name] for name in PROJECT_VARIABLES if os.environ.get(name)]
+    root = projects[0] if projects else place.working_directory()
+    recognised = any(map(os.environ.get, SESSION_VARIABLES))
+    return Answers(options.home, __version__, options.toolsets, root, recognised=recognised)
 
 
 def _clear_stopped(home: str) -> None:

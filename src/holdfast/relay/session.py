@@ -266,7 +266,7 @@ class RelaySession:
             self._answered(message)
 
     def _overlong_answer(self, line: Overlong) -> None:
-        ends = end_members(line)
+        ends = end_members(line.head, line.tail)
         request = self._waiting.get(key_of(ends.get("id")))
         if request is None or "method" in ends:
             self.notes.append(f"dropped a line of {line.size} bytes from the daemon: over the limit")

@@ -77,4 +77,7 @@ CLAUDE = Agent(
     outer_variables=("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE"),
     skills=".claude/skills",
     mcp_tool="mcp__{server}__{tool}",
+    call_id_meta="claudecode/toolUseId",
+    always_load_meta="anthropic/alwaysLoad",
+    search_hint_meta="anthropic/searchHint",
 )

@@ -1,1 +1,1 @@
-"""The SQL of handing a project on."""
+"""SQL of handoff."""

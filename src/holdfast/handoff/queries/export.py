@@ -1,4 +1,4 @@
-"""The SQL of an export: what the store holds of a project, read on one snapshot, as the rows of an archive."""
+"""SQL of an export: reads a project's rows on one snapshot."""
 # ruff: noqa: S608 - the texts are put together from constants alone
 
 from __future__ import annotations
@@ -7,45 +7,45 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
-from holdfast.handoff.local_project import ProjectPlace
+from holdfast.handoff.local_project import LocalProject
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.tables import TABLES
 from holdfast.reasoning.model import FORGETTING
 from holdfast.store import Row, Tx
 
 AT_ONCE = 20
-"""How many ids one query names."""
+"""Ids per query."""
 THOUGHTS_AT_ONCE = 20
 OPEN_ASKS = ("waiting", "running")
 
 
-def gather(tx: Tx, place: ProjectPlace, into: Staged) -> None:
-    """Every row that travels, by table, in an order that comes out the same each time."""
+def gather(tx: Tx, project: LocalProject, into: Staged) -> None:
+    """Add every row of the project, by table, in a stable order."""
     into.clear()  # PostgreSQL may have it done again
-    _reasoning(tx, place, into)
-    _protocol(tx, place, into)
+    _reasoning(tx, project, into)
+    _protocol(tx, project, into)
     for name in ("ledgers", "agent_sessions"):
         sql = f"SELECT {TABLES[name].selected} FROM {name} WHERE root = :root OR project_key = :key ORDER BY session_id"
-        into.add(name, tx.all(sql, root=place.root.uri, key=place.root.key))
+        into.add(name, tx.all(sql, root=project.root.uri, key=project.root.key))
     for name, order in (("bridge_messages", "seq"), ("bridge_updates", "seq"), ("bridge_tasks", "target")):
-        into.add(name, _each(tx, name, "target", place.teams, f"target, {order}"))
-    into.add("notices", _each(tx, "notices", "to_team", place.teams, "row_id"))
-    into.add("conversations", _each(tx, "conversations", "to_team", place.teams, "id"))
+        into.add(name, _each(tx, name, "target", project.teams, f"target, {order}"))
+    into.add("notices", _each(tx, "notices", "to_team", project.teams, "row_id"))
+    into.add("conversations", _each(tx, "conversations", "to_team", project.teams, "id"))
     ids = list(into.values("conversations", "id"))
     into.add("asks", _each(tx, "asks", "conversation_id", ids, "row_id", where=f" AND status NOT IN {OPEN_ASKS}"))
 
 
 def open_asks(tx: Tx, teams: Collection[str]) -> int:
-    """How many asks to these teams are on their way; they stay here, because somebody here waits for the answer."""
+    """Return the number of open asks to these teams; they stay here, where somebody waits for the answer."""
     return sum(1 for _ in _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}"))
 
 
-def _reasoning(tx: Tx, place: ProjectPlace, into: Staged) -> None:
+def _reasoning(tx: Tx, project: LocalProject, into: Staged) -> None:
     sessions = tx.all(
         f"SELECT {TABLES['sessions'].selected} FROM sessions WHERE (root_uri = :root OR project_key = :key)"
         " AND status <> 'deleted' AND coalesce(damage, '') <> :forgetting ORDER BY id",
-        root=place.root.uri,
-        key=place.root.key,
+        root=project.root.uri,
+        key=project.root.key,
         forgetting=FORGETTING,
     )
     into.add("sessions", sessions)
@@ -57,7 +57,7 @@ def _reasoning(tx: Tx, place: ProjectPlace, into: Staged) -> None:
 
 
 def _thoughts(tx: Tx, session_id: str) -> Iterator[Row]:
-    """A session's thoughts, a few at a time: each may have a megabyte."""
+    """Read a session's thoughts a few at a time: each may have a megabyte."""
     sql = (
         f"SELECT {TABLES['thoughts'].selected} FROM thoughts WHERE session_id = :id AND number > :after"
         " ORDER BY number LIMIT :some"
@@ -68,12 +68,12 @@ def _thoughts(tx: Tx, session_id: str) -> Iterator[Row]:
         yield from some
 
 
-def _protocol(tx: Tx, place: ProjectPlace, into: Staged) -> None:
+def _protocol(tx: Tx, project: LocalProject, into: Staged) -> None:
     runs = tx.all(
         f"SELECT {TABLES['protocol_runs'].selected} FROM protocol_runs WHERE root = :root OR project = :project"
         " ORDER BY row_id",
-        root=place.worktree.root,
-        project=place.worktree.project,
+        root=project.worktree.root,
+        project=project.worktree.project,
     )
     into.add("protocol_runs", runs)
     ids = [row["row_id"] for row in runs]
@@ -82,12 +82,12 @@ def _protocol(tx: Tx, place: ProjectPlace, into: Staged) -> None:
 
 
 def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, where: str = "") -> Iterator[Row]:
-    """The rows whose column has one of these values."""
+    """Read the rows whose column has one of these values."""
     for some in _batches(sorted(values)):
-        marks = ", ".join(f":v{place}" for place in range(len(some)))
+        marks = ", ".join(f":v{number}" for number in range(len(some)))
         yield from tx.all(
             f"SELECT {TABLES[table].selected} FROM {table} WHERE {column} IN ({marks}){where} ORDER BY {order}",
-            **{f"v{place}": value for place, value in enumerate(some)},
+            **{f"v{number}": value for number, value in enumerate(some)},
         )
 
 

@@ -1,7 +1,7 @@
-"""A backup from elsewhere: what in it would open a door or set an agent to work is left out, or waits for the owner.
+"""Restores of a backup from another installation: credentials are left out, and messages to agents are held.
 
-It works on the copy that is to become the store, before anything is replaced. What a backup of this installation brings
-back by itself, one from elsewhere brings only where a person says that it is theirs.
+Works on the copy that is to become the store, before anything is replaced. A backup of this installation, or one that
+a person says is theirs, is restored whole.
 """
 # ruff: noqa: S608 - the texts are put together from constants alone
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from holdfast.handoff import holding
-from holdfast.handoff.tables import YEAR_10000
 from holdfast.store import Row, Tx
 from holdfast.text import bounded_json
+from holdfast.times import YEAR_10000
 
 ORIGIN = "a backup of another installation"
 AT_ONCE = 200
@@ -22,20 +22,20 @@ LEFT_OUT = (
     ("protocol_trust", "projects whose commands are trusted"),
     ("tokens", "reconnect tokens"),
 )
-"""What opens a door: named, and left out."""
+"""Tables with credentials: counted, and left out."""
 OF_PROCESSES = ("connections", "calls", "daemons", "leases", "permissions", "protocol_mirror", "bridge_chats")
-"""What only means something to processes that were at work there."""
+"""Tables about processes on the other machine."""
 NOTED = "bridge_received"
 WAITING = (
     ("bridge_messages", "status IN ('pending', 'leased')", "messages"),
     ("notices", "shown_at IS NULL", "notices"),
     ("bridge_tasks", "1 = 1", "tasks"),
 )
-"""What would reach an agent: held."""
+"""Rows that would reach an agent: held."""
 
 
 def brought(tx: Tx) -> list[str]:
-    """What a backup brings that is left out or held unless it is the owner's own; each with its number."""
+    """Return what is left out or held of a backup that is not the owner's own, with numbers."""
     told = [f"{number} {what}, left out" for table, what in LEFT_OUT if (number := _count(tx, table))]
     told += [f"{number} waiting {what}, held" for table, which, what in WAITING if (number := _count(tx, table, which))]
     if asks := _count(tx, "asks", OPEN_ASKS):
@@ -44,7 +44,7 @@ def brought(tx: Tx) -> list[str]:
 
 
 def hold_back(tx: Tx) -> None:
-    """Leave out what opens a door, and hold what would reach an agent."""
+    """Delete credentials, and hold what would reach an agent."""
     for table in (*(name for name, _ in LEFT_OUT), *OF_PROCESSES, NOTED):
         tx.run(f"DELETE FROM {table}")
     why = f"It came with {ORIGIN} and was not run."
@@ -80,7 +80,7 @@ def _is_list(text: object) -> bool:
 
 
 def _hold(tx: Tx) -> None:
-    """Messages under the name of the backup, and notices and tasks as messages, all of them held."""
+    """Hold messages under the name of the backup, and notices and tasks as messages."""
     _drop_unreadable(tx, "bridge_messages", ("id", "target", "text", "sender", "fingerprint", "status"), "created_at")
     _drop_unreadable(tx, "notices", ("id", "from_team", "to_team", "text"), "created_at")
     _drop_unreadable(tx, "bridge_tasks", ("target", "current_task"), "updated_at")
@@ -104,7 +104,7 @@ def _hold(tx: Tx) -> None:
 
 
 def _drop_unreadable(tx: Tx, table: str, texts: tuple[str, ...], time: str) -> None:
-    """Rows that Holdfast never wrote: SQLite keeps any value in any column."""
+    """Delete rows that Holdfast never wrote: SQLite accepts any value in any column."""
     wrong = " OR ".join(f"typeof({name}) <> 'text'" for name in texts)
     tx.run(
         f"DELETE FROM {table} WHERE {wrong} OR typeof({time}) <> 'integer' OR {time} < 0 OR {time} >= :end",
@@ -124,7 +124,7 @@ def _pages(tx: Tx, table: str, which: str = "1 = 1") -> Iterator[Row]:
 
 
 def _add(tx: Tx, row: Row) -> None:
-    """Put a message at the end of its target's queue, unless it is there already."""
+    """Append a message to its target's queue, unless it is already there."""
     names = [*row, "seq"]
     tx.run(
         f"INSERT INTO bridge_messages ({', '.join(names)}) SELECT {', '.join(f':{name}' for name in row)},"

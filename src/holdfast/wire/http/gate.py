@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
@@ -48,14 +47,6 @@ ADMIN_ROUTES = frozenset({"/mcp"})
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Settings of the gate: who may use the HTTP port."""
-
-    keys: Keys
-    hosts: frozenset[str]
-
-
 Detached = Callable[[str], Awaitable[None]]
 FindOutage = Callable[[], Awaitable[Outage | None]]
 """Asks the store; None if it answers."""
@@ -70,7 +61,8 @@ class Health(ResponseModel):
 
 def http_app(
     wire: Wire,
-    gate: Gate,
+    keys: Keys,
+    hosts: frozenset[str],
     detached: Detached,
     rest: Sequence[RestRoute],
     webhooks: Sequence[Webhook] = (),
@@ -79,7 +71,7 @@ def http_app(
     """Build the whole HTTP application; `detached` gets the identity of a client whose stream ended."""
     open_routes = OPEN_ROUTES.union(webhook.path for webhook in webhooks)
     behind = behind_the_gate(wire, detached, rest, webhooks, outage)
-    return _CheckHost(_CheckKey(behind, gate.keys, open_routes), gate.hosts)
+    return _CheckHost(_CheckKey(behind, keys, open_routes), hosts)
 
 
 def behind_the_gate(
@@ -155,10 +147,10 @@ class _CheckHost:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if _host_name(headers.get("host", "")) not in self._hosts:
+            if _host_name(f"//{headers.get('host', '')}") not in self._hosts:
                 return await refusal(421, "This host name is not served here.")(scope, receive, send)
             origin = headers.get("origin")
-            if origin is not None and _origin_name(origin) not in self._hosts:
+            if origin is not None and _host_name(origin) not in self._hosts:
                 return await refusal(403, "This origin may not call Holdfast.")(scope, receive, send)
         return await self._app(scope, receive, send)
 
@@ -227,15 +219,8 @@ def allowed_hosts(host: str, extra: str) -> frozenset[str]:
     return LOOPBACK_HOSTS | {host.lower()} | names
 
 
-def _host_name(host: str) -> str | None:
+def _host_name(url: str) -> str | None:
     try:
-        return urlsplit(f"//{host}").hostname
-    except ValueError:
-        return None
-
-
-def _origin_name(origin: str) -> str | None:
-    try:
-        return urlsplit(origin).hostname
+        return urlsplit(url).hostname
     except ValueError:
         return None

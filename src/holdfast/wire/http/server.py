@@ -15,7 +15,7 @@ from holdfast.config import Settings
 from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
 from holdfast.wire.http.connection import HttpConnection
-from holdfast.wire.http.gate import FindOutage, Gate, allowed_hosts, http_app
+from holdfast.wire.http.gate import FindOutage, allowed_hosts, http_app
 from holdfast.wire.http.rest import RestRoute
 from holdfast.wire.http.webhooks import Webhook
 from holdfast.wire.mcp.server import Wire
@@ -52,8 +52,8 @@ class Web:
         outage: FindOutage | None = None,
     ) -> None:
         self._settings = settings
-        gate = Gate(keys, allowed_hosts(settings.host, settings.allowed_hosts))
-        self._app = http_app(wire, gate, detached, rest, webhooks, outage)
+        hosts = allowed_hosts(settings.host, settings.allowed_hosts)
+        self._app = http_app(wire, keys, hosts, detached, rest, webhooks, outage)
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 import mcp_types as types
 
+from holdfast.agents.registry import AGENTS
 from holdfast.errors import BadInput
 from holdfast.identity.project import Root
 from holdfast.store.events import Event
@@ -94,8 +95,11 @@ def _wire_tool(tool: Tool) -> types.Tool:
 
 
 def _meta(tool: Tool) -> dict[str, Any]:
-    loaded = {"anthropic/alwaysLoad": True} if tool.always_load else {}
-    return loaded | ({"anthropic/searchHint": tool.hint} if tool.hint else {})
+    said = {
+        **{agent.always_load_meta: tool.always_load for agent in AGENTS.values()},
+        **{agent.search_hint_meta: tool.hint for agent in AGENTS.values()},
+    }
+    return {name: value for name, value in said.items() if name and value}
 
 
 def _pattern(template: str) -> re.Pattern[str]:

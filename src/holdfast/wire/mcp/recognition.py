@@ -195,12 +195,6 @@ def handle_sent(ctx: Context) -> bool:
     )
 
 
-def principal_of(ctx: Context) -> str | None:
-    """The name of the key an HTTP request came with."""
-    key = key_of(ctx)
-    return key.name if key is not None else None
-
-
 def key_of(ctx: Context) -> Key | None:
     """The key an HTTP request came with."""
     key: Key | None = ctx.request.scope.get("holdfast.key") if ctx.request is not None else None
@@ -214,7 +208,8 @@ def attempt_of(ctx: Context, transport: OpenTransport) -> Attempt:
     if transport.kind is Transport.RELAY:
         return Attempt(f"relay:{transport.hello.relay if transport.hello else ''}", client)
     host = ctx.request.client.host if ctx.request is not None and ctx.request.client else "unknown"
-    return Attempt(host, client, principal_of(ctx))
+    key = key_of(ctx)
+    return Attempt(host, client, key.name if key is not None else None)
 
 
 def _knows_itself(caller: Caller) -> bool:

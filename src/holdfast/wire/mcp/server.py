@@ -16,6 +16,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
+from holdfast.agents.caller_signals import call_id_in
 from holdfast.connections.service import Connections
 from holdfast.connections.views import issued_view
 from holdfast.errors import BadInput, HoldfastError, NotFound
@@ -50,7 +51,6 @@ LISTED_AT_ONCE = 50
 """Resources per page, across families; most clients read only one page."""
 FOR_TEAMS = ("bridge", "teams")
 """The toolsets whose tools all respect the teams of a limited key."""
-TOOL_USE_ID = "claudecode/toolUseId"
 
 logger = logging.getLogger(__name__)
 
@@ -376,8 +376,8 @@ def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> 
     A relay's key begins with the relay's random name, so no caller can get another's result.
     """
     meta = (ctx.params or {}).get("_meta") or {}
-    tool_use, relayed = meta.get(TOOL_USE_ID), meta.get(RELAY_KEY)
-    if caller.identity is not None and isinstance(tool_use, str):
+    tool_use, relayed = call_id_in(meta), meta.get(RELAY_KEY)
+    if caller.identity is not None and tool_use is not None:
         return CallKey.of(caller.identity, tool_use[:200], tool, arguments)
     hello = ctx.lifespan_context.hello if isinstance(ctx.lifespan_context, OpenTransport) else None
     if hello is not None and isinstance(relayed, str) and relayed.startswith(f"{hello.relay}:"):

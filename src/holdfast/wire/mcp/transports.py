@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.agents.environment import project_in, session_in
+from holdfast.agents.caller_signals import project_in, session_in
 from holdfast.files.in_time import in_time
 from holdfast.identity.caller import Era, Hello, Signals, Transport, choose_root, identify
 from holdfast.process.alive import exists

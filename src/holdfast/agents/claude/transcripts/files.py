@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge
-from holdfast.agents.claude.transcripts.queries import MAIN
+from holdfast.agents.transcript_copies import MAIN
 from holdfast.files import write_private
 from holdfast.text import bounded_json
 

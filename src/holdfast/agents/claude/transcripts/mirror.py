@@ -8,8 +8,9 @@ from typing import Any
 
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import Line, lines_of, merge
-from holdfast.agents.claude.transcripts.queries import MAIN, Entry
+from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.transcript_copies import MAIN
 
 
 class Mirror:

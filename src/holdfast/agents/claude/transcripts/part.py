@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agents.transcript_copies import TranscriptCopies
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
     from holdfast.store import Store
@@ -111,3 +112,21 @@ class ClaudeTranscripts:
         from holdfast.agents.claude.transcripts import copying
 
         return await copying.from_store(store, session_id, folder)
+
+    def copies(self, config: Path, project: Path) -> TranscriptCopies:
+        """Return what copies a project's transcripts."""
+        from holdfast.agents.claude.transcripts.copies import ClaudeCopies
+
+        return ClaudeCopies(config, project)
+
+    def copy_moved(self, transcript: Path, before: Path, after: Path) -> Path | None:
+        """Copy a transcript to where Claude Code looks after its project was moved."""
+        from holdfast.agents.claude.transcripts.copies import copy_moved
+
+        return copy_moved(transcript, before, after)
+
+    def opened_by(self, session_id: str) -> int | None:
+        """Return the process that has a session open by hand, where one is seen."""
+        from holdfast.agents.claude.open_elsewhere import opened_by
+
+        return opened_by(session_id)

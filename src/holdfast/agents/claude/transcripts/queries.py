@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.agents.transcript_copies import MAIN
 from holdfast.store import Row, Tx
 
 Entry = dict[str, Any]
 """One line of a transcript."""
 
-MAIN = ""
-"""The subpath of the conversation itself; its subagents have others."""
 ROWS_AT_ONCE = 500
 CHARACTERS_AT_ONCE = 4 * 1024 * 1024
 """Of entries that are read together; a longer entry is read alone."""

@@ -14,11 +14,10 @@ from typing import IO, Any, Self
 
 from holdfast.agents.claude.transcripts.files import METADATA, read_sidecar, sidecar_of
 from holdfast.agents.claude.transcripts.merge import Line, merge
-from holdfast.handoff.errors import TranscriptTooLarge
+from holdfast.agents.transcript_copies import MAX_LINE, TranscriptTooLarge
 from holdfast.store.files import publish
 from holdfast.text import bounded_json
 
-MAX_LINE = 16 * 1024 * 1024
 MAX_LINES = 100_000
 """Lines of one transcript."""
 MAX_MARKS = 500_000

@@ -1,0 +1,27 @@
+"""What a caller's environment and its calls say of the agent that it belongs to, whichever agent it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from holdfast.agents.registry import AGENTS
+
+
+def session_in(env: Mapping[str, str]) -> str | None:
+    """Return the id of the agent session."""
+    return _first(env, (agent.session_variable for agent in AGENTS.values()))
+
+
+def project_in(env: Mapping[str, str]) -> str | None:
+    """Return the project directory of the agent."""
+    return _first(env, (agent.project_variable for agent in AGENTS.values()))
+
+
+def call_id_in(meta: Mapping[str, Any]) -> str | None:
+    """Return the id that the agent's model gave a call."""
+    return _first(meta, (agent.call_id_meta for agent in AGENTS.values()))
+
+
+def _first(found: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    return next((value for name in names if isinstance(value := found.get(name), str) and value), None)
