@@ -7,10 +7,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.agents import RunPart
-from holdfast.agents.claude.run import ClaudeAgent
-from holdfast.agents.claude.transcripts.store import TranscriptStore
-from holdfast.agents.echo import FOLDER, EchoAgent
+from holdfast.agents.registry import Runs
 from holdfast.bridge.capability import capability as bridge_capability
 from holdfast.bridge.hooks import BridgeHooks
 from holdfast.bridge.service import Bridge
@@ -200,13 +197,9 @@ def build(
 
         transcripts = SharedTranscripts(store, home, gives=settings.share_transcripts)
     briefings = Briefings(store, machine, Ledgers(store, machine), _Sources(capabilities), links.has_agent, transcripts)
-    agents: dict[str, RunPart] = {
-        "claude": ClaudeAgent(home, TranscriptStore(store)),
-        "echo": EchoAgent(home, home / FOLDER),
-    }
     environment = {"HOLDFAST_HOME": str(home)}
     brief, settings_off = briefings.managed, protocols.settings_off
-    runner = Runner(store, machine, agents, environment, settings_off=settings_off, brief=brief)
+    runner = Runner(store, machine, Runs(home, store), environment, settings_off=settings_off, brief=brief)
     teams = Teams(store, RosterFile(home), runner)
     bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, links.has_agent)
 

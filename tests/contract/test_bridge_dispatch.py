@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import pytest
+from tests.agents.echo.run import EchoAgent
 from tests.contract.conftest import Place
 
-from holdfast.agents.echo import EchoAgent
 from holdfast.bridge import managed_delivery
 from holdfast.bridge.dead_letters import Letters
 from holdfast.bridge.managed_delivery import LEASE_MS, STOPPED, THREAD, WAY, Dispatcher

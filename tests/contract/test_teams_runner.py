@@ -13,10 +13,10 @@ from typing import Any
 import psutil
 import pytest
 from tests.agents.acp_agent import AcpAgent
+from tests.agents.echo.run import PROGRAM, EchoAgent, EchoSession
 from tests.contract.conftest import Place
 
 from holdfast.agents import Compaction, RunPart
-from holdfast.agents.echo import PROGRAM, EchoAgent, EchoSession
 from holdfast.agents.errors import CompactionFailed
 from holdfast.errors import BadInput, StoreError
 from holdfast.identity.caller import Caller, Era, Transport
@@ -376,7 +376,7 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
     async with _world(place) as world:
         first = await world.answer(await world.ask("a", "one"))
         if write != "let_go":
-            await world.runner.release(["a"])
+            await world.runner.release(["a"], [])
         if write == "set_session":  # what is lost is begun afresh in another session
             for transcript in (place.home / "transcripts").glob("*.jsonl"):
                 transcript.unlink()
@@ -397,13 +397,13 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
 async def test_a_conversation_whose_last_line_a_full_disk_cut_off_goes_on(sqlite_place: Place) -> None:
     async with _world(sqlite_place) as world:
         await world.answer(await world.ask("a", "one"))
-        await world.runner.release(["a"])
+        await world.runner.release(["a"], [])
         (transcript,) = (sqlite_place.home / "transcripts").glob("*.jsonl")
         with transcript.open("a") as file:
             file.write('{"text": "was never answ')
         second = await world.answer(await world.ask("a", "two"))
         assert second.answer is not None and second.answer.startswith("echo 2")
-        await world.runner.release(["a"])
+        await world.runner.release(["a"], [])
         third = await world.answer(await world.ask("a", "three"))
         assert third.answer is not None and third.answer.startswith("echo 3")
 

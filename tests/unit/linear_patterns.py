@@ -578,7 +578,6 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "store.erasing:on_notice:'\\\\d+'": (T("1"),),
     "store.migrations:_NAME": (T("a", "0001_"),),
     "agents.claude.session:_new_enough:'(\\\\d+)\\\\.(\\\\d+)\\\\.(\\\\d+)'": (T("1"), T("1", "1."), T("1.")),
-    "agents.echo_process:DIRECTIVE": (T("sleep"), T(" ", "sleep"), T("\nsleep "), T("\n")),
     "agents.claude.transcripts.files:_COST_STATE": (T('{"type":"cost-state"'), T("\n"), T('\n{"type":"cost-stat')),
     "agents.claude.protected_files:_SPECIAL": (T("a"), T("\\"), T("["), T("*?")),
     "teams.config_fields:environment:'[A-Za-z_][A-Za-z0-9_]{0,255}'": (T("a"),),

@@ -311,8 +311,6 @@ NOT_FROM_OUTSIDE = {
     "daemon.upgrade": "the daemon's answer",
     "agents.claude.session": "one line of an error",
     "agents.claude.open_elsewhere": "the kernel's tables",
-    "agents.echo": "the echo agent's answer",
-    "agents.echo_process": "the echo agent's own",
     "wire.http.server": "the kernel's tables",
     "wire.http.rest": "by `bounded_json`, `urllib` and `wire.mcp.schema`",
 }

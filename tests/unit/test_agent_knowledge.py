@@ -30,7 +30,6 @@ KNOWLEDGE = {
 """Kinds of knowledge, each with what gives it away. Texts that only name Claude Code to a person are none."""
 
 ELSEWHERE: dict[str, set[str]] = {
-    "app.py": {"import"},
     "briefing/sharing.py": {"import"},
     "cli/bridge_init.py": {"import"},
     "cli/handoff.py": {"flag", "path", "variable"},

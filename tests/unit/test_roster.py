@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.agents.echo import registered
 
 from holdfast.teams.config import MAX_BYTES, SETTINGS, TEAM_FIELDS, Fault, Roster, read_roster
 from holdfast.teams.project_paths import true_spelling
@@ -80,7 +81,8 @@ def test_every_member_reaches_its_team(tmp_path: Path, project: Path) -> None:
         "stateFile": "~/.claude-session-state.json",
         "delivery": "hook",
     }
-    team = read({"teams": {"backend": entry}}, tmp_path).teams["backend"]
+    with registered():
+        team = read({"teams": {"backend": entry}}, tmp_path).teams["backend"]
     assert team == Team(
         "backend",
         project,
@@ -112,7 +114,7 @@ def test_every_setting_is_in_force(tmp_path: Path) -> None:
         ("skipPermissions", 1, "must be true or false, not a number"),
         ("color", "red", "must be a color as #RRGGBB"),
         ("color", "#E91E63\n", "control characters"),
-        ("agent", "gemini", 'must be "claude" or "echo", not "gemini"'),
+        ("agent", "gemini", 'must be "claude", not "gemini"'),
         ("agent", ["claude"], "not a list"),
         ("model", "--dangerously-skip-permissions", "must be the name of a model"),
         ("model", 4, "must be text, not a number"),

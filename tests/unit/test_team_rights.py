@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agents.echo import registered
 
 from holdfast.teams.config import SETTINGS, TEAM_FIELDS, read_roster
 from holdfast.teams.config_file import RosterFile
@@ -35,6 +37,13 @@ LIMITS: dict[str, tuple[Any, Any]] = {
 }
 """What gives nothing by itself, as it was confirmed and as somebody would have it."""
 WIDER_SETTINGS: dict[str, Any] = {"maxProcesses": 256, "maxDepth": 32, "allowedRoots": ["/"]}
+
+
+@pytest.fixture(autouse=True)
+def another_agent() -> Iterator[None]:
+    """A second agent that a team may name."""
+    with registered():
+        yield
 
 
 @pytest.fixture

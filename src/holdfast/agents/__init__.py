@@ -7,7 +7,7 @@ that has the part.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
+    from holdfast.store import Store
 
 
 Permission = Callable[[str, dict[str, Any]], Awaitable[bool | str | None]]
@@ -170,6 +171,10 @@ class RunPart(Protocol):
         """Delete what is kept of a conversation, everywhere."""
         ...
 
+    def forget(self, session_ids: Iterable[str]) -> None:
+        """Delete what it keeps of these conversations in Holdfast's data directory; other files are the user's."""
+        ...
+
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
         """The project's conversations on this machine, the latest first."""
         ...
@@ -285,3 +290,5 @@ class Agent:
     hooks: HooksPart | None = None
     transcripts: TranscriptsPart | None = None
     resume_command: ResumeCommand | None = None
+    run: Callable[[Path, Store], RunPart] | None = None
+    """Makes what runs it, with Holdfast's data directory and open store."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,15 @@ from holdfast.store.erasing import erase_deleted, overwriting
 from holdfast.teams.queries import conversations as team_queries
 
 Projects = Callable[[], Awaitable[Iterable[tuple[str, Path]]]]
-Release = Callable[[tuple[str, ...]], Awaitable[None]]
+Release = Callable[[Collection[str], Collection[str]], Awaitable[None]]
 
 
 class Forgetting:
     """Deletes a session, or a whole project, for good; one removal at a time."""
 
     def __init__(self, store: Store, home: Path, reasoning: Reasoning, projects: Projects, release: Release) -> None:
-        """`projects` returns every team's directory; `release` ends the idle agent processes of these teams."""
+        """`projects` returns every team's directory; `release` ends the idle agent processes of these teams
+        and deletes what their agents keep of these conversations."""
         self._store = store
         self._home = home
         self._note = copies.note_path(home, store.engine)
@@ -118,9 +119,8 @@ class Forgetting:
             if scope.session is not None:
                 await self._forget_session(scope.session, removed)
             else:
-                await self._release(scope.teams)
                 said = await self._store.read(partial(queries.conversations, scope=scope))
-                await asyncio.to_thread(copies.remove_echoes, self._home, said)
+                await self._release(scope.teams, said)
                 removed += await rows.remove(self._store, scope, lambda share, step: progress(0.3 * share, step))
                 for root in scope.roots:
                     _count(removed, await self._reasoning.forget_project(root))

@@ -13,7 +13,7 @@ from holdfast.config import HOUR_MS
 from holdfast.teams import config_fields
 from holdfast.teams.config_fields import Reader, Refused, shown
 from holdfast.teams.project_paths import check_allowed, check_project
-from holdfast.teams.team import AGENTS, Delivery, Policy, Team, TeamSettings, name_problem
+from holdfast.teams.team import Delivery, Policy, Team, TeamSettings, name_problem
 
 FILE_NAME = "teams.json"
 MAX_BYTES = 1024 * 1024
@@ -37,7 +37,7 @@ TEAM_FIELDS: Mapping[str, tuple[str, Reader]] = {
     "description": ("description", config_fields.text(2000, lines=True)),
     "skipPermissions": ("skip_permissions", config_fields.flag),
     "color": ("color", config_fields.matching(r"#[0-9A-Fa-f]{6}", "a color as #RRGGBB", "#E91E63")),
-    "agent": ("agent", config_fields.one_of(*AGENTS)),
+    "agent": ("agent", config_fields.agent),
     "model": (
         "model",
         config_fields.matching(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,127}", "the name of a model", "opus"),

@@ -87,6 +87,7 @@ class Runner:
     ) -> None:
         self._store = store
         self._name = name
+        self._agents = agents
         self._place = Workplace(store, name, agents, env, settings_off)
         self._brief = brief
         self.upkeep = Upkeep(store, self._place, lambda: self._room)
@@ -221,10 +222,12 @@ class Runner:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
         await self.pool.close()
 
-    async def release(self, teams: Collection[str]) -> None:
-        """End the processes of these teams' agents that have nothing to do."""
+    async def release(self, teams: Collection[str], session_ids: Collection[str]) -> None:
+        """End the idle processes of these teams' agents, and delete what agents keep of these conversations."""
         for slot in [slot for slot in self.pool.slots if slot.team in teams and not slot.busy]:
             await self.pool.discard(slot)
+        for agent in self._agents.values():
+            await asyncio.to_thread(agent.forget, session_ids)
 
     async def cancel(self, ask: Ask) -> None:
         """Interrupt the turn of an ask that was cancelled."""

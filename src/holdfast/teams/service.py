@@ -133,9 +133,9 @@ class Teams:
         """Make long conversations shorter while nobody uses them, and put unused ones away."""
         await self._runner.upkeep.maintain()
 
-    async def release(self, teams: Collection[str]) -> None:
-        """End the processes of these teams' agents that have nothing to do."""
-        await self._runner.release(teams)
+    async def release(self, teams: Collection[str], session_ids: Collection[str]) -> None:
+        """End the idle processes of these teams' agents, and delete what agents keep of these conversations."""
+        await self._runner.release(teams, session_ids)
 
     async def stop(self) -> None:
         """Stop working; asks under way wait for the next daemon."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.agents import Agent
+from holdfast.agents import Agent, RunPart
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.agents.claude.transcripts.part import ClaudeTranscripts
+
+if TYPE_CHECKING:
+    from holdfast.store import Store
 
 
 class ClaudeSettings:
@@ -33,6 +37,14 @@ def resume_command(session_id: str, *, fork: bool = False, config: Path | None =
     return f"{setting}claude --resume {session_id}" + (" --fork-session" if fork else "")
 
 
+def run(home: Path, store: Store) -> RunPart:
+    """Return what runs Claude Code; its transcripts are copied to the store."""
+    from holdfast.agents.claude.run import ClaudeAgent
+    from holdfast.agents.claude.transcripts.store import TranscriptStore
+
+    return ClaudeAgent(home, TranscriptStore(store))
+
+
 CLAUDE = Agent(
     name="claude",
     title="Claude Code",
@@ -48,4 +60,5 @@ CLAUDE = Agent(
     hooks=HOOKS,
     transcripts=ClaudeTranscripts(),
     resume_command=resume_command,
+    run=run,
 )

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +151,9 @@ class ClaudeAgent:
         async with self._alone_with(session_id):
             await asyncio.to_thread(files.delete, session_id)
             await self._transcripts.forget(session_id)
+
+    def forget(self, session_ids: Iterable[str]) -> None:
+        """Delete nothing: its files are the user's own, and their copies are rows of the store."""
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
         """The project's conversations on this machine, the latest first."""
