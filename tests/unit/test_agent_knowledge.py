@@ -31,17 +31,9 @@ KNOWLEDGE = {
 
 ELSEWHERE: dict[str, set[str]] = {
     "briefing/sharing.py": {"import"},
-    "cli/bridge_init.py": {"import"},
     "cli/handoff.py": {"flag", "path", "variable"},
     "cli/move.py": {"flag"},
-    "cli/protocol_init.py": {"import"},
-    "cli/setup.py": {"hook event", "import"},
     "demo/stage.py": {"hook event", "hook field", "variable"},
-    "doctor/agents.py": {"path"},
-    "doctor/hook_entries.py": {"import", "path"},
-    "doctor/hooks.py": {"flag", "import", "variable"},
-    "doctor/registration.py": {"flag"},
-    "doctor/surroundings.py": {"path", "variable"},
     "handoff/container.py": {"path"},
     "handoff/service.py": {"import"},
     "handoff/spools.py": {"import", "transcript field"},

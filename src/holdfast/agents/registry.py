@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from holdfast.agents import Agent, ResumeCommand, RunPart, SettingsPart, TranscriptsPart
 from holdfast.agents.claude.agent import CLAUDE
 from holdfast.agents.errors import PartMissing
+from holdfast.agents.others import OTHERS
 
 if TYPE_CHECKING:
     from holdfast.store import Store
 
-AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE,)}
+AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE, *OTHERS)}
 DEFAULT = CLAUDE.name
 """The agent that is meant where none is named: hooks installed by earlier versions name none."""
 
@@ -23,7 +24,7 @@ def settings_of(name: str = DEFAULT) -> SettingsPart:
     agent = AGENTS.get(name)
     if agent is None or agent.settings is None:
         raise PartMissing(f"Holdfast does not know the settings of {name!r}.", recovery=f"Known: {', '.join(AGENTS)}.")
-    return agent.settings
+    return agent.settings()
 
 
 def transcripts_of(name: str = DEFAULT) -> TranscriptsPart:
@@ -76,6 +77,6 @@ class Runs(Mapping[str, RunPart]):
 def prepare() -> None:
     """Import what hooks and calls may come to need of every agent; takes a moment."""
     import holdfast.agents.claude.run
-    import holdfast.agents.claude.settings
+    import holdfast.agents.claude.settings_part
     import holdfast.agents.claude.transcripts.receipt
     import holdfast.agents.claude.transcripts.subagents  # noqa: F401

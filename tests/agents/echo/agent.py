@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.agents import Agent, RunPart
+from tests.agents.echo.hooks import EchoHooks
+
+from holdfast.agents import Agent, RunPart, SettingsPart
 from holdfast.store import Store
 
 FOLDER = "echo"
 """Where its transcripts are, in Holdfast's data directory."""
+
+
+def settings() -> SettingsPart:
+    """What knows its settings."""
+    from tests.agents.echo.settings import EchoSettings
+
+    return EchoSettings()
 
 
 def run(home: Path, store: Store) -> RunPart:
@@ -18,4 +27,4 @@ def run(home: Path, store: Store) -> RunPart:
     return EchoAgent(home, home / FOLDER)
 
 
-ECHO = Agent(name="echo", title="Echo", run=run)
+ECHO = Agent(name="echo", title="Echo", settings=settings, hooks=EchoHooks(), run=run)

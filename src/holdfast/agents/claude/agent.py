@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agents import Agent, RunPart
+from holdfast.agents import Agent, RunPart, SettingsPart
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.agents.claude.transcripts.part import ClaudeTranscripts
 
@@ -15,20 +14,11 @@ if TYPE_CHECKING:
     from holdfast.store import Store
 
 
-class ClaudeSettings:
-    """Claude Code's settings files. What reads them is imported when they are asked for."""
+def settings() -> SettingsPart:
+    """Return what knows Claude Code's settings."""
+    from holdfast.agents.claude.settings_part import ClaudeSettings
 
-    def config_directory(self, env: Mapping[str, str]) -> Path:
-        """Return where it keeps a user's settings."""
-        from holdfast.agents.claude.setup import config_directory
-
-        return config_directory(env)
-
-    def hooks_installed(self, project: Path, purpose: str) -> bool:
-        """Return whether all of Holdfast's hooks for a purpose are installed."""
-        from holdfast.agents.claude.settings import is_installed
-
-        return is_installed(project, purpose)
+    return ClaudeSettings()
 
 
 def resume_command(session_id: str, *, fork: bool = False, config: Path | None = None) -> str:
@@ -56,7 +46,7 @@ CLAUDE = Agent(
         "CLAUDE_PID",
         "CLAUDE_PROJECT_DIR",
     ),
-    settings=ClaudeSettings(),
+    settings=settings,
     hooks=HOOKS,
     transcripts=ClaudeTranscripts(),
     resume_command=resume_command,

@@ -1,13 +1,12 @@
-"""Claude Code's own command: where it is, and the servers it registers by itself."""
+"""The servers that Claude Code's own command registers."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,7 @@ from holdfast.setup.steps import original_for
 from holdfast.text.terminal import one_line
 
 LIMIT_S = 60.0
-ELSEWHERE = ("~/.local/bin/claude", "~/.claude/local/claude")
-"""Where its installers put it; a PATH that lacks them is common in scripts."""
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
-
-
-def find_claude(env: Mapping[str, str]) -> Path | None:
-    """The `claude` command; None where there is none."""
-    found = shutil.which("claude", path=env.get("PATH", os.defpath))
-    if found is not None:
-        return Path(found)
-    home = Path(env.get("HOME") or "~").expanduser()
-    places = (home / place.removeprefix("~/") for place in ELSEWHERE)
-    return next((place for place in places if os.access(place, os.X_OK) and place.is_file()), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.agents import AgentSpec, FoundSession, Lack, Permission
 from holdfast.agents.claude.open_elsewhere import opened_by
+from holdfast.agents.claude.program import bundled_claude
 from holdfast.agents.claude.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.folder_name import project_key
@@ -136,12 +138,9 @@ class ClaudeAgent:
 
     def _program(self, env: Mapping[str, str]) -> str | None:
         """The user's own Claude Code, else the one that came with the SDK."""
-        import shutil  # late: the daemon starts without it
-
         own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
-        sdk = find_spec("claude_agent_sdk")
-        bundled = Path(sdk.origin).parent / "_bundled" / "claude" if sdk and sdk.origin else None
-        brought = str(bundled) if bundled is not None and bundled.is_file() else None
+        bundled = bundled_claude()
+        brought = None if bundled is None else str(bundled)
         return (brought or own) if self._prefer_bundled else (own or brought)
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:

@@ -59,6 +59,10 @@ class ClaudeTranscripts:
             return []  # a project in which no agent has worked has no folder
         return [(changed, Path(path)) for changed, path in sorted(found, reverse=True)]
 
+    def folder(self, config: Path) -> Path:
+        """Return the directory that has a folder of transcripts for each project."""
+        return config / "projects"
+
     def folder_name(self, project: Path) -> str:
         """Return the name of the folder in which a project's transcripts lie."""
         from holdfast.agents.claude.transcripts.folder_name import project_key
