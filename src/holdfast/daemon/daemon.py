@@ -256,6 +256,7 @@ class Daemon:
     async def _hook(
         self, app: App, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        from holdfast.agents.registry import DEFAULT
         from holdfast.hooks.dispatch import MAX_PAYLOAD, Told
 
         payload = bytearray()
@@ -263,7 +264,8 @@ class Daemon:
             payload += data
             if len(payload) > MAX_PAYLOAD:
                 return
-        told = Told(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"))
+        agent = str(first.get("agent") or DEFAULT)
+        told = Told(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"), agent)
         reply = await app.hooks.handle(str(first.get("event", "")), told, bytes(payload))
         writer.write(reply.encode())
         await writer.drain()
