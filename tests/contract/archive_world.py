@@ -56,10 +56,10 @@ class Machine:
 
     @property
     def archives(self) -> Archives:
-        async def roster() -> dict[str, Team]:
+        async def config() -> dict[str, Team]:
             return {TEAM: Team(TEAM, self.project)}
 
-        return Archives(self.world.store, self.folder / "home", f"machine-{self.folder.name}", roster)
+        return Archives(self.world.store, self.folder / "home", f"machine-{self.folder.name}", config)
 
     @property
     def caller(self) -> Any:

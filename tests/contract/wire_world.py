@@ -139,7 +139,7 @@ class World:
         teams = app.service(Teams)
         await app.connections.reconnects.start()
         await teams.refresh()
-        teams._runner.use(teams.roster)
+        teams._runner.use(teams.config)
         return Life(app, app.wire(), app.links, self._counter)
 
     @asynccontextmanager

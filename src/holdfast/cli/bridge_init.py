@@ -12,7 +12,7 @@ from holdfast.cli import hook_settings
 from holdfast.cli.common import add_home, settings_of
 from holdfast.config import Settings
 from holdfast.errors import BadInput
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.team import Delivery, Team
 from holdfast.text.terminal import say
 
@@ -42,17 +42,17 @@ def run(options: argparse.Namespace) -> int:
 
 def _warn(project: Path, settings: Settings) -> None:
     """Warn about settings that keep messages from being delivered, although the hooks are installed."""
-    roster = RosterFile(settings.home)
-    team = _at_home(project, roster.roster.teams.values())
+    config = TeamsFile(settings.home)
+    team = _at_home(project, config.config.teams.values())
     if team is None:
         say(
-            f"warning: no team of {roster.path} has its project here, so no messages will be delivered."
+            f"warning: no team of {config.path} has its project here, so no messages will be delivered."
             f" Add one with `holdfast teams add NAME --project {project}`.",
             file=sys.stderr,
         )
     elif team.delivery is Delivery.RUN:
         say(
-            f'warning: {roster.path} has "delivery": "run" for {team.name}, so these hooks deliver nothing.',
+            f'warning: {config.path} has "delivery": "run" for {team.name}, so these hooks deliver nothing.',
             file=sys.stderr,
         )
     else:

@@ -23,9 +23,9 @@ from holdfast.teams.config import (
     NOT_CONFIRMED,
     Fault,
     Members,
-    Roster,
+    TeamsConfig,
+    read_config,
     read_document,
-    read_roster,
     repeated_key,
     too_large,
 )
@@ -45,34 +45,34 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 """Of teams.json, and of what was confirmed of it."""
 
 
-class RosterFile:
+class TeamsFile:
     """The teams of a data directory, as its teams.json has them."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
         self._home = home
         self._stamp: Stamp | None = None
-        self.configured = Roster()
+        self.configured = TeamsConfig()
         """As teams.json has it, whether or not its rights are confirmed."""
-        self.roster = Roster()
+        self.config = TeamsConfig()
         """What was last read. A file that cannot be read leaves the teams as they were, and adds its fault."""
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file again if it changed; whether the roster is another one now."""
-        before = self.roster
+        """Read the file again if it changed; whether the config is another one now."""
+        before = self.config
         stamp = self._current_stamp()
         # A fault may have been repaired outside the file, by creating a project's directory for example.
         if stamp is not None and stamp == self._stamp and not before.faults:
             return False
         try:
-            found = read_roster(self._read_text(), home=self._home)
+            found = read_config(self._read_text(), home=self._home)
         except Refused as refused:
-            found = Roster(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
+            found = TeamsConfig(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
         self._stamp = stamp if stamp is not None and _settled(stamp) else None
         self.configured = found if found.readable else _kept(self.configured, found)
-        self.roster = _in_force(self.configured, read_confirmations(self._home))
-        return self.roster != before
+        self.config = _in_force(self.configured, read_confirmations(self._home))
+        return self.config != before
 
     def begin_confirming(self) -> None:
         """From now on changed rights need a person's word; those that are there at the first start count."""
@@ -109,7 +109,7 @@ class RosterFile:
 
     def projects(self) -> dict[str, Path]:
         """Every team with the directory that it names, also where that is gone and the team cannot be served."""
-        found = {name: team.project for name, team in self.roster.teams.items()}
+        found = {name: team.project for name, team in self.config.teams.items()}
         try:
             entries = read_document(self._read_text()).get("teams")
         except Refused:
@@ -148,7 +148,7 @@ class RosterFile:
                     recovery=f"Edit {self.path}, or `holdfast teams remove {name}` first.",
                 )
             teams[name] = entry
-            planned = read_roster(_written(document), home=self._home)
+            planned = read_config(_written(document), home=self._home)
             for fault in planned.faults:
                 if fault.team == name or not planned.readable:
                     raise BadInput(fault.field, fault.problem, recovery=fault.repair)
@@ -197,7 +197,7 @@ class RosterFile:
         return None if stamps[0] is None else tuple(stamps)
 
     def _read_text(self) -> str:
-        """The file's text; an empty roster's where there is none."""
+        """The file's text; an empty config's where there is none."""
         try:
             content = _regular_content(self.path)
         except FileNotFoundError:
@@ -244,14 +244,14 @@ def _written(document: Members) -> str:
     return f"{text}\n"
 
 
-def _kept(before: Roster, unreadable: Roster) -> Roster:
+def _kept(before: TeamsConfig, unreadable: TeamsConfig) -> TeamsConfig:
     stays = " Until then the teams stay as they were." if before.teams else ""
     faults = tuple(replace(fault, repair=fault.repair + stays) for fault in unreadable.faults)
     return replace(before, faults=faults, readable=False)
 
 
-def _in_force(configured: Roster, confirmations: Confirmations) -> Roster:
-    """The roster with the rights that count; those that wait for a word are told as faults."""
+def _in_force(configured: TeamsConfig, confirmations: Confirmations) -> TeamsConfig:
+    """The config with the rights that count; those that wait for a word are told as faults."""
     waiting = [name for name, team in configured.teams.items() if confirmations.waiting(team)]
     settings = confirmations.waiting_settings(configured.settings)
     if not waiting and not settings:

@@ -19,8 +19,8 @@ from holdfast.agents.claude.program import bundled_claude
 from holdfast.agents.claude.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.folder_name import project_key
-from holdfast.agents.claude.transcripts.mirror import level
 from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.claude.transcripts.transcript_copy import level
 from holdfast.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
 from holdfast.agents.session_locks import SessionLocks, canonical_session_id
 from holdfast.errors import BadInput
@@ -164,7 +164,7 @@ class ClaudeAgent:
 def config_directory(env: Mapping[str, str]) -> Path:
     """The configuration directory an agent with this environment uses.
 
-    Refuses an environment in which the SDK would look for it elsewhere, because it would then mirror nothing.
+    Refuses an environment in which the SDK would look for it elsewhere, because it would then copy nothing.
     """
     given = env.get(CONFIG_VARIABLE)
     if given is not None:
