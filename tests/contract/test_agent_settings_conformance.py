@@ -10,9 +10,9 @@ import pytest
 from tests.agents.echo.agent import ECHO
 from tests.repository import Repository
 
-from holdfast.agents import Agent, SettingsPart
+from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS
-from holdfast.agents.settings import Allow, Scope, SetupRequest
+from holdfast.agents.settings import Allow, Scope, SettingsPart, SetupRequest
 from holdfast.errors import HoldfastError
 from holdfast.setup.hook_command import HookCommand, command, portable_command
 from holdfast.setup.steps import Step, apply

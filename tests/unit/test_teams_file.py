@@ -271,7 +271,7 @@ class TestEditing:
         self, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(home, "{}")
-        monkeypatch.setattr(config_file, "publish", _full)
+        monkeypatch.setattr(os, "fsync", _full)
         with pytest.raises(HoldfastError, match="cannot be written"):
             TeamsFile(home).add("a", project)
         assert (home / "teams.json").read_text() == "{}"

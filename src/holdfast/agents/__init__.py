@@ -7,7 +7,7 @@ that has the part.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
-    from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, Setup, SetupRequest
+    from holdfast.agents.settings import SettingsPart
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
-    from holdfast.setup.json_file import Change
     from holdfast.store import Store
 
 
@@ -194,90 +193,6 @@ class HooksPart(Protocol):
         ...
 
 
-class SettingsPart(Protocol):
-    """Knows where an agent's configuration is, how Holdfast is put in and taken out, and what of it is installed.
-
-    `agents.settings.ServerSettings` has the answers of an agent that has nothing but MCP servers."""
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        """For whom it can be set up."""
-        ...
-
-    @property
-    def offers_rules(self) -> bool:
-        """Whether its settings can say which tools it may use without asking."""
-        ...
-
-    @property
-    def local_file(self) -> str | None:
-        """The project's file for one user on one machine, which is kept out of git."""
-        ...
-
-    @property
-    def shared_file_note(self) -> str:
-        """What its user should know of a project's shared file."""
-        ...
-
-    @property
-    def plugin_uninstall(self) -> str:
-        """The command that uninstalls the plugin that is named after it."""
-        ...
-
-    @property
-    def hook_timeout_s(self) -> float:
-        """Seconds that it waits for a hook."""
-        ...
-
-    def config_directory(self, env: Mapping[str, str]) -> Path:
-        """Return where it keeps a user's settings, in this environment."""
-        ...
-
-    def setup(self, request: SetupRequest) -> Setup:
-        """Return what sets it up."""
-        ...
-
-    def servers(self, env: Mapping[str, str], project: Path) -> Sequence[Registered]:
-        """Return the servers of Holdfast that it starts in a project; raises SettingsUnusable."""
-        ...
-
-    def program(self, env: Mapping[str, str]) -> Path | None:
-        """Return its program; None if there is none, or it is not known by one."""
-        ...
-
-    def plugin(self, env: Mapping[str, str], project: Path) -> str | None:
-        """Return the enabled plugin that brings Holdfast's server and hooks by itself."""
-        ...
-
-    def hooks_installed(self, project: Path, purpose: str) -> bool:
-        """Return whether one of a project's settings files has all of Holdfast's hooks for a purpose."""
-        ...
-
-    def install_hooks(self, project: Path, purpose: str, *, home: str | None = None) -> Change | None:
-        """Return the change that adds the hooks of a purpose to a project's local file; None if it has no hooks."""
-        ...
-
-    def remove_hooks(self, project: Path, purpose: str) -> Change | None:
-        """Return the change that removes the hooks of a purpose, but none that another purpose needs."""
-        ...
-
-    def hook_files(self, env: Mapping[str, str], project: Path) -> list[HookFile]:
-        """Return the files whose hooks run in a project; raises SettingsUnusable for a link out of it."""
-        ...
-
-    def hook_commands(self, path: Path) -> list[tuple[str, str]]:
-        """Return the event and the command of each of Holdfast's hooks in a file; raises SettingsUnusable."""
-        ...
-
-    def rewrite_hooks(self, path: Path, run: RunCommand) -> Change:
-        """Return the change that gives each of Holdfast's hooks in a file its command anew, and adds none."""
-        ...
-
-    def hook_environment(self, project: Path) -> dict[str, str]:
-        """Return what it adds to the environment of its hooks."""
-        ...
-
-
 class TranscriptsPart(Protocol):
     """Finds an agent's transcripts on this machine and reads them as neutral entries. It writes none."""
 
@@ -365,7 +280,7 @@ class Agent:
     session_variables: tuple[str, ...] = ()
     """Environment variables that belong to one session: a daemon that a relay starts does not inherit them."""
     settings: Callable[[], SettingsPart] | None = None
-    """Makes what knows its settings; a daemon starts without it."""
+    """Makes what knows its settings (`agents/settings.py`); a daemon starts without it."""
     hooks: HooksPart | None = None
     transcripts: TranscriptsPart | None = None
     resume_command: ResumeCommand | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.agents.settings import Allow, Registered, Scope, ServerSettings, SetupRequest, registered
+from holdfast.agents.settings import Allow, Registered, Scope, SettingsPart, SetupRequest, registered
 from holdfast.setup import json_entry, toml_entry
 from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside, read_settings, read_text
 from holdfast.setup.originals import Originals
@@ -98,7 +98,7 @@ class TomlFormat:
         return toml_entry.found(path, self.table)
 
 
-class FileSettings(ServerSettings):
+class FileSettings(SettingsPart):
     """An agent whose servers are in one file of the user and one of a project."""
 
     def __init__(self, form: Format, user_file: Callable[[Env], Path], project_file: str, note: str = "") -> None:
@@ -108,11 +108,9 @@ class FileSettings(ServerSettings):
         self.shared_file_note = note
 
     def config_directory(self, env: Env) -> Path:
-        """Return where it keeps a user's settings."""
         return self.user_file(env).parent
 
     def setup(self, request: SetupRequest) -> FileSetup:
-        """Return what sets it up."""
         return FileSetup(self, request)
 
     def file(self, scope: Scope, project: Path, env: Env) -> Path:

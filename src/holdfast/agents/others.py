@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from holdfast.agents import Agent, SettingsPart
+from holdfast.agents import Agent
+
+if TYPE_CHECKING:
+    from holdfast.agents.settings import SettingsPart
 
 
 def _settings(name: str) -> SettingsPart:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.agents import Agent, ResumeCommand, RunPart, SettingsPart, TranscriptsPart
+from holdfast.agents import Agent, ResumeCommand, RunPart, TranscriptsPart
 from holdfast.agents.claude.agent import CLAUDE
 from holdfast.agents.errors import PartMissing
 from holdfast.agents.others import OTHERS
 
 if TYPE_CHECKING:
+    from holdfast.agents.settings import SettingsPart
     from holdfast.store import Store
+
+P = TypeVar("P")
 
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE, *OTHERS)}
 DEFAULT = CLAUDE.name
@@ -21,26 +24,24 @@ DEFAULT = CLAUDE.name
 
 def settings_of(name: str = DEFAULT) -> SettingsPart:
     """Return an agent's settings; raises PartMissing where Holdfast does not know them."""
-    agent = AGENTS.get(name)
-    if agent is None or agent.settings is None:
-        raise PartMissing(f"Holdfast does not know the settings of {name!r}.", recovery=f"Known: {', '.join(AGENTS)}.")
-    return agent.settings()
+    return _part(name, lambda agent: agent.settings, "Holdfast does not know the settings of")()
 
 
 def transcripts_of(name: str = DEFAULT) -> TranscriptsPart:
     """Return an agent's transcripts; raises PartMissing where it keeps none that Holdfast can read."""
-    agent = AGENTS.get(name)
-    if agent is None or agent.transcripts is None:
-        raise PartMissing(f"Holdfast cannot read transcripts of {name!r}.", recovery=f"Known: {', '.join(AGENTS)}.")
-    return agent.transcripts
+    return _part(name, lambda agent: agent.transcripts, "Holdfast cannot read transcripts of")
 
 
 def resume_command_of(name: str = DEFAULT) -> ResumeCommand:
     """Return how an agent's conversation is continued by hand; raises PartMissing where it cannot be."""
-    agent = AGENTS.get(name)
-    if agent is None or agent.resume_command is None:
-        raise PartMissing(f"No command continues a conversation of {name!r}.", recovery=f"Known: {', '.join(AGENTS)}.")
-    return agent.resume_command
+    return _part(name, lambda agent: agent.resume_command, "No command continues a conversation of")
+
+
+def _part(name: str, of: Callable[[Agent], P | None], problem: str) -> P:
+    part = of(AGENTS[name]) if name in AGENTS else None
+    if part is None:
+        raise PartMissing(f"{problem} {name!r}.", recovery=f"Known: {', '.join(AGENTS)}.")
+    return part
 
 
 def runnable() -> tuple[str, ...]:

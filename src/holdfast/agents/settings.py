@@ -1,8 +1,9 @@
-"""What agents' settings have in common, whichever files they are in: scopes, hook files, registered servers."""
+"""The settings part of an agent, and what it speaks of: scopes, hook files, registered servers. Imported late."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -112,15 +113,36 @@ RunCommand = Callable[[str], str]
 """Returns the command that a hook runs, for its event."""
 
 
-class ServerSettings:
-    """Settings of an agent that starts MCP servers and has no hooks. Others override what they have besides."""
+class SettingsPart(ABC):
+    """Knows where an agent's configuration is, how Holdfast is put in and taken out, and what of it is installed.
+
+    What is not overridden is the answer of an agent that has nothing but MCP servers.
+    """
 
     scopes: tuple[Scope, ...] = (Scope.USER, Scope.PROJECT)
+    """For whom it can be set up."""
     offers_rules: bool = False
+    """Whether its settings can say which tools it may use without asking."""
     local_file: str | None = None
+    """The project's file for one user on one machine, which is kept out of git."""
     shared_file_note: str = ""
+    """What its user should know of a project's shared file."""
     plugin_uninstall: str = ""
+    """The command that uninstalls the plugin that is named after it."""
     hook_timeout_s: float = 0.0
+    """Seconds that it waits for a hook."""
+
+    @abstractmethod
+    def config_directory(self, env: Mapping[str, str]) -> Path:
+        """Return where it keeps a user's settings, in this environment."""
+
+    @abstractmethod
+    def setup(self, request: SetupRequest) -> Setup:
+        """Return what sets it up."""
+
+    @abstractmethod
+    def servers(self, env: Mapping[str, str], project: Path) -> Sequence[Registered]:
+        """Return the servers of Holdfast that it starts in a project; raises SettingsUnusable."""
 
     def program(self, env: Mapping[str, str]) -> Path | None:
         """Return the agent's program; None if there is none, or it is not known by its program."""
@@ -135,15 +157,15 @@ class ServerSettings:
         return False
 
     def install_hooks(self, project: Path, purpose: str, *, home: str | None = None) -> Change | None:
-        """Return the change that adds the hooks of a purpose; None if the agent has no hooks."""
+        """Return the change that adds the hooks of a purpose to a project's local file; None if it has no hooks."""
         return None
 
     def remove_hooks(self, project: Path, purpose: str) -> Change | None:
-        """Return the change that removes the hooks of a purpose."""
+        """Return the change that removes the hooks of a purpose, but none that another purpose needs."""
         return None
 
     def hook_files(self, env: Mapping[str, str], project: Path) -> list[HookFile]:
-        """Return the files whose hooks run in a project."""
+        """Return the files whose hooks run in a project; raises SettingsUnusable for a link out of it."""
         return []
 
     def hook_commands(self, path: Path) -> list[tuple[str, str]]:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.agents import Agent, SettingsPart
+from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS
-from holdfast.agents.settings import CORE_TOOLS, Allow, Scope, SetupRequest
+from holdfast.agents.settings import CORE_TOOLS, Allow, Scope, SettingsPart, SetupRequest
 from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.cli.hook_settings import exclude_from_git
 from holdfast.errors import BadInput, HoldfastError

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from holdfast.agents import Agent, SettingsPart
+from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS, DEFAULT
-from holdfast.agents.settings import HookFile, Scope
+from holdfast.agents.settings import HookFile, Scope, SettingsPart
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.setup.hook_command import HookCommand, command, portable_command

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Iterator
 
-from holdfast.agents import Agent, SettingsPart
+from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS, DEFAULT, settings_of
-from holdfast.agents.settings import Registered
+from holdfast.agents.settings import Registered, SettingsPart
 from holdfast.config import read_settings
 from holdfast.doctor.findings import Finding, fault, note, ok
 from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient

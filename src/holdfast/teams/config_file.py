@@ -6,8 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
-import stat
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -15,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
+from holdfast.files import NotRegular, TooLarge, read_bounded, write_private
 from holdfast.process.home_lock import make_home
-from holdfast.store.files import publish
 from holdfast.teams.config import (
     FILE_NAME,
     MAX_BYTES,
@@ -184,7 +182,8 @@ class TeamsFile:
             yield document
             if json.dumps(document) != before:
                 try:
-                    _replace_file(self.path, _written(document))
+                    # Through a link the file it leads to is replaced, not the link.
+                    write_private(Path(os.path.realpath(self.path)), _written(document))
                 except OSError as error:
                     raise HoldfastError(
                         f"{self.path} cannot be written ({error.strerror}).",
@@ -199,42 +198,19 @@ class TeamsFile:
     def _read_text(self) -> str:
         """The file's text; an empty config's where there is none."""
         try:
-            content = _regular_content(self.path)
+            content = read_bounded(self.path, MAX_BYTES)
         except FileNotFoundError:
             return "{}"
+        except NotRegular:
+            raise Refused("is not a file", "Put a file in its place.") from None
+        except TooLarge:
+            raise too_large() from None
         except OSError as error:
             raise Refused(f"cannot be read ({error.strerror})", "Correct its permissions.") from error
-        if len(content) > MAX_BYTES:
-            raise too_large()
         try:
             return content.decode()
         except UnicodeDecodeError as error:
             raise Refused(f"is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
-
-
-def _regular_content(path: Path) -> bytes:
-    # Without O_NONBLOCK a pipe in the file's place would block the reader for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refused("is not a file", "Put a file in its place.")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(MAX_BYTES + 1)
-    finally:
-        os.close(descriptor)
-
-
-def _replace_file(path: Path, text: str) -> None:
-    # Through a link the file it leads to is replaced, not the link.
-    target = Path(os.path.realpath(path))
-    fresh = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        publish(fresh, target)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _written(document: Members) -> str:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tests.agents.echo.hooks import EchoHooks
 
-from holdfast.agents import Agent, RunPart, SettingsPart
+from holdfast.agents import Agent, RunPart
+from holdfast.agents.settings import SettingsPart
 from holdfast.store import Store
 
 FOLDER = "echo"

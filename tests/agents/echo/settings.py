@@ -15,7 +15,7 @@ from holdfast.agents.settings import (
     Registered,
     RunCommand,
     Scope,
-    ServerSettings,
+    SettingsPart,
     SetupRequest,
     registered,
 )
@@ -30,7 +30,7 @@ FILE = ".echo/config.json"
 Env = Mapping[str, str]
 
 
-class EchoSettings(ServerSettings):
+class EchoSettings(SettingsPart):
     """Its servers and hooks."""
 
     local_file = FILE

@@ -6,11 +6,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.agents import Agent, RunPart, SettingsPart
+from holdfast.agents import Agent, RunPart
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.agents.claude.transcripts.part import ClaudeTranscripts
 
 if TYPE_CHECKING:
+    from holdfast.agents.settings import SettingsPart
     from holdfast.store import Store
 
 

@@ -86,23 +86,17 @@ class Registration:
                 raise HoldfastError(f"Claude Code did not change {path} as it was asked to.")
             self._after = read_text(path)
             kept = original_for(registry.originals, path, self._before, self._after, ours=ours)
-            self._remember(kept if self.wanted is not None else None)
+            registry.originals.put(path, kept if self.wanted is not None else None)
         except BaseException:
             self._put_back(read_text(path))
             raise
 
     def undo(self) -> None:
         self._put_back(self._after)
-        self._remember(self._earlier)
+        self.registry.originals.put(self.registry.file, self._earlier)
 
     def _put_back(self, after: str | None) -> None:
         Change(self.registry.file, after, self._before).write()
-
-    def _remember(self, original: Original | None) -> None:
-        if original is None:
-            self.registry.originals.forget(self.registry.file)
-        else:
-            self.registry.originals.keep(original)
 
     def _run(self, command: Sequence[str]) -> None:
         said = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.setup.hook_command import command, is_ours, portable_command
+from holdfast.setup.hook_command import command, is_ours
 from holdfast.setup.json_file import (
     REPAIR,
     Change,
@@ -23,28 +23,6 @@ from holdfast.setup.json_file import (
     inside,
     read_settings,
 )
-
-__all__ = [
-    "BRIEFING",
-    "CONVERSATION",
-    "LOCAL",
-    "PURPOSES",
-    "SHARED",
-    "TOOLS",
-    "TURNS",
-    "Change",
-    "Hook",
-    "SettingsUnusable",
-    "command",
-    "hook_commands",
-    "hooks_in",
-    "installed",
-    "is_installed",
-    "portable_command",
-    "putting_in",
-    "removed",
-    "taking_out",
-]
 
 LOCAL = ".claude/settings.local.json"
 SHARED = ".claude/settings.json"

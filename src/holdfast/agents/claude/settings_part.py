@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.agents.claude import settings as claude_settings
-from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, ServerSettings, Setup, SetupRequest
+from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, SettingsPart, Setup, SetupRequest
 from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside
 
 Env = Mapping[str, str]
 
 
-class ClaudeSettings(ServerSettings):
+class ClaudeSettings(SettingsPart):
     """Servers, hooks, rules and a plugin. What only setup and doctor need is imported when they ask."""
 
     scopes = (Scope.USER, Scope.PROJECT, Scope.LOCAL)

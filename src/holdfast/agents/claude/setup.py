@@ -15,6 +15,7 @@ from holdfast.agents.settings import Allow, Registered, Scope, SetupRequest, reg
 from holdfast.errors import Conflict
 from holdfast.git.directory import git_answer
 from holdfast.setup import json_entry, steps
+from holdfast.setup.hook_command import command, portable_command
 from holdfast.setup.json_file import Change, edited, inside, read_settings
 from holdfast.setup.originals import Originals
 from holdfast.setup.server import NAME, Server, is_ours, kept, not_ours
@@ -86,8 +87,8 @@ class ClaudeSetup(SetupRequest):
 
     def _run_command(self) -> Callable[[str], str]:
         if self.scope is Scope.PROJECT:
-            return claude_settings.portable_command
-        return lambda event: claude_settings.command(event, home=self.other_home)
+            return portable_command
+        return lambda event: command(event, home=self.other_home)
 
     def _registry(self) -> Registry | None:
         claude = find_claude(self.env)
