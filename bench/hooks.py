@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.report import Effort, Progress, Row, compare
 from bench.served import Served
 from bench.workshop import scratch
-from holdfast.agents.claude import settings as claude_settings
+from holdfast.setup.hook_command import command
 
 TARGET = 1.5
 ROUNDS_PER_START = 5
@@ -66,7 +66,7 @@ def hook(event: str, project: Path, env: Mapping[str, str], **more: object) -> t
     """Run a hook as Claude Code does; how long it took, and what it printed."""
     payload = {"session_id": "bench", "cwd": str(project), "hook_event_name": event, **more}
     # Claude Code hands a hook's command to a shell.
-    return timed(("/bin/sh", "-c", claude_settings.command(event)), json.dumps(payload).encode(), env, project)
+    return timed(("/bin/sh", "-c", command(event)), json.dumps(payload).encode(), env, project)
 
 
 def timed(argv: Sequence[str], stdin: bytes, env: Mapping[str, str], cwd: Path) -> tuple[float, bytes]:

@@ -7,10 +7,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.agents import RunPart
-from holdfast.agents.claude.run import ClaudeAgent
-from holdfast.agents.claude.transcripts.store import TranscriptStore
-from holdfast.agents.echo import FOLDER, EchoAgent
+from holdfast.agents.registry import Runs
 from holdfast.bridge.capability import capability as bridge_capability
 from holdfast.bridge.hooks import BridgeHooks
 from holdfast.bridge.service import Bridge
@@ -33,7 +30,7 @@ from holdfast.reasoning.service import Reasoning
 from holdfast.records.capability import capability as records_capability
 from holdfast.store import Store
 from holdfast.teams.capability import capability as teams_capability
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 from holdfast.text.quoting import use_secret
@@ -200,19 +197,15 @@ def build(
 
         transcripts = SharedTranscripts(store, home, gives=settings.share_transcripts)
     briefings = Briefings(store, machine, Ledgers(store, machine), _Sources(capabilities), links.has_agent, transcripts)
-    agents: dict[str, RunPart] = {
-        "claude": ClaudeAgent(home, TranscriptStore(store)),
-        "echo": EchoAgent(home, home / FOLDER),
-    }
     environment = {"HOLDFAST_HOME": str(home)}
     brief, settings_off = briefings.managed, protocols.settings_off
-    runner = Runner(store, machine, agents, environment, settings_off=settings_off, brief=brief)
-    teams = Teams(store, RosterFile(home), runner)
+    runner = Runner(store, machine, Runs(home, store), environment, settings_off=settings_off, brief=brief)
+    teams = Teams(store, TeamsFile(home), runner)
     bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, links.has_agent)
 
     capabilities += [
         connections_capability(connections, keys, links),
-        teams_capability(teams, shared=shared),
+        teams_capability(teams, runner, shared=shared),
         protocol_capability(store, protocols, surroundings),
         bridge_capability(store, settings, machine, bridge, bridge_hooks, teams),
         reasoning_capability(reasoning),

@@ -24,12 +24,12 @@ from unittest.mock import patch
 
 import psutil
 from tests.agents.acp_agent import AcpAgent
+from tests.agents.echo.run import EchoAgent
 from tests.agents.scripted_model import Reply, Request, ScriptedModel, api_error, later, seen_so_far, text, tool_use
 
 from holdfast.agents import AgentEvent, AgentSession, AgentSpec, RunPart, Turn
 from holdfast.agents.claude.run import ClaudeAgent
 from holdfast.agents.claude.transcripts.store import TranscriptStore
-from holdfast.agents.echo import EchoAgent
 from holdfast.store.sqlite import SqliteStore
 
 WAIT = 30.0

@@ -15,7 +15,7 @@ from tests.agents.scripted_model import Script, ScriptedModel, seen_so_far
 from tests.installation import Installation, kill_all, wait_until
 from tests.process.agent import Agent
 
-from holdfast.teams.config import read_roster
+from holdfast.teams.config import read_config
 from holdfast.teams.confirmation import read_confirmations, write_confirmations
 
 HOOKS_ALONE = {"delivery": "hook"}
@@ -123,8 +123,8 @@ def write_teams(holdfast: Installation, settings: dict[str, Any], teams: dict[st
     document = json.dumps({"settings": settings, "teams": teams})
     known = read_confirmations(holdfast.home)
     if known.begun:  # its owner confirms what is written, before the daemon sees it
-        roster = read_roster(document, home=holdfast.home)
-        write_confirmations(holdfast.home, roster.teams.values(), roster.settings, known)
+        config = read_config(document, home=holdfast.home)
+        write_confirmations(holdfast.home, config.teams.values(), config.settings, known)
     fresh.write_text(document)
     fresh.rename(holdfast.home / "teams.json")
 

@@ -18,7 +18,7 @@ from holdfast.agents.claude.run import ClaudeAgent
 from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.agents.claude.transcripts.store import TranscriptStore
-from holdfast.agents.errors import MirrorFailed, SessionInUse
+from holdfast.agents.errors import SessionInUse, TranscriptCopyFailed
 from holdfast.errors import StoreError
 
 
@@ -174,7 +174,7 @@ def test_a_turn_that_was_not_mirrored_fails_and_is_not_lost(made: World) -> None
         session = await agent.open(made.spec(), name, resume=False)
         assert turns_seen(await say(session, "one")) == 1
         failing.failing = True
-        with pytest.raises(MirrorFailed, match="The disk is full"):
+        with pytest.raises(TranscriptCopyFailed, match="The disk is full"):
             await say(session, "two")
         await session.close()
         assert await turn_in(made, made.spec(), name) == 3

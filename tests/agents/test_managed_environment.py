@@ -8,8 +8,7 @@ from unittest.mock import patch
 
 import psutil
 from tests.agents.agent_world import World, family, new_id, play, say
-
-from holdfast.agents.echo import EchoAgent
+from tests.agents.echo.run import EchoAgent
 
 MARKER = "marker-secret-7f3a"
 SECRETS = (

@@ -279,11 +279,15 @@ PLANTS = {
             "sqlite",
             ("none",),
             (
+                Edit("teams/runner.py", "answer=turn.text,", "answer=_crossed(turn.text),"),
                 Edit(
-                    "agents/echo_process.py",
-                    '        return {"text": answer, "tokens": len(text)}',
-                    '        crossed = self._turns[-2]["answer"] if len(self._turns) % 5 == 2 else answer\n'
-                    '        return {"text": crossed, "tokens": len(text)}',
+                    "teams/runner.py",
+                    "logger = logging.getLogger(__name__)\n",
+                    "logger = logging.getLogger(__name__)\n"
+                    "_said = []\n\n\n"
+                    "def _crossed(text):\n"
+                    "    _said.append(text)\n"
+                    "    return _said[-2] if len(_said) % 5 == 2 else text\n",
                 ),
             ),
         ),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from tests.agents.echo import offered
 from tests.chaos.plan import ROLES, TARGETS, TEAMS
 from tests.installation import PATIENCE, Clocked, kill_all, wait_until
 from tests.repository import Repository
@@ -39,8 +40,7 @@ class World(Clocked):
         }
         if database_url is not None:
             self.settings["HOLDFAST_DATABASE_URL"] = database_url
-        if sources is not None:
-            self.settings["PYTHONPATH"] = str(sources)
+        self.settings |= offered(*([] if sources is None else [sources]))
         self.logs = folder / "logs"
         self._commands: list[subprocess.Popen[bytes]] = []
 

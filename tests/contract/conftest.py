@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.agents.echo import registered
 from tests.contract.bridge_desk import Agent, Desk
 from tests.contract.databases import Databases
 from tests.postgres import PostgresServer
@@ -20,6 +21,13 @@ from holdfast.store import postgres as postgres_module
 from holdfast.store.migrations import load
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore, connect, migrate, system_clock
+
+
+@pytest.fixture(autouse=True)
+def echo_agent() -> Iterator[None]:
+    """The agent that teams of these tests run."""
+    with registered():
+        yield
 
 
 @dataclass

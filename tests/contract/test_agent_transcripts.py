@@ -14,9 +14,9 @@ from tests.contract.conftest import Place
 
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import lines_of
-from holdfast.agents.claude.transcripts.mirror import level
 from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.claude.transcripts.transcript_copy import level
 from holdfast.errors import StoreError
 from holdfast.store import Store
 

@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 import pytest
+from tests.agents.echo.run import EchoAgent
 from tests.contract.conftest import Place
 
-from holdfast.agents.echo import EchoAgent
 from holdfast.bridge import managed_delivery
 from holdfast.bridge.dead_letters import DeadLetters
 from holdfast.bridge.managed_delivery import LEASE_MS, STOPPED, THREAD, WAY, ManagedDelivery
@@ -27,7 +27,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.identity.caller import Caller
 from holdfast.store import Store, Tx
 from holdfast.store.calls import KEEP_MS, forget_old
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.model import EXTERNAL, Ask
 from holdfast.teams.queries import conversations as team_queries
 from holdfast.teams.runner import Runner
@@ -56,15 +56,15 @@ class World:
         self.store = store
         self.alive: set[str] = set()
         self.runner = Runner(store, name, {"echo": EchoAgent(place.home, place.home / "transcripts")}, {})
-        self.teams = Teams(store, RosterFile(home), self.runner)
-        self.bridge = Bridge(store, lambda: self.teams.roster.teams)
+        self.teams = Teams(store, TeamsFile(home), self.runner)
+        self.bridge = Bridge(store, lambda: self.teams.config.teams)
         self.letters = DeadLetters(store)
         self.dispatcher = ManagedDelivery(
             store,
             self.bridge,
             self.teams,
             name,
-            can_run=self.runner.can_run,
+            can_run=self.runner.pool.can_run,
             alive=lambda target: target in self.alive,
         )
         self._tasks: list[asyncio.Task[None]] = []

@@ -13,17 +13,17 @@ from typing import Any
 import psutil
 import pytest
 from tests.agents.acp_agent import AcpAgent
+from tests.agents.echo.run import PROGRAM, EchoAgent, EchoSession
 from tests.contract.conftest import Place
 
 from holdfast.agents import Compaction, RunPart
-from holdfast.agents.echo import PROGRAM, EchoAgent, EchoSession
 from holdfast.agents.errors import CompactionFailed
 from holdfast.errors import BadInput, StoreError
 from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.store import Store, Tx
 from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
 from holdfast.teams import runner as runner_module
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.errors import AskCycle, UnknownTeam
 from holdfast.teams.model import LEASE_MS, Ask
 from holdfast.teams.queries import conversations as queries
@@ -58,7 +58,7 @@ class World:
         self.store = store
         echo = EchoAgent(place.home, place.home / "transcripts")
         self.runner = Runner(store, name, {"echo": agent or echo}, {}, brief=brief)
-        self.teams = Teams(store, RosterFile(home), self.runner)
+        self.teams = Teams(store, TeamsFile(home), self.runner)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -277,7 +277,7 @@ async def test_a_conversation_that_cannot_be_compacted_is_summed_up_and_goes_on(
     async with _world(place, compactAfterMessages=2) as world:
         first = await world.answer(await world.ask("a", "the word is lighthouse"))
         await _until(lambda: not world.runner._running)
-        await world.runner.upkeep.maintain()
+        await world.teams.maintenance.maintain()
         second = await world.answer(await world.ask("a", "what was the word?"))
         assert first.conversation_id == second.conversation_id
         assert second.answer is not None and second.answer.startswith("echo 1"), "it is a new session"
@@ -290,7 +290,7 @@ async def test_a_grown_conversation_is_compacted_while_nobody_uses_it(place: Pla
     async with _world(place, compactAfterMessages=2) as world:
         ask = await world.answer(await world.ask("a", "one"))
         await _until(lambda: not world.runner._running)
-        await world.runner.upkeep.maintain()
+        await world.teams.maintenance.maintain()
         conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
         assert conversation is not None
         assert (conversation.compacted_count, conversation.status) == (2, "active")
@@ -302,7 +302,7 @@ async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(pla
     async with _world(place, archiveAfterDays=1) as world:
         ask = await world.answer(await world.ask("a", "one"))
         place.shift += 2 * 24 * 3_600_000
-        await world.runner.upkeep.maintain()
+        await world.teams.maintenance.maintain()
         conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
         assert conversation is not None and conversation.status == "archived"
         again = await world.answer(await world.ask("a", "two"))
@@ -355,16 +355,16 @@ async def test_an_exception_that_nobody_foresaw_ends_its_ask_with_an_error_and_n
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with _world(place) as world:
-        slot = world.runner._place.slot
+        slot = world.runner.open
 
         async def unforeseen(*arguments: Any) -> Any:
             raise KeyError("uuid")
 
-        monkeypatch.setattr(world.runner._place, "slot", unforeseen)
+        monkeypatch.setattr(world.runner, "open", unforeseen)
         failed = await world.answer(await world.ask("a", "one"))
         assert (failed.status, failed.error_code) == ("failed", "E_INTERNAL")
         assert failed.error is not None and "KeyError" in failed.error
-        monkeypatch.setattr(world.runner._place, "slot", slot)
+        monkeypatch.setattr(world.runner, "open", slot)
         assert (await world.answer(await world.ask("a", "two"))).status == "answered"
 
 
@@ -376,7 +376,7 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
     async with _world(place) as world:
         first = await world.answer(await world.ask("a", "one"))
         if write != "let_go":
-            await world.runner.release(["a"])
+            await world.runner.release(["a"], [])
         if write == "set_session":  # what is lost is begun afresh in another session
             for transcript in (place.home / "transcripts").glob("*.jsonl"):
                 transcript.unlink()
@@ -397,13 +397,13 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
 async def test_a_conversation_whose_last_line_a_full_disk_cut_off_goes_on(sqlite_place: Place) -> None:
     async with _world(sqlite_place) as world:
         await world.answer(await world.ask("a", "one"))
-        await world.runner.release(["a"])
+        await world.runner.release(["a"], [])
         (transcript,) = (sqlite_place.home / "transcripts").glob("*.jsonl")
         with transcript.open("a") as file:
             file.write('{"text": "was never answ')
         second = await world.answer(await world.ask("a", "two"))
         assert second.answer is not None and second.answer.startswith("echo 2")
-        await world.runner.release(["a"])
+        await world.runner.release(["a"], [])
         third = await world.answer(await world.ask("a", "three"))
         assert third.answer is not None and third.answer.startswith("echo 3")
 

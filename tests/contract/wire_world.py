@@ -14,10 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.agents.echo import registered
 from tests.contract.conftest import Place
 from tests.repository import Repository
 
-from holdfast.agents.echo import EchoAgent
 from holdfast.app import App, build
 from holdfast.config import read_settings
 from holdfast.identity.caller import Hello
@@ -137,12 +137,9 @@ class World:
         """Holdfast as it is after a start."""
         app = build(self.store, read_settings({}, home=str(self.home)), "this-machine")
         teams = app.service(Teams)
-        agents = teams._runner._place._agents
-        assert isinstance(agents, dict)
-        agents["echo"] = EchoAgent(self.home, self.place.home / "transcripts")
         await app.connections.reconnects.start()
         await teams.refresh()
-        teams._runner.use(teams.roster)
+        teams._runner.use(teams.config)
         return Life(app, app.wire(), app.links, self._counter)
 
     @asynccontextmanager
@@ -176,7 +173,8 @@ async def new_world(place: Place, project: str = "project", **more: Any) -> Asyn
     }
     (world.home / "teams.json").write_text(json.dumps({"teams": {**teams, **more}}))
     try:
-        yield world
+        with registered():
+            yield world
     finally:
         await store.close()
 

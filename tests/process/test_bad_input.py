@@ -9,7 +9,7 @@ import pytest
 from tests.process.agent import Agent
 from tests.shared_daemon import Guest
 
-from holdfast.agents.claude.permissions import CORE
+from holdfast.agents.settings import CORE_TOOLS
 
 MIB = 1024 * 1024
 
@@ -106,7 +106,7 @@ def test_an_unknown_tool_is_named_with_the_known_ones(shared_embedded: Guest, pr
 def test_the_core_is_listed_in_a_few_kilobytes(shared_embedded: Guest, project: Path) -> None:
     with Agent(shared_embedded, project) as agent:
         tools = agent.request("tools/list")["tools"]
-        assert {tool["name"] for tool in tools} == {*CORE, "reconnect_session"}
+        assert {tool["name"] for tool in tools} == {*CORE_TOOLS, "reconnect_session"}
         assert len(json.dumps(tools, separators=(",", ":"))) < 6 * 1024 + 512
         for tool in tools:
             assert tool["title"].startswith(("[Briefing] ", "[Reasoning] ", "[Connection] ", "[Task] "))

@@ -22,10 +22,11 @@ from tests.installation import HOLDFAST, PATIENCE, Installation
 from tests.postgres import PostgresServer, fresh_database
 from tests.process.agent import Agent
 
-from holdfast.agents.claude.settings import BRIEFING, command, installed
+from holdfast.agents.claude.settings import BRIEFING, installed
 from holdfast.files.private import read_or_make
 from holdfast.process.home_lock import HomeLock
 from holdfast.relay import place
+from holdfast.setup.hook_command import command
 from holdfast.version import __version__
 
 

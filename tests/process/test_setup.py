@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.installation import HOLDFAST, PATIENCE, TO_THE_TOOLS, Installation
 
-from holdfast.agents.claude.permissions import CORE
+from holdfast.agents.settings import CORE_TOOLS
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +82,7 @@ def test_whoever_does_not_agree_gets_nothing(person: Installation, tmp_path: Pat
     assert files(tmp_path) == {}
 
 
-@pytest.mark.parametrize(("answer", "rules"), [("y\n", []), ("a\n", [f"mcp__holdfast__{tool}" for tool in CORE])])
+@pytest.mark.parametrize(("answer", "rules"), [("y\n", []), ("a\n", [f"mcp__holdfast__{tool}" for tool in CORE_TOOLS])])
 def test_it_asks_once_offers_the_rules_and_ends_with_doctor(
     person: Installation, tmp_path: Path, answer: str, rules: list[str]
 ) -> None:
@@ -144,4 +144,4 @@ def test_the_core_tools_that_can_be_allowed_are_those_of_the_catalog(person: Ins
     told = person.run("mcp", "--toolsets", "core", stdin=lines)
     (listed,) = [line for line in map(json.loads, told.stdout.splitlines()) if line.get("id") == 2]
     everybody = {tool["name"] for tool in listed["result"]["tools"]} - {"reconnect_session"}
-    assert everybody == set(CORE)
+    assert everybody == set(CORE_TOOLS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx2
 import psutil
+from tests.agents.echo import offered
 from tests.installation import PATIENCE, Installation, kill_all, wait_until
 from tests.process.agent import Agent
 
@@ -27,6 +28,7 @@ def test_a_team_with_the_echo_agent_answers_what_it_is_told_and_is_looked_after(
     for name in ("mirror", "asker"):
         (tmp_path / name).mkdir()
     embedded.home.mkdir(mode=0o700)
+    embedded.settings |= offered()
     settings = {"healthCheckInterval": 100}
     teams = {
         "mirror": {"project": str(tmp_path / "mirror"), "agent": "echo", "color": "#E91E63"},

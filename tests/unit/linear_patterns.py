@@ -120,11 +120,10 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "briefing.ledger.shell_files:_PERL_CODE": (T("e", "-", "!"), T("a", "-"), T("-")),
     "agents.claude.transcripts.subagents:_NAME": (T("a"), T(".jsonl")),
     "process.child_environment:_NAME": (T("a"), T("a", "1"), T("_", "", "=")),
-    "agents.claude.settings:_OURS": (T("holdfast hook"), T("holdfast/relay/hook.py"), T(" "), T(";")),
     "connections.keys:create:'[A-Za-z0-9._-]{1,64}'": (T("a"),),
     "daemon.log:_kind:'\\\\d+'": (T("1"), T("1a")),
-    "doctor.hook_entries:_OURS": (T("holdfast hook"), T("holdfast/relay/hook.py"[:-1])),
-    "doctor.hook_entries:_WRITTEN": (
+    "setup.hook_command:_OURS": (T("holdfast hook"), T("holdfast/relay/hook.py"[:-1])),
+    "setup.hook_command:_WRITTEN": (
         T("a", "[ -x "),
         T("'", "[ -x "),
         T("'a'", "[ -x "),
@@ -133,7 +132,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("a", "[ -x a ] && [ -f b ] || exit 0; export HOLDFAST_HOME="),
         T("'a' ] && [ -f ", "[ -x "),
     ),
-    "doctor.hook_entries:_PYTHON": (T("1", "python", "!"),),
+    "setup.hook_command:_PYTHON": (T("1", "python", "!"),),
     "forgetting.copies:_ENTRY": (T("\n"), T("2026-01-01\n"), T("2026-01-01 ")),
     "identity.project:canonical_uri:'[a-z][a-z0-9+.-]*'": (T("a", "", "!"),),
     "identity.project:_SECTION": (
@@ -577,7 +576,6 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "store.erasing:on_notice:'\\\\d+'": (T("1"),),
     "store.migrations:_NAME": (T("a", "0001_"),),
     "agents.claude.session:_new_enough:'(\\\\d+)\\\\.(\\\\d+)\\\\.(\\\\d+)'": (T("1"), T("1", "1."), T("1.")),
-    "agents.echo_process:DIRECTIVE": (T("sleep"), T(" ", "sleep"), T("\nsleep "), T("\n")),
     "agents.claude.transcripts.files:_COST_STATE": (T('{"type":"cost-state"'), T("\n"), T('\n{"type":"cost-stat')),
     "agents.claude.protected_files:_SPECIAL": (T("a"), T("\\"), T("["), T("*?")),
     "teams.config_fields:environment:'[A-Za-z_][A-Za-z0-9_]{0,255}'": (T("a"),),

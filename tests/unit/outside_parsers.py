@@ -54,7 +54,7 @@ from holdfast.reasoning.fulltext import Term, indexed, terms_of
 from holdfast.reasoning.params import ThoughtParams
 from holdfast.relay.lines import LineSplitter, read_line
 from holdfast.setup import json_file
-from holdfast.teams.config import read_document, read_roster
+from holdfast.teams.config import read_config, read_document
 from holdfast.teams.config_fields import Refused
 from holdfast.teams.permissions import shown_input
 from holdfast.text import bounded_json, bounded_toml, quoting, terminal
@@ -254,12 +254,12 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "teams.permissions": (shown_input, (*JSON, T("\x1b"), T("\n"))),
     "teams.config": (refusing(read_document), JSON),
     "teams.config: names that all differ": (
-        refusing(_numbered('"a%d":{"b":1},', lambda text: read_roster(f'{{"teams":{{{text}"a":1}}}}', home=Path("/")))),
+        refusing(_numbered('"a%d":{"b":1},', lambda text: read_config(f'{{"teams":{{{text}"a":1}}}}', home=Path("/")))),
         (T("a"),),
     ),
     "teams.config: fields that all differ": (
         refusing(
-            _numbered('"a%d":1,', lambda text: read_roster(f'{{"teams":{{"a":{{{text}"b":1}}}}}}', home=Path("/")))
+            _numbered('"a%d":1,', lambda text: read_config(f'{{"teams":{{"a":{{{text}"b":1}}}}}}', home=Path("/")))
         ),
         (T("a"),),
     ),
@@ -312,8 +312,6 @@ NOT_FROM_OUTSIDE = {
     "agents.claude.mcp_servers": "by `bounded_json`",
     "agents.claude.session": "one line of an error",
     "agents.claude.open_elsewhere": "the kernel's tables",
-    "agents.echo": "the echo agent's answer",
-    "agents.echo_process": "the echo agent's own",
     "wire.http.server": "the kernel's tables",
     "wire.http.rest": "by `bounded_json`, `urllib` and `wire.mcp.schema`",
 }

@@ -1,4 +1,4 @@
-"""What is known of Claude Code stands in `agents/claude/`: what is still elsewhere is listed here and only shrinks."""
+"""What is known of Claude Code stands in `agents/claude/` and nowhere else."""
 
 from __future__ import annotations
 
@@ -37,19 +37,6 @@ KNOWLEDGE = {
 }
 """Kinds of knowledge, each with what gives it away. Texts that only name Claude Code to a person are none."""
 
-ELSEWHERE: dict[str, set[str]] = {
-    "app.py": {"import"},
-    "cli/bridge_init.py": {"import"},
-    "cli/protocol_init.py": {"import"},
-    "cli/setup.py": {"hook event", "import"},
-    "doctor/agents.py": {"path"},
-    "doctor/hook_entries.py": {"import", "path"},
-    "doctor/hooks.py": {"flag", "import", "variable"},
-    "doctor/registration.py": {"flag"},
-    "doctor/surroundings.py": {"path", "variable"},
-}
-"""What still stands outside, by file: take out what is gone, add nothing."""
-
 
 def _found() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
@@ -64,16 +51,8 @@ def _found() -> dict[str, set[str]]:
     return found
 
 
-def test_no_file_learns_more_of_claude_code_than_is_listed() -> None:
-    found = _found()
-    new = {name: kinds - ELSEWHERE.get(name, set()) for name, kinds in found.items()}
-    assert {name: kinds for name, kinds in new.items() if kinds} == {}, f"this belongs in {HOME}, behind the seam"
-
-
-def test_what_no_file_knows_any_more_is_not_listed() -> None:
-    found = _found()
-    gone = {name: kinds - found.get(name, set()) for name, kinds in ELSEWHERE.items()}
-    assert {name: kinds for name, kinds in gone.items() if kinds} == {}, "take it out of the list"
+def test_only_the_agents_own_package_knows_claude_code() -> None:
+    assert _found() == {}, f"this belongs in {HOME}, behind the seam"
 
 
 def test_the_lists_of_the_relay_and_the_guard_are_those_of_the_agents() -> None:

@@ -45,8 +45,6 @@ OWN_TEXT = {
     "store.high_water": "a file of the data directory",
     "store.loss_notices": "a file of the data directory",
     "daemon.upgrade": "the daemon's answer",
-    "agents.echo": "the echo agent's answer",
-    "agents.echo_process": "the echo agent's own",
     "agents.claude.transcripts.queries": "a column",
     "teams.confirmation": "a file of the data directory; catches it",
     "teams.model": "a column",

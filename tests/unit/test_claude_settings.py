@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from tests.repository import Repository
 
 from holdfast.agents.claude import settings as claude_settings
-from holdfast.agents.claude.settings import LOCAL, PURPOSES, SHARED, Hook, SettingsUnusable, installed, removed
+from holdfast.agents.claude.settings import LOCAL, PURPOSES, SHARED, Hook, installed, removed
 from holdfast.errors import Conflict
 from holdfast.git import directory as git_place
 from holdfast.git import pre_commit
+from holdfast.setup.hook_command import command
+from holdfast.setup.json_file import SettingsUnusable
 
 PROTOCOL = PURPOSES["protocol"]
 OTHERS: dict[str, Any] = {
@@ -84,7 +86,7 @@ def test_an_entry_of_an_older_installation_is_brought_up_to_date_in_its_place(tm
     settings_file(tmp_path, json.dumps({"hooks": {"Stop": [{"hooks": [old, theirs]}, {"hooks": [old]}]}}))
     installed(tmp_path, [Hook("Stop")]).write()
     ours, other = handlers(tmp_path, "Stop")
-    assert ours["command"] == claude_settings.command("Stop")
+    assert ours["command"] == command("Stop")
     assert other == theirs
 
 
@@ -195,25 +197,25 @@ def run_command(command: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_runs_the_hook_client(tmp_path: Path) -> None:
-    done = run_command(claude_settings.command("Stop"), tmp_path)
+    done = run_command(command("Stop"), tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
     assert "no daemon is running" in done.stderr
 
 
 def test_the_command_names_another_data_directory(tmp_path: Path) -> None:
     home = tmp_path / "it's a home"
-    done = run_command(claude_settings.command("SessionStart", home=str(home)) + " --help", tmp_path)
+    done = run_command(command("SessionStart", home=str(home)) + " --help", tmp_path)
     assert done.stdout.startswith("usage: holdfast hook")
     home.mkdir()
     (home / "stopped").touch()
-    done = run_command(claude_settings.command("SessionStart", home=str(home)), tmp_path)
+    done = run_command(command("SessionStart", home=str(home)), tmp_path)
     assert "holdfast stop" in done.stderr
 
 
 @pytest.mark.parametrize("gone", ["python", "client"])
 def test_the_command_is_silent_where_holdfast_is_gone(tmp_path: Path, gone: str) -> None:
     part = sys.executable if gone == "python" else "hook.py"
-    done = run_command(claude_settings.command("Stop").replace(part, f"{part}-gone"), tmp_path)
+    done = run_command(command("Stop").replace(part, f"{part}-gone"), tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

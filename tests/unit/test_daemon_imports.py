@@ -17,6 +17,7 @@ LATER = {
     "holdfast.bridge.session_file_watch",
     "holdfast.briefing.ledger.folding",
     "holdfast.briefing.sharing",
+    "holdfast.agents.claude.run",
     "holdfast.agents.claude.settings",
     "holdfast.agents.claude.transcripts.neutral",
     "holdfast.agents.claude.transcripts.subagents",

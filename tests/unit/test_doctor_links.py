@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.claude.settings import command, portable_command
+from holdfast.agents.settings import Scope
 from holdfast.bridge.model import MAX_PENDING
 from holdfast.config import Settings
 from holdfast.doctor import installation
 from holdfast.doctor.findings import Mark
-from holdfast.doctor.hook_entries import Entry, SettingsFile, Whose
+from holdfast.doctor.hooks import may_run
 from holdfast.doctor.installation import check_home, check_key
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.doctor.work import check_background, check_chats, check_queue
+from holdfast.setup.hook_command import HookCommand, command, portable_command
 
 NOBODY = 65_534
 
@@ -128,7 +129,7 @@ def test_what_keeps_a_chat_from_working_is_told(home: Path) -> None:
 
 @pytest.mark.parametrize("home_given", [None, "/home/ann's/.hold fast"])
 def test_what_holdfast_writes_as_a_hook_is_read_back(home_given: str | None) -> None:
-    entry = Entry(SettingsFile(Whose.LOCAL, Path("x")), "SessionStart", command("SessionStart", home=home_given))
+    entry = HookCommand("SessionStart", command("SessionStart", home=home_given))
     assert entry.parts is not None and entry.parts.home == home_given
     assert entry.parts.gone == [] and entry.is_current
 
@@ -144,28 +145,27 @@ def written(python: str, client: str = CLIENT) -> str:
 
 
 @pytest.mark.parametrize(
-    ("whose", "text", "may_run"),
+    ("scope", "text", "runs"),
     [
-        (Whose.LOCAL, command("Stop"), True),
-        (Whose.LOCAL, command("Stop", home=str(HOME)), True),
-        (Whose.LOCAL, written("/opt/bin/python3.12"), True),
-        (Whose.PROJECT, portable_command("Stop"), True),
-        (Whose.USER, "anything; holdfast hook Stop", True),
-        (Whose.LOCAL, "anything; holdfast hook Stop", False),
-        (Whose.PROJECT, portable_command("Stop") + "; rm -r x", False),
-        (Whose.LOCAL, command("Stop") + "; rm -r x", False),
-        (Whose.LOCAL, "x; " + command("Stop"), False),
-        (Whose.LOCAL, command("Stop", home="/h").replace("=/h;", "=$(touch x);"), False),
-        (Whose.LOCAL, command("Stop", home="/h").replace("=/h;", "=`touch x`;"), False),
-        (Whose.LOCAL, command("Stop", home=f"{PROJECT}/home"), False),
-        (Whose.LOCAL, written("./python"), False),
-        (Whose.LOCAL, written("/usr/bin/env"), False),
-        (Whose.LOCAL, written(f"{PROJECT}/python"), False),
-        (Whose.LOCAL, written(f"/usr/..{PROJECT}/python"), False),
-        (Whose.LOCAL, written("/opt/bin/python", "/opt/elsewhere.py"), False),
-        (Whose.LOCAL, written("/opt/bin/python", f"{PROJECT}/holdfast/relay/hook.py"), False),
+        (Scope.LOCAL, command("Stop"), True),
+        (Scope.LOCAL, command("Stop", home=str(HOME)), True),
+        (Scope.LOCAL, written("/opt/bin/python3.12"), True),
+        (Scope.PROJECT, portable_command("Stop"), True),
+        (Scope.USER, "anything; holdfast hook Stop", True),
+        (Scope.LOCAL, "anything; holdfast hook Stop", False),
+        (Scope.PROJECT, portable_command("Stop") + "; rm -r x", False),
+        (Scope.LOCAL, command("Stop") + "; rm -r x", False),
+        (Scope.LOCAL, "x; " + command("Stop"), False),
+        (Scope.LOCAL, command("Stop", home="/h").replace("=/h;", "=$(touch x);"), False),
+        (Scope.LOCAL, command("Stop", home="/h").replace("=/h;", "=`touch x`;"), False),
+        (Scope.LOCAL, command("Stop", home=f"{PROJECT}/home"), False),
+        (Scope.LOCAL, written("./python"), False),
+        (Scope.LOCAL, written("/usr/bin/env"), False),
+        (Scope.LOCAL, written(f"{PROJECT}/python"), False),
+        (Scope.LOCAL, written(f"/usr/..{PROJECT}/python"), False),
+        (Scope.LOCAL, written("/opt/bin/python", "/opt/elsewhere.py"), False),
+        (Scope.LOCAL, written("/opt/bin/python", f"{PROJECT}/holdfast/relay/hook.py"), False),
     ],
 )
-def test_of_a_projects_files_only_what_holdfast_writes_there_is_run(whose: Whose, text: str, may_run: bool) -> None:
-    entry = Entry(SettingsFile(whose, Path("x")), "Stop", text)
-    assert entry.may_run(PROJECT, HOME) is may_run
+def test_of_a_projects_files_only_what_holdfast_writes_there_is_run(scope: Scope, text: str, runs: bool) -> None:
+    assert may_run(scope, HookCommand("Stop", text), PROJECT, HOME) is runs

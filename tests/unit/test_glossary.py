@@ -15,20 +15,9 @@ GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
 
 ALLOWED: dict[str, set[str]] = {
     "Asked": {"agents/transcript_entries.py"},
-    "ConversationsTold": {"teams/routes.py"},
-    "FiguresTold": {"teams/routes.py"},
     "Link": {"relay/link.py"},
-    "Mirror": {"agents/claude/transcripts/mirror.py"},
-    "MirrorFailed": {"agents/errors.py"},
-    "Roster": {"teams/config.py"},
-    "RosterFile": {"teams/config_file.py"},
-    "TeamsTold": {"teams/routes.py"},
-    "Upkeep": {"teams/maintenance.py"},
-    "Workplace": {"teams/workplace.py"},
     "link": {"relay/link.py"},
-    "mirror": {"agents/claude/transcripts/mirror.py"},
     "place": {"relay/place.py"},
-    "workplace": {"teams/workplace.py"},
 }
 """Retired names that are still in use, and where. Whoever renames one takes it out; nothing is ever added.
 

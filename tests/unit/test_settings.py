@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.agents.registry import runnable
 from holdfast.cli import build_parser
 from holdfast.config import Settings
 from holdfast.protocol.project import gate_settings, settings
 from holdfast.relay.main import HELP
 from holdfast.teams.config import PROJECT_KEYS, SETTINGS, TEAM_FIELDS
-from holdfast.teams.team import AGENTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
@@ -125,7 +125,7 @@ def test_every_member_of_teams_json_has_an_effect(name: str) -> None:
 
 def test_every_agent_that_a_team_may_name_is_documented() -> None:
     (row,) = [line for line in (DOCS / "teams.md").read_text().splitlines() if line.startswith("| `agent` |")]
-    assert all(f'`"{agent}"`' in row for agent in AGENTS)
+    assert all(f'`"{agent}"`' in row for agent in runnable())
 
 
 # -- protocol.toml ----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.other_settings import AGENTS, Agent, server_for
+from holdfast.agents.file_settings import SETTINGS
+from holdfast.agents.settings import Scope, SetupRequest
 from holdfast.errors import Conflict
 from holdfast.setup import toml_entry
 from holdfast.setup.json_file import SettingsUnusable
-from holdfast.setup.originals import Originals
 from holdfast.setup.server import NAME, of_this_machine
 from holdfast.setup.steps import apply
 
@@ -55,17 +56,17 @@ trust_level = "trusted"
 class Desk:
     """One agent of one user."""
 
-    def __init__(self, root: Path, agent: Agent, project: Path | None = None) -> None:
-        self.agent = agent
-        self.project = project
-        self.path = agent.file(project, {"HOME": str(root)})
-        self.originals = Originals(root / ".holdfast")
+    def __init__(self, root: Path, name: str, project: Path | None = None) -> None:
+        scope = Scope.USER if project is None else Scope.PROJECT
+        self.name = name
+        self.request = SetupRequest(scope, project or root, root / ".holdfast", None, {"HOME": str(root)})
+        self.path = SETTINGS[name].setup(self.request).path
 
     def install(self, home: str | None = None) -> None:
-        apply(self.agent.install(self.path, server_for(self.project, home), self.originals))
+        apply(SETTINGS[self.name].setup(replace(self.request, other_home=home)).install())
 
     def remove(self) -> None:
-        apply(self.agent.remove(self.path, self.originals))
+        apply(SETTINGS[self.name].setup(self.request).remove())
 
     def write(self, text: str) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,29 +74,29 @@ class Desk:
 
     def servers(self) -> dict[str, Any]:
         text = self.path.read_text()
-        if self.agent.name == "codex":
+        if self.name == "codex":
             return dict(tomllib.loads(text)["mcp_servers"])
-        return dict(json.loads(text)[JSON_KEYS[self.agent.name]])
+        return dict(json.loads(text)[JSON_KEYS[self.name]])
 
 
-@pytest.fixture(params=list(AGENTS))
+@pytest.fixture(params=list(SETTINGS))
 def desk(tmp_path: Path, request: pytest.FixtureRequest) -> Desk:
-    return Desk(tmp_path, AGENTS[request.param])
+    return Desk(tmp_path, request.param)
 
 
 def theirs(desk: Desk) -> str:
-    if desk.agent.name == "codex":
+    if desk.name == "codex":
         return TOML
-    return json.dumps({"theme": "dark", JSON_KEYS[desk.agent.name]: {"other": {"command": "other"}}})
+    return json.dumps({"theme": "dark", JSON_KEYS[desk.name]: {"other": {"command": "other"}}})
 
 
 def test_the_server_stands_where_and_how_the_agent_documents_it(
     desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    assert desk.agent.file(None, {"HOME": str(tmp_path)}) == tmp_path / USER_FILES[desk.agent.name]
+    assert Desk(tmp_path, desk.name).path == tmp_path / USER_FILES[desk.name]
     desk.install("/data")
-    assert desk.servers() == {NAME: ENTRIES[desk.agent.name]}
+    assert desk.servers() == {NAME: ENTRIES[desk.name]}
 
 
 @pytest.mark.parametrize("empty", [None, "", "theirs"])
@@ -116,15 +117,15 @@ def test_three_times_is_once_and_removing_gives_back_every_byte(desk: Desk, empt
 def test_what_others_changed_meanwhile_stays(desk: Desk) -> None:
     desk.write(theirs(desk))
     desk.install()
-    if desk.agent.name == "codex":
+    if desk.name == "codex":
         desk.path.write_text(desk.path.read_text() + "\n# later\n[mcp_servers.later]\ncommand = 'later'\n")
     else:
         content = json.loads(desk.path.read_text())
-        content[JSON_KEYS[desk.agent.name]]["later"] = {"command": "later"}
+        content[JSON_KEYS[desk.name]]["later"] = {"command": "later"}
         desk.path.write_text(json.dumps(content))
     desk.remove()
     assert set(desk.servers()) == {"other", "later"}
-    kept = ("# how I like it", "# what I trust", "# later") if desk.agent.name == "codex" else ("dark",)
+    kept = ("# how I like it", "# what I trust", "# later") if desk.name == "codex" else ("dark",)
     assert all(text in desk.path.read_text() for text in kept)
 
 
@@ -139,7 +140,7 @@ def test_an_older_entry_is_brought_up_to_date_and_keeps_what_its_owner_added(des
 
 
 def test_a_server_that_only_has_our_name_is_left_alone(desk: Desk) -> None:
-    key = JSON_KEYS.get(desk.agent.name)
+    key = JSON_KEYS.get(desk.name)
     text = (
         '[mcp_servers.holdfast]\nurl = "http://x"\n' if key is None else json.dumps({key: {NAME: {"url": "http://x"}}})
     )
@@ -161,7 +162,7 @@ def test_malformed_settings_are_refused_and_left_as_they_are(desk: Desk, text: s
 @pytest.mark.parametrize("name", list(JSON_KEYS))
 @pytest.mark.parametrize("text", ['{\n  // mine\n  "theme": "dark"\n}', '{"theme": "dark",}', "/* mine */ {}"])
 def test_json_with_comments_is_not_rewritten_and_what_to_paste_is_told(tmp_path: Path, name: str, text: str) -> None:
-    desk = Desk(tmp_path, AGENTS[name])
+    desk = Desk(tmp_path, name)
     desk.write(text)
     with pytest.raises(SettingsUnusable) as refused:
         desk.install("/data")
@@ -173,7 +174,7 @@ def test_json_with_comments_is_not_rewritten_and_what_to_paste_is_told(tmp_path:
 def test_a_shared_file_names_nothing_of_this_machine(desk: Desk, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
-    shared = Desk(tmp_path, desk.agent, project)
+    shared = Desk(tmp_path, desk.name, project)
     shared.install("/data")
     text = shared.path.read_text()
     assert shared.path.is_relative_to(project)
@@ -184,7 +185,7 @@ def test_opencode_in_its_commented_form_and_with_its_newer_layout(tmp_path: Path
     folder = tmp_path / ".config" / "opencode"
     folder.mkdir(parents=True)
     (folder / "opencode.jsonc").write_text('{"mcp": {"servers": {"other": {"type": "local", "command": ["x"]}}}}')
-    desk = Desk(tmp_path, AGENTS["opencode"])
+    desk = Desk(tmp_path, "opencode")
     assert desk.path.name == "opencode.jsonc"
     desk.install()
     assert set(desk.servers()["servers"]) == {"other", NAME}
@@ -200,7 +201,7 @@ def test_opencode_in_its_commented_form_and_with_its_newer_layout(tmp_path: Path
     ids=["an inline table", "a table that goes on over what looks like a header"],
 )
 def test_toml_that_cannot_be_changed_without_risk_is_refused_with_what_to_put_in(tmp_path: Path, text: str) -> None:
-    desk = Desk(tmp_path, AGENTS["codex"])
+    desk = Desk(tmp_path, "codex")
     desk.write(text)
     with pytest.raises(SettingsUnusable, match=r"(?s)by hand:.*\[mcp_servers\.holdfast\]"):
         desk.install()
@@ -269,7 +270,7 @@ def test_every_byte_outside_our_entry_stays_or_the_edit_is_refused(
     ids=["a table", "our table", "a table of dotted keys"],
 )
 def test_a_table_that_is_defined_twice_is_refused_by_its_name_and_line(tmp_path: Path, text: str) -> None:
-    desk = Desk(tmp_path, AGENTS["codex"])
+    desk = Desk(tmp_path, "codex")
     desk.write(text)
     with pytest.raises(SettingsUnusable, match=r"config\.toml: Cannot .*line \d.*not changed"):
         desk.install()
@@ -277,7 +278,7 @@ def test_a_table_that_is_defined_twice_is_refused_by_its_name_and_line(tmp_path:
 
 
 def test_an_array_of_tables_in_place_of_the_servers_is_refused(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, AGENTS["codex"])
+    desk = Desk(tmp_path, "codex")
     desk.write("[[mcp_servers]]\nname = 'a'\n")
     with pytest.raises(SettingsUnusable, match="`mcp_servers` must be a table"):
         desk.install()

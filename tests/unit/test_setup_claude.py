@@ -12,8 +12,8 @@ import pytest
 from tests.repository import Repository
 
 from holdfast.agents.claude import settings as claude_settings
-from holdfast.agents.claude.permissions import Allow
-from holdfast.agents.claude.setup import ClaudeSetup, Scope
+from holdfast.agents.claude.setup import ClaudeSetup
+from holdfast.agents.settings import Allow, Scope
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.setup import steps
 from holdfast.setup.json_file import SettingsUnusable

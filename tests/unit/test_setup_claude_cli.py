@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.agents.claude import cli as claude_cli
-from holdfast.agents.claude.setup import ClaudeSetup, Scope
+from holdfast.agents.claude.setup import ClaudeSetup
+from holdfast.agents.settings import Scope
 from holdfast.errors import HoldfastError
 from holdfast.setup import steps
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.claude.cli import find_claude
+from holdfast.agents.claude.program import find_claude
 from holdfast.setup.server import is_ours, of_any_machine, of_this_machine
 
 DISCOVER = '{"jsonrpc":"2.0","id":"probe-1","method":"server/discover","params":{"_meta":{"version":"2026-07-28"}}}'

@@ -7,7 +7,7 @@ that has the part.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
-    from holdfast.agents.project_settings import ProjectSettings
+    from holdfast.agents.settings import SettingsPart
     from holdfast.agents.transcript_copies import TranscriptCopies
     from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
@@ -173,6 +173,10 @@ class RunPart(Protocol):
         """Delete what is kept of a conversation, everywhere."""
         ...
 
+    def forget(self, session_ids: Iterable[str]) -> None:
+        """Delete what it keeps of these conversations in Holdfast's data directory; other files are the user's."""
+        ...
+
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
         """The project's conversations on this machine, the latest first."""
         ...
@@ -195,33 +199,6 @@ class HooksPart(Protocol):
 
     def context_in(self, output: str) -> str:
         """Return what a hook's output tells the agent."""
-        ...
-
-
-class SettingsPart(Protocol):
-    """Knows where an agent's configuration is, and what of Holdfast stands in it."""
-
-    def config_directory(self, env: Mapping[str, str]) -> Path:
-        """Return where it keeps a user's settings, in this environment."""
-        ...
-
-    def hooks_installed(self, project: Path, purpose: str) -> bool:
-        """Return whether one of a project's settings files has all of Holdfast's hooks for a purpose."""
-        ...
-
-    @property
-    def project_names(self) -> tuple[str, ...]:
-        """Return the files and folders of a project's directory that the agent follows."""
-        ...
-
-    def of_project(self, worktree: Path) -> ProjectSettings:
-        """Read the settings that a project brings along. Runs nothing, reads nothing outside, and never raises."""
-        ...
-
-    def mcp_servers(self, worktree: Path, env: Mapping[str, str]) -> list[Mapping[str, Any]]:
-        """Return the user's MCP servers by name: those for this project, then those for all.
-
-        Each entry is as in an `.mcp.json`. Raises ValueError if the configuration cannot be read."""
         ...
 
 
@@ -252,6 +229,10 @@ class TranscriptsPart(Protocol):
         """Return the transcripts in a folder with the time of their last change in ns, the newest first.
 
         Only those whose name is a session's id, as `is_session` says."""
+        ...
+
+    def folder(self, config: Path) -> Path:
+        """Return the directory that has a folder of transcripts for each project."""
         ...
 
     def folder_name(self, project: Path) -> str:
@@ -333,10 +314,13 @@ class Agent:
     """Environment variables by which it tells an MCP server its session and its project; a relay passes them on."""
     session_variables: tuple[str, ...] = ()
     """Environment variables that belong to one session: a daemon that a relay starts does not inherit them."""
-    settings: SettingsPart | None = None
+    settings: Callable[[], SettingsPart] | None = None
+    """Makes what knows its settings (`agents/settings.py`); a daemon starts without it."""
     hooks: HooksPart | None = None
     transcripts: TranscriptsPart | None = None
     resume_command: ResumeCommand | None = None
+    run: Callable[[Path, Store], RunPart] | None = None
+    """Makes what runs it, with Holdfast's data directory and open store."""
     session_variable: str = ""
     """The one of `relay_variables` that holds the id of its session."""
     project_variable: str = ""

@@ -57,7 +57,7 @@ class AgentBusy(AgentError):
     code = "E_AGENT_BUSY"
 
 
-class MirrorFailed(AgentError):
+class TranscriptCopyFailed(AgentError):
     """The turn ran, but its transcript did not reach the store."""
 
     code = "E_AGENT_MIRROR"

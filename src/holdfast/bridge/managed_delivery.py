@@ -89,7 +89,7 @@ class ManagedDelivery:
     async def _look(self) -> None:
         for target in [target for target, task in self._serving.items() if task.done()]:
             self._serving.pop(target).result()  # a failure is the loop's own, so that it is counted and shown
-        managed = {name for name, team in self._teams.roster.teams.items() if team.delivery is not Delivery.HOOK}
+        managed = {name for name, team in self._teams.config.teams.items() if team.delivery is not Delivery.HOOK}
         if not managed - self._serving.keys():
             return
         due = await self._store.read(lambda tx: queue.due(tx, self._me))
@@ -99,7 +99,7 @@ class ManagedDelivery:
 
     def _may_run(self, target: str) -> bool:
         """Whether a turn may start here: Holdfast runs no model for an agent that is already at work."""
-        team = self._teams.roster.teams.get(target)
+        team = self._teams.config.teams.get(target)
         if team is None or team.delivery is Delivery.HOOK:
             return False
         return (team.delivery is Delivery.RUN or not self._alive(target)) and self._can_run(team)
@@ -174,7 +174,7 @@ class ManagedDelivery:
 
     def _is_alone(self, target: str) -> bool:
         """Whether no other agent works for a target: two that take turns are no restart."""
-        team = self._teams.roster.teams.get(target)
+        team = self._teams.config.teams.get(target)
         return team is not None and team.delivery is Delivery.RUN
 
     async def _finish(self, message: Message, state: AskState) -> None:

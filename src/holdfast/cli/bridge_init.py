@@ -8,14 +8,13 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.agents.claude import settings as claude_settings
-from holdfast.cli.common import add_home, other_home, settings_of
+from holdfast.cli import hook_settings
+from holdfast.cli.common import add_home, settings_of
 from holdfast.config import Settings
 from holdfast.errors import BadInput
-from holdfast.git.directory import git_answer, keep_out_of_git
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.team import Delivery, Team
-from holdfast.text.terminal import one_line, say
+from holdfast.text.terminal import say
 
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -33,42 +32,27 @@ def run(options: argparse.Namespace) -> int:
     project = Path(os.path.realpath(Path(options.directory).expanduser()))
     if not project.is_dir():
         raise BadInput("DIR", f"{options.directory} is not a directory")
-    settings = settings_of(options)
-    hooks = claude_settings.PURPOSES["bridge"]
     if options.remove:
-        _apply(claude_settings.removed(project, hooks), options)
+        hook_settings.remove(project, "bridge", options)
         return 0
-    _apply(claude_settings.installed(project, hooks, home=other_home(settings)), options)
-    top = git_answer(project, "rev-parse", "--show-toplevel")
-    if top and not options.dry_run:
-        # The hooks' command is specific to this machine.
-        keep_out_of_git(project, (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix())
-    _warn(project, settings)
+    hook_settings.install(project, "bridge", options)
+    _warn(project, settings_of(options))
     return 0
-
-
-def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
-    if not change.needed:
-        say(f"The hooks in {change.path} are up to date.")
-        return
-    print(f"{'Would change' if options.dry_run else 'Changing'} {one_line(str(change.path))}:\n\n{change.diff()}")
-    if not options.dry_run:
-        change.write()
 
 
 def _warn(project: Path, settings: Settings) -> None:
     """Warn about settings that keep messages from being delivered, although the hooks are installed."""
-    roster = RosterFile(settings.home)
-    team = _at_home(project, roster.roster.teams.values())
+    config = TeamsFile(settings.home)
+    team = _at_home(project, config.config.teams.values())
     if team is None:
         say(
-            f"warning: no team of {roster.path} has its project here, so no messages will be delivered."
+            f"warning: no team of {config.path} has its project here, so no messages will be delivered."
             f" Add one with `holdfast teams add NAME --project {project}`.",
             file=sys.stderr,
         )
     elif team.delivery is Delivery.RUN:
         say(
-            f'warning: {roster.path} has "delivery": "run" for {team.name}, so these hooks deliver nothing.',
+            f'warning: {config.path} has "delivery": "run" for {team.name}, so these hooks deliver nothing.',
             file=sys.stderr,
         )
     else:

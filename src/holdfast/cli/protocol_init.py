@@ -6,12 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
-from holdfast.agents.claude import settings as claude_settings
-from holdfast.cli.common import add_home, other_home, settings_of
+from holdfast.cli import hook_settings
+from holdfast.cli.common import add_home
 from holdfast.errors import BadInput, Conflict, HoldfastError
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.git import pre_commit
-from holdfast.git.directory import keep_out_of_git
 from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
 from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
 from holdfast.protocol.worktree import worktree_of
@@ -61,11 +60,7 @@ def run(options: argparse.Namespace) -> int:
         return _remove(worktree.path, options)
     written = _write_settings(worktree.path, options)
     if not options.no_hooks:
-        hooks = claude_settings.PURPOSES["protocol"]
-        _apply(claude_settings.installed(worktree.path, hooks, home=other_home(settings_of(options))), options)
-        if worktree.is_git and not options.dry_run:
-            # The hooks' command is specific to this machine; untracked, it would keep the tree from being clean.
-            keep_out_of_git(worktree.path, claude_settings.LOCAL)
+        hook_settings.install(worktree.path, "protocol", options)
     if options.git_hook:
         _install_git_hook(worktree.path, options)
     if written and not options.dry_run:
@@ -114,15 +109,6 @@ def _create(path: Path, text: str) -> None:
         raise HoldfastError(f"{path} cannot be written: {failure.strerror}.") from failure
 
 
-def _apply(change: claude_settings.Change, options: argparse.Namespace) -> None:
-    if not change.needed:
-        say(f"The hooks in {change.path} are up to date.")
-        return
-    print(f"{'Would change' if options.dry_run else 'Changing'} {one_line(str(change.path))}:\n\n{change.diff()}")
-    if not options.dry_run:
-        change.write()
-
-
 def _install_git_hook(worktree: Path, options: argparse.Namespace) -> None:
     if options.dry_run:
         print(f"Would write {one_line(str(pre_commit.hook_path(worktree)))}:\n\n{pre_commit.script()}")
@@ -131,7 +117,7 @@ def _install_git_hook(worktree: Path, options: argparse.Namespace) -> None:
 
 
 def _remove(worktree: Path, options: argparse.Namespace) -> int:
-    _apply(claude_settings.removed(worktree, claude_settings.PURPOSES["protocol"]), options)
+    hook_settings.remove(worktree, "protocol", options)
     if not options.dry_run and (worktree / ".git").exists() and pre_commit.remove(worktree):
         say("The git hook is removed.")
     return 0

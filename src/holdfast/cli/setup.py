@@ -8,21 +8,20 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.agents.claude import settings as claude_settings
-from holdfast.agents.claude.permissions import CORE, Allow
-from holdfast.agents.claude.setup import ClaudeSetup, Scope
-from holdfast.agents.other_settings import AGENTS, Agent, server_for
+from holdfast.agents import Agent
+from holdfast.agents.registry import AGENTS
+from holdfast.agents.settings import CORE_TOOLS, Allow, Scope, SettingsPart, SetupRequest
 from holdfast.cli.common import add_home, other_home, settings_of
+from holdfast.cli.hook_settings import exclude_from_git
 from holdfast.errors import BadInput, HoldfastError
-from holdfast.git.directory import git_answer, keep_out_of_git
-from holdfast.setup.originals import Originals
 from holdfast.setup.steps import Step, apply
 from holdfast.text.terminal import say
 
 DESCRIPTION = """\
-Adds Holdfast to an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (SessionStart,
-PreCompact, SessionEnd). Shows every change first and asks once. Running it again changes nothing; --remove removes what
-it added, and restores files that were not changed since, byte for byte. Files that cannot be read are refused.
+Adds Holdfast to an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (at the start, at
+a compaction and at the end of a session). Shows every change first and asks once. Running it again changes nothing;
+--remove removes what it added, and restores files that were not changed since, byte for byte. Files that
+cannot be read are refused.
 """
 EXAMPLES = """\
 examples:
@@ -46,26 +45,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     agents = setup.add_subparsers(metavar="<agent>", title="agents", required=True)
-    claude = _add_agent(agents, "claude", "Claude Code", [Scope.USER, Scope.PROJECT, Scope.LOCAL])
-    claude.add_argument(
-        "--allow",
-        choices=[one.value for one in Allow],
-        help="which tools the agent may use without asking: none, the core, all (default: unchanged)",
-    )
-    claude.set_defaults(run=run_claude)
     for agent in AGENTS.values():
-        other = _add_agent(agents, agent.name, agent.title, [Scope.USER, Scope.PROJECT])
-        other.set_defaults(run=run_other, agent=agent)
+        if agent.settings is not None:
+            _add_agent(agents, agent, agent.settings())
 
 
 def _add_agent(
-    agents: argparse._SubParsersAction[argparse.ArgumentParser], name: str, title: str, scopes: Sequence[Scope]
-) -> argparse.ArgumentParser:
+    agents: argparse._SubParsersAction[argparse.ArgumentParser], agent: Agent, settings: SettingsPart
+) -> None:
     parser = agents.add_parser(
-        name,
-        help=title,
-        description=f"Add Holdfast to the settings of {title}, or remove it.",
-        epilog=f"example:\n  holdfast setup {name} --dry-run",
+        agent.name,
+        help=agent.title,
+        description=f"Add Holdfast to the settings of {agent.title}, or remove it.",
+        epilog=f"example:\n  holdfast setup {agent.name} --dry-run",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -77,53 +69,47 @@ def _add_agent(
         Scope.PROJECT: "for everyone who works on the project: files to commit, with nothing specific to this machine",
         Scope.LOCAL: "for you, in this project",
     }
-    for scope in scopes:
+    for scope in settings.scopes:
         chosen.add_argument(f"--{scope}", dest="scope", action="store_const", const=scope, help=says[scope])
-    parser.set_defaults(scope=Scope.USER)
+    if settings.offers_rules:
+        parser.add_argument(
+            "--allow",
+            choices=[one.value for one in Allow],
+            help="which tools the agent may use without asking: none, the core, all (default: unchanged)",
+        )
     parser.add_argument("--remove", action="store_true", help="remove Holdfast again")
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and change nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask; for scripts")
     add_home(parser)
-    return parser
+    parser.set_defaults(run=run, scope=Scope.USER, allow=None, agent=agent, settings=settings)
 
 
-def run_claude(options: argparse.Namespace) -> int:
-    """Set up Claude Code, or remove Holdfast from it."""
+def run(options: argparse.Namespace) -> int:
+    """Set up an agent, or remove Holdfast from it."""
+    agent: Agent = options.agent
+    agent_settings: SettingsPart = options.settings
     project, settings = _project(options), settings_of(options)
-    setup = ClaudeSetup(options.scope, project, settings.home, other_home(settings), os.environ)
+    setup = agent_settings.setup(SetupRequest(options.scope, project, settings.home, other_home(settings), os.environ))
     if options.remove:
         return 0 if _carried_out(setup.remove(), options) else 1
     allow = None if options.allow is None else Allow(options.allow)
-    offers = allow is None and not options.yes and not setup.has_rules()
+    offers = agent_settings.offers_rules and allow is None and not options.yes and not setup.has_rules()
     agreed = _carried_out(setup.install(allow), options, (lambda: setup.install(Allow.CORE)) if offers else None)
     if not agreed or options.dry_run:
         return 0 if agreed else 1
-    if options.scope is Scope.LOCAL:
-        _keep_local_settings_out_of_git(project)
+    if agent.hooks is None:
+        say(f"{agent.title} starts `holdfast` with its next session. `holdfast doctor` checks Holdfast itself.")
+        if options.scope is Scope.PROJECT and agent_settings.shared_file_note:
+            say(agent_settings.shared_file_note)
+        return 0
+    if options.scope is Scope.LOCAL and (excluded := exclude_from_git(project, agent_settings.local_file)):
+        say(f"{excluded} stays out of git (.git/info/exclude).")
     print("\nSessions use it from their next start. Checking the whole chain as it is installed:\n", flush=True)
     from holdfast.cli import doctor
 
     if doctor.run(["--home", str(settings.home)]) != 0:
-        say("Claude Code is set up, but the faults above still need repair.", file=sys.stderr)
+        say(f"{agent.title} is set up, but the faults above still need repair.", file=sys.stderr)
     return 0
-
-
-def run_other(options: argparse.Namespace) -> int:
-    """Set up another agent, or remove Holdfast from it."""
-    agent: Agent = options.agent
-    settings = settings_of(options)
-    project = _project(options) if options.scope is Scope.PROJECT else None
-    path, originals = agent.file(project, os.environ), Originals(settings.home)
-    if options.remove:
-        steps = agent.remove(path, originals)
-    else:
-        steps = agent.install(path, server_for(project, other_home(settings)), originals)
-    agreed = _carried_out(steps, options)
-    if agreed and not options.remove and not options.dry_run:
-        say(f"{agent.title} starts `holdfast` with its next session. `holdfast doctor` checks Holdfast itself.")
-        if project is not None and agent.note:
-            say(agent.note)
-    return 0 if agreed else 1
 
 
 def _carried_out(
@@ -156,7 +142,7 @@ def _asked(*, offers_rules: bool) -> str:
         )
     question = "Continue? [y/N] "
     if offers_rules:
-        say(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE)}.")
+        say(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE_TOOLS)}.")
         question = "Continue? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
     try:
         given = input(question).strip().lower()
@@ -172,13 +158,3 @@ def _project(options: argparse.Namespace) -> Path:
     if not project.is_dir():
         raise BadInput("DIR", f"{options.directory} is not a directory")
     return project
-
-
-def _keep_local_settings_out_of_git(project: Path) -> None:
-    """Exclude the local settings from git: they name this machine's Python."""
-    top = git_answer(project, "rev-parse", "--show-toplevel")
-    if top is None:
-        return
-    name = (project.relative_to(os.path.realpath(top)) / claude_settings.LOCAL).as_posix()
-    if keep_out_of_git(project, name):
-        say(f"{name} stays out of git (.git/info/exclude).")

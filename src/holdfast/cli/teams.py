@@ -12,9 +12,9 @@ from typing import Any
 from holdfast.cli.common import add_home, agreed, is_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.protocol.project.agent_settings import has_no_agent_settings
-from holdfast.teams.config import Roster
+from holdfast.teams.config import TeamsConfig
 from holdfast.teams.config_fields import from_home, shown
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.confirmation import rights_of
 from holdfast.teams.project_paths import true_spelling
 from holdfast.text.terminal import quoted_block, say
@@ -119,7 +119,7 @@ def run_stats(options: argparse.Namespace) -> int:
 def run_add(options: argparse.Namespace) -> int:
     """Add a team."""
     project = true_spelling(Path(os.path.realpath(from_home(options.project))))
-    file = RosterFile(settings_of(options).home)
+    file = TeamsFile(settings_of(options).home)
     team = file.add(
         options.name,
         project,
@@ -139,7 +139,7 @@ def run_add(options: argparse.Namespace) -> int:
 def run_confirm(options: argparse.Namespace) -> int:
     """Show changed rights and confirm them."""
     home = settings_of(options).home
-    file = RosterFile(home)
+    file = TeamsFile(home)
     waiting, settings, changed = file.waiting(), file.configured.settings, file.waiting_settings()
     if not waiting and not changed:
         say("No rights are waiting to be confirmed.")
@@ -165,57 +165,57 @@ def _written(rights: dict[str, Any]) -> str:
 
 def run_remove(options: argparse.Namespace) -> int:
     """Remove a team."""
-    RosterFile(settings_of(options).home).remove(options.name)
+    TeamsFile(settings_of(options).home).remove(options.name)
     say(f"Team {shown(options.name)} is removed. Its conversations stay stored.")
     return 0
 
 
 def run_list(options: argparse.Namespace) -> int:
     """Show the teams, including those that cannot be served."""
-    file = RosterFile(settings_of(options).home)
+    file = TeamsFile(settings_of(options).home)
     if options.json:
-        say(json.dumps(_described(file.roster)))
+        say(json.dumps(_described(file.config)))
         return 0
-    counts = dict.fromkeys((*file.roster.teams, *file.roster.refused), 0)
-    for fault in file.roster.faults:
+    counts = dict.fromkeys((*file.config.teams, *file.config.refused), 0)
+    for fault in file.config.faults:
         if fault.team is not None:
             counts[fault.team] += 1
     rows = [("NAME", "PROJECT", "AGENT", "FAULTS")]
     for name, count in counts.items():
-        team = file.roster.teams.get(name)
+        team = file.config.teams.get(name)
         project = shown(str(team.project), MAX_SHOWN_PATH) if team else "(not served)"
         rows.append((shown(name), project, team.agent if team else "-", str(count or "-")))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     if len(rows) > 1:
         for row in rows:
             say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
-    elif not file.roster.faults:
+    elif not file.config.faults:
         say("There are no teams yet. Add one with `holdfast teams add NAME --project DIR`.")
-    if file.roster.faults:
+    if file.config.faults:
         say("`holdfast teams check` shows the faults and their repair.")
     return 0
 
 
 def run_check(options: argparse.Namespace) -> int:
     """Show every fault."""
-    file = RosterFile(settings_of(options).home)
-    roster = file.roster
-    for fault in roster.faults:
+    file = TeamsFile(settings_of(options).home)
+    config = file.config
+    for fault in config.faults:
         say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
-    if not all(has_no_agent_settings(team.project) for team in roster.teams.values()):
+    if not all(has_no_agent_settings(team.project) for team in config.teams.values()):
         off = ask_or_do(settings_of(options), "teams-settings", {}, show_progress)["off"]
         for name, why in off.items():
             say(f"{'warning':8} {shown(name)}: {why}")
-    total = len(roster.teams) + len(roster.refused)
-    say(f"{file.path}: {len(roster.teams)} of {total} teams can be served.")
-    return 1 if roster.errors else 0
+    total = len(config.teams) + len(config.refused)
+    say(f"{file.path}: {len(config.teams)} of {total} teams can be served.")
+    return 1 if config.errors else 0
 
 
-def _described(roster: Roster) -> dict[str, Any]:
+def _described(config: TeamsConfig) -> dict[str, Any]:
     """The effective settings as JSON. Of environment variables only the names, because they may hold tokens."""
     teams = []
-    for name in (*roster.teams, *roster.refused):
-        team = roster.teams.get(name)
+    for name in (*config.teams, *config.refused):
+        team = config.teams.get(name)
         described: dict[str, Any] = {"name": name, "served": team is not None}
         if team is not None:
             described |= {
@@ -229,6 +229,6 @@ def _described(roster: Roster) -> dict[str, Any]:
                 "machine": team.machine,
                 "env": sorted(team.env),
             }
-        described["faults"] = [asdict(fault) for fault in roster.faults if fault.team == name]
+        described["faults"] = [asdict(fault) for fault in config.faults if fault.team == name]
         teams.append({key: value for key, value in described.items() if value not in (None, "", [])})
-    return {"teams": teams, "faults": [asdict(fault) for fault in roster.faults if fault.team is None]}
+    return {"teams": teams, "faults": [asdict(fault) for fault in config.faults if fault.team is None]}

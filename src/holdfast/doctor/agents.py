@@ -1,15 +1,15 @@
-"""Checks of the agent: Claude Code, its transcripts, and Serena."""
+"""Checks of agents: their programs, their transcripts, and Serena."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.agents import TranscriptsPart
+from holdfast.agents.registry import AGENTS, DEFAULT
 from holdfast.doctor.findings import Finding, fault, note, ok
 from holdfast.doctor.installation import allowed
 from holdfast.doctor.surroundings import Surroundings
@@ -19,16 +19,22 @@ from holdfast.protocol.serena.discovery import find_serena
 from holdfast.protocol.worktree import worktree_of
 
 VERSION_SECONDS = 6.0
-INSTALLER_PATHS = (".local/bin/claude", ".claude/local/claude")
-"""Where Claude Code's own installers put it, relative to the user's home directory."""
 
 
 def check_agent(around: Surroundings) -> Iterator[Finding]:
-    """Check Claude Code itself."""
-    program = _claude(around)
-    if program is None:
-        yield note("no `claude` found", "Install Claude Code, or connect another agent: `holdfast setup --help`.")
-        return
+    """Check the programs of agents; that one other than the default is missing is no finding."""
+    for agent in AGENTS.values():
+        program = agent.settings().program(around.env) if agent.settings is not None else None
+        if program is not None:
+            yield _version(around, agent.title, program)
+        elif agent.name == DEFAULT:
+            yield note(
+                f"no `{agent.name}` found",
+                f"Install {agent.title}, or connect another agent: `holdfast setup --help`.",
+            )
+
+
+def _version(around: Surroundings, title: str, program: Path) -> Finding:
     env = {**around.env, "DISABLE_AUTOUPDATER": "1"}
     try:
         version = subprocess.run(  # noqa: S603 - the program that the user installed
@@ -41,30 +47,31 @@ def check_agent(around: Surroundings) -> Iterator[Finding]:
             timeout=VERSION_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        yield note(f"{program} did not print its version within {VERSION_SECONDS:.0f} s")
-        return
+        return note(f"{program} did not print its version within {VERSION_SECONDS:.0f} s")
     if version.returncode != 0:
-        yield fault(f"{program} --version failed with status {version.returncode}.", "Reinstall Claude Code.")
-    else:
-        yield ok(f"{program}, {version.stdout.strip()}")
+        return fault(f"{program} --version failed with status {version.returncode}.", f"Reinstall {title}.")
+    return ok(f"{program}, {version.stdout.strip()}")
 
 
 def check_transcripts(around: Surroundings) -> Iterator[Finding]:
     """Check that the transcripts, from which ledgers are read, are readable."""
-    folder = around.agent_config / "projects"
+    for agent in AGENTS.values():
+        if agent.transcripts is not None and agent.settings is not None:
+            yield _transcripts(agent.transcripts, agent.settings().config_directory(around.env))
+
+
+def _transcripts(transcripts: TranscriptsPart, config: Path) -> Finding:
+    folder = transcripts.folder(config)
     if not folder.exists():
-        yield ok(f"none yet in {folder}")
-        return
+        return ok(f"none yet in {folder}")
     if not allowed(folder, os.R_OK | os.X_OK):
-        yield fault(f"{folder} cannot be read.", f"Make it readable: chmod u+rx {folder}")
-        return
-    newest = max(folder.glob("*/*.jsonl"), key=lambda path: path.stat().st_mtime_ns, default=None)
+        return fault(f"{folder} cannot be read.", f"Make it readable: chmod u+rx {folder}")
+    newest = next((file.path for file in transcripts.found(config)), None)
     if newest is None:
-        yield ok(f"none yet in {folder}")
-    elif allowed(newest, os.R_OK):
-        yield ok(f"{sum(1 for _ in folder.iterdir())} projects in {folder}")
-    else:
-        yield fault(f"{newest} cannot be read.", f"Make it readable: chmod u+r {newest}")
+        return ok(f"none yet in {folder}")
+    if allowed(newest, os.R_OK):
+        return ok(f"{sum(1 for _ in folder.iterdir())} projects in {folder}")
+    return fault(f"{newest} cannot be read.", f"Make it readable: chmod u+r {newest}")
 
 
 def check_serena(around: Surroundings) -> Iterator[Finding]:
@@ -81,15 +88,6 @@ def check_serena(around: Surroundings) -> Iterator[Finding]:
             f"memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}",
             "They are written as soon as that works; the session itself is in the store.",
         )
-
-
-def _claude(around: Surroundings) -> str | None:
-    own = shutil.which("claude", path=around.env.get("PATH", os.defpath))
-    beside = [around.user / name for name in INSTALLER_PATHS]
-    sdk = find_spec("claude_agent_sdk")
-    if sdk is not None and sdk.origin:
-        beside.append(Path(sdk.origin).parent / "_bundled" / "claude")
-    return own or next((str(path) for path in beside if allowed(path, os.X_OK)), None)
 
 
 def _trusted(around: Surroundings) -> bool:

@@ -43,17 +43,6 @@ class Surroundings:
         """The user's home directory."""
         return Path(self.env.get("HOME") or Path.home())
 
-    @property
-    def agent_config(self) -> Path:
-        """Where Claude Code keeps its settings and transcripts."""
-        given = self.env.get("CLAUDE_CONFIG_DIR")
-        return Path(given) if given else self.user / ".claude"
-
-    @property
-    def agent_registry(self) -> Path:
-        """The file in which Claude Code keeps the user's MCP servers."""
-        return Path(self.env.get("CLAUDE_CONFIG_DIR") or self.user) / ".claude.json"
-
     def refreshed(self) -> Surroundings:
         """The same with the daemon's current status."""
         try:

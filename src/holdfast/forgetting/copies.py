@@ -8,10 +8,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.agents.echo import FOLDER
 from holdfast.errors import StoreError
 from holdfast.forgetting.model import Scope
 from holdfast.store.files import beside, publish, sync
@@ -86,12 +84,6 @@ def remove(home: Path) -> list[Path]:
     for folder in {path.parent for path in removed}:
         sync(folder)
     return removed
-
-
-def remove_echoes(home: Path, session_ids: Iterable[str]) -> None:
-    """Delete the files of echo agents for these conversations; other agents' transcripts are not Holdfast's."""
-    for session_id in session_ids:
-        (home / FOLDER / f"{Path(session_id).name}.jsonl").unlink(missing_ok=True)
 
 
 def scrub_logs(home: Path, scope: Scope) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -22,14 +22,15 @@ from holdfast.store.erasing import erase_deleted, overwriting
 from holdfast.teams.queries import conversations as team_queries
 
 Projects = Callable[[], Awaitable[Iterable[tuple[str, Path]]]]
-Release = Callable[[tuple[str, ...]], Awaitable[None]]
+Release = Callable[[Collection[str], Collection[str]], Awaitable[None]]
 
 
 class Forgetting:
     """Deletes a session, or a whole project, for good; one removal at a time."""
 
     def __init__(self, store: Store, home: Path, reasoning: Reasoning, projects: Projects, release: Release) -> None:
-        """`projects` returns every team's directory; `release` ends the idle agent processes of these teams."""
+        """`projects` returns every team's directory; `release` ends the idle agent processes of these teams
+        and deletes what their agents keep of these conversations."""
         self._store = store
         self._home = home
         self._note = copies.note_path(home, store.engine)
@@ -109,9 +110,8 @@ class Forgetting:
                 with contextlib.suppress(NotFound):  # interrupted after the last row was deleted
                     forgotten.append(await self._reasoning.forget_session(scope.session))
             else:
-                await self._release(scope.teams)
                 said = await self._store.read(partial(queries.conversations, scope=scope))
-                await asyncio.to_thread(copies.remove_echoes, self._home, said)
+                await self._release(scope.teams, said)
                 removed += await rows.remove(self._store, scope, lambda share, step: progress(0.3 * share, step))
                 forgotten += [await self._reasoning.forget_project(root) for root in scope.roots]
         for one in forgotten:

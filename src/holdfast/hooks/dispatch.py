@@ -62,7 +62,8 @@ class Hooks:
             payload += data
             if len(payload) > MAX_PAYLOAD:
                 return
-        context = HookContext(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"))
+        agent = str(first.get("agent") or DEFAULT)
+        context = HookContext(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"), agent)
         reply = await self.handle(str(first.get("event", "")), context, bytes(payload))
         writer.write(reply.encode())
         await writer.drain()

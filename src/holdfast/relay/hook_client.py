@@ -26,9 +26,10 @@ NOTICE = '{"systemMessage": "%s"}\n'
 """Output that the agent shows to its user, unlike standard error. These three are held equal to what the agents say."""
 
 USAGE = """\
-usage: holdfast hook EVENT < payload.json
+usage: holdfast hook EVENT [AGENT] < payload.json
 
 Passes a Claude Code hook's input to the Holdfast daemon and prints its answer. EVENT is the hook's name.
+Hooks of another agent than Claude Code name it as AGENT.
 When no daemon answers within 5 s (environment: HOLDFAST_HOOK_TIMEOUT) the agent goes on without it.
 
 example:
@@ -50,7 +51,7 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(USAGE)
         return 0
     try:
-        status, output = _ask(_event(argv))
+        status, output = _ask(_word(argv[:1]), _word(argv[1:2]) if argv[1:] else "")
         _write(output)
     except FailOpen as reason:
         message = f"holdfast hook: {reason} The agent goes on without it. See `holdfast doctor`."
@@ -68,14 +69,14 @@ def _tell_user(message: str) -> None:
     sys.stdout.write(NOTICE % plain)
 
 
-def _event(argv: list[str]) -> str:
-    event = argv[0] if argv else ""
-    if not (0 < len(event) <= 40 and event.isascii() and event.replace("-", "a").isalpha()):
+def _word(argv: list[str]) -> str:
+    word = argv[0] if argv else ""
+    if not (0 < len(word) <= 40 and word.isascii() and word.replace("-", "a").isalpha()):
         raise FailOpen("EVENT must be a hook's name: 1 to 40 letters, like SessionStart.")
-    return event
+    return word
 
 
-def _ask(event: str) -> tuple[int, bytes]:
+def _ask(event: str, agent: str) -> tuple[int, bytes]:
     deadline = time.monotonic() + _limit()
     payload = _payload(deadline)
     pid = next((os.environ[name] for name in PID_VARIABLES if name in os.environ), "")
@@ -84,7 +85,8 @@ def _ask(event: str) -> tuple[int, bytes]:
     managed = ',"managed":"1"' if os.environ.get("HOLDFAST_MANAGED") else ""
     wanted = os.environ.get("HOLDFAST_BRIEFING", "")
     briefing = f',"briefing":"{wanted}"' if 0 < len(wanted) <= 10 and wanted.isascii() and wanted.isalpha() else ""
-    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}{briefing}}}\n'.encode()
+    named = f',"agent":"{agent}"' if agent else ""
+    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}{briefing}{named}}}\n'.encode()
     connection = _connection(event, deadline)
     try:
         _send(connection, header + payload, deadline)

@@ -50,9 +50,12 @@ class Originals:
         original = self.of(path)
         return original if original is not None and original.digest == digest(text) else None
 
-    def keep(self, original: Original) -> None:
-        """Store an original, replacing an earlier one."""
-        stored = self._path_for(Path(original.path))
+    def put(self, path: Path, original: Original | None) -> None:
+        """Store a file's original in place of an earlier one; None removes it."""
+        stored = self._path_for(path)
+        if original is None:
+            stored.unlink(missing_ok=True)
+            return
         try:
             for folder in (self._home, self._folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,10 +65,6 @@ class Originals:
                 f"{stored} cannot be written: {failure.strerror}.",
                 recovery="Make the data directory writable, or choose another with --home.",
             ) from failure
-
-    def forget(self, path: Path) -> None:
-        """Remove a file's original."""
-        self._path_for(path).unlink(missing_ok=True)
 
     def _path_for(self, path: Path) -> Path:
         return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"

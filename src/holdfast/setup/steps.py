@@ -50,20 +50,14 @@ class FileStep:
 
     def apply(self) -> None:
         # The original first: without it the change could not be undone exactly; stored alone it does no harm.
-        self._remember(self.original)
+        self.originals.put(self.change.path, self.original)
         self.change.write()
         if self.change.after is None and self.earlier is not None and self.earlier.folder_made:
             _remove_if_empty(self.change.path.parent)
 
     def undo(self) -> None:
         Change(self.change.path, self.change.after, self.change.before).write()
-        self._remember(self.earlier)
-
-    def _remember(self, original: Original | None) -> None:
-        if original is None:
-            self.originals.forget(self.change.path)
-        else:
-            self.originals.keep(original)
+        self.originals.put(self.change.path, self.earlier)
 
 
 def putting_in(originals: Originals, installed: Change, removed: Change) -> FileStep:

@@ -44,6 +44,12 @@ def removed(path: Path, table: str) -> Change:
     return _proven(path, before, _replaced(before or "", table, ""), settings, table, None)
 
 
+def found(path: Path, table: str) -> dict[str, Any] | None:
+    """Our server in a file; raises SettingsUnusable."""
+    entry = _servers(path, _parsed(path, read_text(path)), table).get(NAME)
+    return entry if isinstance(entry, dict) else None
+
+
 def snippet(table: str, entry: dict[str, Any]) -> str:
     """The server as written in the file."""
     lines = [f"{_key(name)} = {_value(value)}" for name, value in entry.items()]

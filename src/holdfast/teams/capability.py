@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.capability import Capability, Command, Life, Loop
 from holdfast.store.events import Event
 from holdfast.teams.briefing_source import colleagues
+from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.wire.mcp.tools import Offer
 
 
-def capability(teams: Teams, *, shared: bool) -> Capability:
+def capability(teams: Teams, runner: Runner, *, shared: bool) -> Capability:
     """The teams of one daemon; `shared` where other daemons have the same store open."""
 
     def offers() -> list[Offer]:
@@ -36,14 +37,14 @@ def capability(teams: Teams, *, shared: bool) -> Capability:
     def loops() -> list[Loop]:
         from holdfast.teams.loops import loops
 
-        return loops(teams)
+        return loops(teams, runner)
 
     def on_events(events: Sequence[Event]) -> None:
         if shared and any(event.kind == "teams.asked" for event in events):
-            teams.wake()  # somebody may have asked through another daemon
+            runner.wake()  # somebody may have asked through another daemon
 
     def unconfirmed() -> list[str]:
-        return [str(fault) for fault in teams.roster.unconfirmed]
+        return [str(fault) for fault in teams.config.unconfirmed]
 
     return Capability(
         name="teams",
@@ -56,8 +57,8 @@ def capability(teams: Teams, *, shared: bool) -> Capability:
         life=Life(
             start=teams.start,
             on_events=on_events,
-            close=teams.stop,
-            is_busy=lambda: teams.busy,
+            close=runner.stop,
+            is_busy=lambda: runner.busy,
             notices=unconfirmed,
         ),
     )

@@ -13,7 +13,7 @@ from holdfast.config import HOUR_MS
 from holdfast.teams import config_fields
 from holdfast.teams.config_fields import Reader, Refused, shown
 from holdfast.teams.project_paths import check_allowed, check_project
-from holdfast.teams.team import AGENTS, Delivery, Policy, Team, TeamSettings, name_problem
+from holdfast.teams.team import Delivery, Policy, Team, TeamSettings, name_problem
 
 FILE_NAME = "teams.json"
 MAX_BYTES = 1024 * 1024
@@ -37,7 +37,7 @@ TEAM_FIELDS: Mapping[str, tuple[str, Reader]] = {
     "description": ("description", config_fields.text(2000, lines=True)),
     "skipPermissions": ("skip_permissions", config_fields.flag),
     "color": ("color", config_fields.matching(r"#[0-9A-Fa-f]{6}", "a color as #RRGGBB", "#E91E63")),
-    "agent": ("agent", config_fields.one_of(*AGENTS)),
+    "agent": ("agent", config_fields.agent),
     "model": (
         "model",
         config_fields.matching(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,127}", "the name of a model", "opus"),
@@ -76,7 +76,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class TeamsConfig:
     """The teams that can be served, and what is wrong with the others."""
 
     settings: TeamSettings = field(default_factory=TeamSettings)
@@ -164,12 +164,12 @@ def too_large() -> Refused:
     return Refused(f"is larger than {MAX_BYTES} bytes", "Remove teams that are no longer used.")
 
 
-def read_roster(text: str, *, home: Path) -> Roster:
+def read_config(text: str, *, home: Path) -> TeamsConfig:
     """The teams that `text` configures. A fault takes out the team that has it, never another."""
     try:
         document = read_document(text)
     except Refused as refused:
-        return Roster(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
+        return TeamsConfig(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
     faults = list(_unknown(None, "", document, TOP_KEYS))
     values, setting_faults = _read(None, "settings.", document.get("settings") or Members([]), SETTINGS)
     faults += setting_faults
@@ -190,7 +190,7 @@ def read_roster(text: str, *, home: Path) -> Roster:
         if team is not None and all(fault.warning for fault in team_faults):
             teams[name] = team
         faults += team_faults
-    return Roster(settings, teams, tuple(faults))
+    return TeamsConfig(settings, teams, tuple(faults))
 
 
 def _read_team(name: str, entry: Any, settings: TeamSettings, here: str | None) -> tuple[Team | None, list[Fault]]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
+from holdfast.agents.registry import runnable
 from holdfast.teams.team import Chat
 from holdfast.text.terminal import plain
 
@@ -95,6 +96,11 @@ def one_of(*names: str) -> Callable[[Any], str]:
         return str(value)
 
     return read
+
+
+def agent(value: Any) -> str:
+    """One of the agents that Holdfast can run."""
+    return one_of(*runnable())(value)
 
 
 def choice(kind: type[Choice]) -> Callable[[Any], Choice]:

@@ -6,8 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import secrets
-import stat
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -15,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
+from holdfast.files import NotRegular, TooLarge, read_bounded, write_private
 from holdfast.process.home_lock import make_home
-from holdfast.store.files import publish
 from holdfast.teams.config import (
     FILE_NAME,
     MAX_BYTES,
     NOT_CONFIRMED,
     Fault,
     Members,
-    Roster,
+    TeamsConfig,
+    read_config,
     read_document,
-    read_roster,
     repeated_key,
     too_large,
 )
@@ -45,34 +43,34 @@ Stamp = tuple[tuple[int, int, int] | None, ...]
 """Of teams.json, and of what was confirmed of it."""
 
 
-class RosterFile:
+class TeamsFile:
     """The teams of a data directory, as its teams.json has them."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
         self._home = home
         self._stamp: Stamp | None = None
-        self.configured = Roster()
+        self.configured = TeamsConfig()
         """As teams.json has it, whether or not its rights are confirmed."""
-        self.roster = Roster()
+        self.config = TeamsConfig()
         """What was last read. A file that cannot be read leaves the teams as they were, and adds its fault."""
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file again if it changed; whether the roster is another one now."""
-        before = self.roster
+        """Read the file again if it changed; whether the config is another one now."""
+        before = self.config
         stamp = self._current_stamp()
         # A fault may have been repaired outside the file, by creating a project's directory for example.
         if stamp is not None and stamp == self._stamp and not before.faults:
             return False
         try:
-            found = read_roster(self._read_text(), home=self._home)
+            found = read_config(self._read_text(), home=self._home)
         except Refused as refused:
-            found = Roster(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
+            found = TeamsConfig(faults=(Fault(None, FILE_NAME, refused.problem, refused.repair),), readable=False)
         self._stamp = stamp if stamp is not None and _settled(stamp) else None
         self.configured = found if found.readable else _kept(self.configured, found)
-        self.roster = _in_force(self.configured, read_confirmations(self._home))
-        return self.roster != before
+        self.config = _in_force(self.configured, read_confirmations(self._home))
+        return self.config != before
 
     def begin_confirming(self) -> None:
         """From now on changed rights need a person's word; those that are there at the first start count."""
@@ -109,7 +107,7 @@ class RosterFile:
 
     def projects(self) -> dict[str, Path]:
         """Every team with the directory that it names, also where that is gone and the team cannot be served."""
-        found = {name: team.project for name, team in self.roster.teams.items()}
+        found = {name: team.project for name, team in self.config.teams.items()}
         try:
             entries = read_document(self._read_text()).get("teams")
         except Refused:
@@ -148,7 +146,7 @@ class RosterFile:
                     recovery=f"Edit {self.path}, or `holdfast teams remove {name}` first.",
                 )
             teams[name] = entry
-            planned = read_roster(_written(document), home=self._home)
+            planned = read_config(_written(document), home=self._home)
             for fault in planned.faults:
                 if fault.team == name or not planned.readable:
                     raise BadInput(fault.field, fault.problem, recovery=fault.repair)
@@ -184,7 +182,8 @@ class RosterFile:
             yield document
             if json.dumps(document) != before:
                 try:
-                    _replace_file(self.path, _written(document))
+                    # Through a link the file it leads to is replaced, not the link.
+                    write_private(Path(os.path.realpath(self.path)), _written(document))
                 except OSError as error:
                     raise HoldfastError(
                         f"{self.path} cannot be written ({error.strerror}).",
@@ -197,44 +196,21 @@ class RosterFile:
         return None if stamps[0] is None else tuple(stamps)
 
     def _read_text(self) -> str:
-        """The file's text; an empty roster's where there is none."""
+        """The file's text; an empty config's where there is none."""
         try:
-            content = _regular_content(self.path)
+            content = read_bounded(self.path, MAX_BYTES)
         except FileNotFoundError:
             return "{}"
+        except NotRegular:
+            raise Refused("is not a file", "Put a file in its place.") from None
+        except TooLarge:
+            raise too_large() from None
         except OSError as error:
             raise Refused(f"cannot be read ({error.strerror})", "Correct its permissions.") from error
-        if len(content) > MAX_BYTES:
-            raise too_large()
         try:
             return content.decode()
         except UnicodeDecodeError as error:
             raise Refused(f"is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
-
-
-def _regular_content(path: Path) -> bytes:
-    # Without O_NONBLOCK a pipe in the file's place would block the reader for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Refused("is not a file", "Put a file in its place.")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read(MAX_BYTES + 1)
-    finally:
-        os.close(descriptor)
-
-
-def _replace_file(path: Path, text: str) -> None:
-    # Through a link the file it leads to is replaced, not the link.
-    target = Path(os.path.realpath(path))
-    fresh = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        publish(fresh, target)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _written(document: Members) -> str:
@@ -244,14 +220,14 @@ def _written(document: Members) -> str:
     return f"{text}\n"
 
 
-def _kept(before: Roster, unreadable: Roster) -> Roster:
+def _kept(before: TeamsConfig, unreadable: TeamsConfig) -> TeamsConfig:
     stays = " Until then the teams stay as they were." if before.teams else ""
     faults = tuple(replace(fault, repair=fault.repair + stays) for fault in unreadable.faults)
     return replace(before, faults=faults, readable=False)
 
 
-def _in_force(configured: Roster, confirmations: Confirmations) -> Roster:
-    """The roster with the rights that count; those that wait for a word are told as faults."""
+def _in_force(configured: TeamsConfig, confirmations: Confirmations) -> TeamsConfig:
+    """The config with the rights that count; those that wait for a word are told as faults."""
     waiting = [name for name, team in configured.teams.items() if confirmations.waiting(team)]
     settings = confirmations.waiting_settings(configured.settings)
     if not waiting and not settings:

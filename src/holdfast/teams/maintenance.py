@@ -1,9 +1,8 @@
-"""Upkeep of conversations: made shorter, put away, warmed up, found again on disk, deleted on request."""
+"""Maintenance of conversations: made shorter, put away, warmed up, found again on disk, deleted on request."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 
 from holdfast.agents import Compaction, FoundSession
@@ -17,8 +16,8 @@ from holdfast.teams.errors import AgentFailed
 from holdfast.teams.model import Conversation, ConversationStatus, read_frame
 from holdfast.teams.pool import Slot
 from holdfast.teams.queries import conversations
+from holdfast.teams.runner import Runner
 from holdfast.teams.team import Team
-from holdfast.teams.workplace import Workplace
 
 DAY_MS = 24 * 3_600_000
 SUMMARISE = (
@@ -27,20 +26,19 @@ SUMMARISE = (
 )
 
 
-class Upkeep:
+class Maintenance:
     """Looks after conversations while nobody waits for them."""
 
-    def __init__(self, store: Store, place: Workplace, room: Callable[[], int]) -> None:
+    def __init__(self, store: Store, runner: Runner) -> None:
         self._store = store
-        self._place = place
-        self._room = room
+        self._runner = runner
 
     async def maintain(self) -> None:
         """Make long conversations shorter while nobody uses them, and put unused ones away."""
-        settings = self._place.roster.settings
+        settings = self._runner.config.settings
         for conversation in await self._store.read(lambda tx: conversations.grown(tx, settings.compact_after_messages)):
-            team = self._place.roster.teams.get(conversation.to_team)
-            if team is not None and self._place.can_run(team) and self._room():
+            team = self._runner.config.teams.get(conversation.to_team)
+            if team is not None and self._runner.pool.can_run(team) and self._runner.room:
                 await self.compact(conversation)
         await self._store.write(
             lambda tx: conversations.archive_unused(tx, tx.now() - settings.archive_after_days * DAY_MS)
@@ -48,23 +46,23 @@ class Upkeep:
 
     async def compact(self, conversation: Conversation, key: CallKey | None = None) -> Compaction:
         """Have the agent compact its conversation; the tokens before and after, as it told them."""
-        team = self._place.roster.teams[conversation.to_team]
+        team = self._runner.config.teams[conversation.to_team]
 
         def begin(tx: Tx) -> None:
             require_unanswered(tx, key)
             conversations.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING)
 
         await self._store.write(begin)
-        slot, _, _ = await self._place.slot(team, conversation)
+        slot, _, _ = await self._runner.open(team, conversation)
         try:
             done = await slot.session.compact()
         except CompactionFailed:
             done = await self._sum_up(conversation, slot)
         except BaseException:
-            await self._place.pool.discard(slot)
+            await self._runner.pool.discard(slot)
             raise
         else:
-            self._place.pool.give_back(slot)
+            self._runner.pool.give_back(slot)
 
         def write(tx: Tx) -> Compaction:
             conversations.compacted(tx, conversation.id)
@@ -76,7 +74,7 @@ class Upkeep:
     async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
         """Where compaction fails the agent itself says what mattered, and the conversation goes on in a new session."""
         try:
-            turn = await self._place.turn(slot.session, SUMMARISE)
+            turn = await self._runner.turn(slot.session, SUMMARISE)
             if turn.is_error or not turn.text.strip():
                 raise AgentFailed("The conversation could be neither compacted nor summed up.")
             session_id = random_id()
@@ -85,34 +83,34 @@ class Upkeep:
             )
             return Compaction(turn.context_tokens, None)
         finally:
-            await self._place.pool.discard(slot)
+            await self._runner.pool.discard(slot)
 
     async def warm_up(self) -> None:
         """Open the processes of the most used conversations; no model is asked."""
         for conversation in await self._store.read(
-            lambda tx: conversations.busiest(tx, self._place.roster.settings.warm_up)
+            lambda tx: conversations.busiest(tx, self._runner.config.settings.warm_up)
         ):
-            team = self._place.roster.teams.get(conversation.to_team)
-            if team is not None and self._place.can_run(team) and self._room():
-                slot, _, _ = await self._place.slot(team, conversation)
-                self._place.pool.give_back(slot)
+            team = self._runner.config.teams.get(conversation.to_team)
+            if team is not None and self._runner.pool.can_run(team) and self._runner.room:
+                slot, _, _ = await self._runner.open(team, conversation)
+                self._runner.pool.give_back(slot)
 
     async def found(self, team: Team) -> list[FoundSession]:
         """The project's sessions on this machine that no conversation is in."""
-        if not self._place.can_run(team):
+        if not self._runner.pool.can_run(team):
             return []
         known = await self._store.read(lambda tx: conversations.known_sessions(tx, team.name))
-        return [session for session in await self._place.sessions(team) if session.session_id not in known]
+        return [session for session in await self._runner.pool.sessions(team) if session.session_id not in known]
 
     async def delete(self, conversation: Conversation) -> None:
         """Delete what the agent keeps of a conversation, on disk and in the store; the next ask begins afresh."""
-        await self._place.delete(self._place.roster.teams[conversation.to_team], conversation)
-        await self._place.move(conversation, random_id(), None)
+        await self._runner.pool.delete(self._runner.config.teams[conversation.to_team], conversation)
+        await self._runner.pool.move(conversation, random_id(), None)
 
     async def relink(self) -> int:
         """Conversations that the store has lost are linked again from what the transcripts say; not those it forgot."""
         linked = 0
-        for team in list(self._place.roster.teams.values()):
+        for team in list(self._runner.config.teams.values()):
             root = await asyncio.to_thread(locate, str(team.project), RootSource.DIRECTORY)
             since = await self._store.read(partial(forgotten_queries.until, root=root))
             for session in await self.found(team):

@@ -12,20 +12,20 @@ from holdfast.wire.http.fields import Limit
 from holdfast.wire.http.rest import Answer, Reply, RequestModel, ResponseModel, RestRequest, RestRoute
 
 
-class TeamsTold(ResponseModel):
+class TeamsResponse(ResponseModel):
     """The teams with their processes and queues."""
 
     teams: list[dict[str, Any]]
     processes: str
 
 
-class ConversationsTold(ResponseModel):
+class ConversationsResponse(ResponseModel):
     """Conversations, the last used first."""
 
     conversations: list[dict[str, Any]]
 
 
-class FiguresTold(ResponseModel):
+class FiguresResponse(ResponseModel):
     """Messages, lifetimes, pairs, tokens and cost."""
 
     conversations: int
@@ -63,7 +63,7 @@ def routes(teams: Teams) -> list[RestRoute]:
             "teams",
             "The teams with their processes and queues",
             show,
-            {200: Answer("The teams.", TeamsTold)},
+            {200: Answer("The teams.", TeamsResponse)},
             tag="teams",
         ),
         RestRoute(
@@ -72,7 +72,7 @@ def routes(teams: Teams) -> list[RestRoute]:
             "team_conversations",
             "Conversations between teams, the last used first",
             conversations,
-            {200: Answer("The conversations.", ConversationsTold)},
+            {200: Answer("The conversations.", ConversationsResponse)},
             query=ConversationsPage,
             tag="teams",
             for_teams=True,
@@ -83,7 +83,7 @@ def routes(teams: Teams) -> list[RestRoute]:
             "team_figures",
             "Messages, lifetimes, pairs, tokens and cost",
             figures,
-            {200: Answer("The figures.", FiguresTold)},
+            {200: Answer("The figures.", FiguresResponse)},
             tag="teams",
         ),
     ]

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from holdfast.agents import RunPart, Turn
+from holdfast.agents import AgentEvent, AgentSession, RunPart, Turn
 from holdfast.agents.errors import AgentDied
 from holdfast.errors import HoldfastError, StoreCorrupt, StoreError, StoreRemoved
 from holdfast.ids import random_id
 from holdfast.store import Store, Tx
-from holdfast.teams.config import Roster
-from holdfast.teams.errors import AgentFailed, AgentLost, BudgetSpent
-from holdfast.teams.maintenance import Upkeep
+from holdfast.teams.config import TeamsConfig
+from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent
 from holdfast.teams.model import (
     ATTEMPTS,
     TEMPORARY,
@@ -30,11 +29,9 @@ from holdfast.teams.model import (
     ConversationStatus,
     framed,
 )
-from holdfast.teams.permissions import Permissions
-from holdfast.teams.pool import Pool, Slot
+from holdfast.teams.pool import LOST, Pool, SettingsOff, Slot, always_off
 from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
-from holdfast.teams.workplace import LOST, SettingsOff, Workplace, always_off
 from holdfast.text.quoting import in_quotes
 
 T = TypeVar("T")
@@ -87,9 +84,9 @@ class Runner:
     ) -> None:
         self._store = store
         self._name = name
-        self._place = Workplace(store, name, agents, env, settings_off)
+        self.pool = Pool(store, name, agents, env, settings_off)
+        self.config = TeamsConfig()
         self._brief = brief
-        self.upkeep = Upkeep(store, self._place, lambda: self._room)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._conversations: dict[str, int] = {}
         self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
@@ -97,29 +94,10 @@ class Runner:
         self._serving = False
         self._wake = asyncio.Event()
 
-    def use(self, roster: Roster) -> None:
+    def use(self, config: TeamsConfig) -> None:
         """Go on with these teams."""
-        self._place.roster = roster
+        self.config = config
         self._wake.set()
-
-    @property
-    def settings_off(self) -> SettingsOff:
-        """Whether an agent may follow the settings that a project brings."""
-        return self._place.settings_off
-
-    @property
-    def pool(self) -> Pool:
-        """The agent processes of this daemon."""
-        return self._place.pool
-
-    @property
-    def permissions(self) -> Permissions:
-        """What agents ask their owner for."""
-        return self._place.permissions
-
-    @property
-    def _roster(self) -> Roster:
-        return self._place.roster
 
     @property
     def busy(self) -> bool:
@@ -149,19 +127,15 @@ class Runner:
                     await self._wake.wait()
 
     @property
-    def _room(self) -> int:
+    def room(self) -> int:
         """How many more asks may be run; one whose agent waits for an ask of its own takes no place."""
-        return max(0, self._roster.settings.max_processes + self.pool.parked - len(self._running))
-
-    def can_run(self, team: Team) -> bool:
-        """Whether a team's agent can run on this machine."""
-        return self._place.can_run(team)
+        return max(0, self.config.settings.max_processes + self.pool.parked - len(self._running))
 
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
         """Whether an ask of this team may be claimed by who stores it; the place is kept until it has begun."""
-        team = self._roster.teams.get(to_team)
-        free = team is not None and self._serving and self._room > self._promised and self.can_run(team)
+        team = self.config.teams.get(to_team)
+        free = team is not None and self._serving and self.room > self._promised and self.pool.can_run(team)
         self._promised += free
         try:
             yield free
@@ -202,7 +176,7 @@ class Runner:
         """Look after the processes as often as the settings say, which may change meanwhile."""
         looked_at: float | None = None
         while True:
-            settings = self._roster.settings
+            settings = self.config.settings
             every = min(settings.health_check_interval_ms, settings.idle_timeout_ms) / 1000
             if looked_at is None or time.monotonic() - looked_at >= every:
                 await self.look_after()
@@ -211,7 +185,7 @@ class Runner:
 
     async def look_after(self) -> None:
         """End idle processes, and forget those that died."""
-        await self.pool.close_idle(self._roster.settings.idle_timeout_ms / 1000)
+        await self.pool.close_idle(self.config.settings.idle_timeout_ms / 1000)
 
     async def stop(self) -> None:
         """Stop working; asks under way wait for the next daemon."""
@@ -221,10 +195,11 @@ class Runner:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
         await self.pool.close()
 
-    async def release(self, teams: Collection[str]) -> None:
-        """End the processes of these teams' agents that have nothing to do."""
+    async def release(self, teams: Collection[str], session_ids: Collection[str]) -> None:
+        """End the idle processes of these teams' agents, and delete what agents keep of these conversations."""
         for slot in [slot for slot in self.pool.slots if slot.team in teams and not slot.busy]:
             await self.pool.discard(slot)
+        await asyncio.to_thread(self.pool.forget, session_ids)
 
     async def cancel(self, ask: Ask) -> None:
         """Interrupt the turn of an ask that was cancelled."""
@@ -237,8 +212,8 @@ class Runner:
 
     async def _claim(self) -> list[Claimed]:
         """As many asks as there is room for, each of a conversation of its own."""
-        room = max(0, self._room - self._promised)
-        teams = [name for name, team in self._roster.teams.items() if self.can_run(team)]
+        room = max(0, self.room - self._promised)
+        teams = [name for name, team in self.config.teams.items() if self.pool.can_run(team)]
         if not room or not teams:
             return []
         busy = list(self._conversations.values())
@@ -274,11 +249,11 @@ class Runner:
         temporary = conversation.thread.startswith(TEMPORARY)
         slot: Slot | None = None
         try:
-            team = self._roster.teams[ask.to_team]
+            team = self.config.teams[ask.to_team]
             await self._check_budget(team)
-            slot, note, opened = await self._place.slot(team, conversation)
+            slot, note, opened = await self.open(team, conversation)
             briefing = await self._brief(team.project, conversation.session_id) if opened and conversation.begun else ""
-            turn = await self._place.turn(slot.session, _text(claimed, note, briefing))
+            turn = await self.turn(slot.session, _text(claimed, note, briefing))
             if turn.is_error:
                 said = turn.text or turn.subtype
                 raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
@@ -313,6 +288,32 @@ class Runner:
             finally:
                 self._running.pop(ask.id, None)  # last: whoever stops the runner waits for all of this
                 self._wake.set()
+
+    async def open(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None, bool]:
+        """The conversation's process, within the limit of processes; see `Pool.open`."""
+        return await self.pool.open(team, conversation, self.config.settings.max_processes)
+
+    async def turn(self, session: AgentSession, text: str) -> Turn:
+        """One turn; given up when the agent shows no sign of life for too long."""
+        alive_at = time.monotonic()
+
+        def seen(event: AgentEvent) -> None:
+            nonlocal alive_at
+            alive_at = time.monotonic()
+
+        limit = self.config.settings.stall_timeout_ms / 1000
+        turn = asyncio.get_running_loop().create_task(session.send(text, seen))
+        try:
+            while True:
+                done, _ = await asyncio.wait([turn], timeout=max(0.05, alive_at + limit - time.monotonic()))
+                if done:
+                    return turn.result()
+                if time.monotonic() - alive_at >= limit:
+                    raise AgentStalled(f"The agent gave no sign of life for {limit:.0f} s and was stopped.")
+        finally:
+            if not turn.done():
+                turn.cancel()
+                await asyncio.gather(turn, return_exceptions=True)
 
     async def _check_budget(self, team: Team) -> None:
         if team.max_cost_usd_per_day is None:

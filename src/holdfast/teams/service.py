@@ -20,9 +20,10 @@ from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, locked_answer, require_unanswered, store_answer
 from holdfast.store.wakeups import Wakeups
-from holdfast.teams.config import Roster
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config import TeamsConfig
+from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.errors import AskCycle, AskTooDeep, UnknownTeam
+from holdfast.teams.maintenance import Maintenance
 from holdfast.teams.model import (
     EXTERNAL,
     MAIN,
@@ -38,7 +39,6 @@ from holdfast.teams.model import (
     chain_problem,
     extend_chain,
 )
-from holdfast.teams.permissions import Permissions
 from holdfast.teams.queries import conversations as queries
 from holdfast.teams.runner import Claimed, Runner
 from holdfast.teams.team import Team, team_at
@@ -60,24 +60,28 @@ logger = logging.getLogger(__name__)
 class Teams:
     """The only door to teams."""
 
-    def __init__(self, store: Store, roster: RosterFile, runner: Runner) -> None:
+    def __init__(self, store: Store, file: TeamsFile, runner: Runner) -> None:
         self._store = store
-        self._file = roster
+        self._file = file
         self._runner = runner
+        self.maintenance = Maintenance(store, runner)
+        self.permissions = runner.pool.permissions
+        self.can_run = runner.pool.can_run
+        self.works_on, self.outcome, self.interrupt = runner.works_on, runner.outcome, runner.cancel
 
     @property
-    def roster(self) -> Roster:
+    def config(self) -> TeamsConfig:
         """The teams as they are configured now."""
-        return self._file.roster
+        return self._file.config
 
     def targets(self) -> Mapping[str, Team]:
         """The teams by name: each is a target of the bridge."""
-        return self.roster.teams
+        return self.config.teams
 
     async def refresh(self) -> None:
         """Pick up changes of teams.json."""
         if await asyncio.to_thread(self._file.refresh):
-            self._runner.use(self.roster)
+            self._runner.use(self.config)
 
     async def projects(self) -> list[tuple[str, Path]]:
         """Every team that is configured now with its project, also those that cannot be served."""
@@ -87,59 +91,19 @@ class Teams:
     async def start(self) -> None:
         """Read the teams and take up what was left."""
         await asyncio.to_thread(self._file.begin_confirming)
-        self._runner.use(self.roster)
+        self._runner.use(self.config)
         await self._runner.start()
 
     async def discover(self) -> None:
         """After the start, without holding it up: link what the store lost, and warm up what is used most."""
-        linked = await self._runner.upkeep.relink()
+        linked = await self.maintenance.relink()
         if linked:
             logger.warning("%d conversations were linked again from their transcripts", linked)
-        await self._runner.upkeep.warm_up()
+        await self.maintenance.warm_up()
 
-    # -- running ------------------------------------------------------------------------------------------------------
-
-    @property
-    def busy(self) -> bool:
-        """Whether asks are being worked on, or processes are kept warm."""
-        return self._runner.busy
-
-    @property
-    def permissions(self) -> Permissions:
-        """What managed agents ask their owner for."""
-        return self._runner.permissions
-
-    def can_run(self, team: Team) -> bool:
-        """Whether a team's agent can run on this machine."""
-        return self._runner.can_run(team)
-
-    async def run(self) -> None:
-        """Claim and run asks, for ever."""
-        await self._runner.run()
-
-    def wake(self) -> None:
-        """Look for asks now: somebody may have asked through another daemon."""
-        self._runner.wake()
-
-    async def renew(self) -> None:
-        """Renew the leases of what is being run, and take up what dead daemons left."""
-        await self._runner.renew()
-
-    async def watch_processes(self) -> None:
-        """Look after the agents' processes, for ever."""
-        await self._runner.watch_processes()
-
-    async def maintain(self) -> None:
-        """Make long conversations shorter while nobody uses them, and put unused ones away."""
-        await self._runner.upkeep.maintain()
-
-    async def release(self, teams: Collection[str]) -> None:
-        """End the processes of these teams' agents that have nothing to do."""
-        await self._runner.release(teams)
-
-    async def stop(self) -> None:
-        """Stop working; asks under way wait for the next daemon."""
-        await self._runner.stop()
+    async def release(self, teams: Collection[str], session_ids: Collection[str]) -> None:
+        """End the idle processes of these teams' agents, and delete what agents keep of these conversations."""
+        await self._runner.release(teams, session_ids)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -172,7 +136,7 @@ class Teams:
             sender = self.asker(speaker, from_team)
             parent = queries.running_in(tx, managed.conversation) if managed is not None else None
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
-            _refuse(chain_problem(chain, self.roster.settings.max_depth), chain)
+            _refuse(chain_problem(chain, self.config.settings.max_depth), chain)
             name = f"{TEMPORARY}{tx.new_id()}" if temporary else _thread(thread)
             conversation = queries.begin(tx, sender, to_team, name)
             if conversation.status == ConversationStatus.ARCHIVED.value:
@@ -249,18 +213,6 @@ class Teams:
             await self.interrupt(found)
         return await self.look(ask_id)
 
-    def works_on(self, ask_id: str) -> bool:
-        """Whether an ask is being worked on here."""
-        return self._runner.works_on(ask_id)
-
-    async def interrupt(self, ask: Ask) -> None:
-        """Interrupt the turn of an ask that was cancelled."""
-        await self._runner.cancel(ask)
-
-    async def outcome(self, ask_id: str, seconds: float) -> AskState | None:
-        """How an ask ended that is worked on here; None when it has not within the time."""
-        return await self._runner.outcome(ask_id, seconds)
-
     async def notify(
         self,
         caller: Caller,
@@ -303,7 +255,7 @@ class Teams:
         return TeamsStatus(
             teams=tuple(
                 TeamStatus(
-                    self.roster.teams[name],
+                    self.config.teams[name],
                     processes=processes[name],
                     busy=busy[name],
                     waiting=counts.get((name, AskStatus.WAITING), 0),
@@ -313,14 +265,14 @@ class Teams:
                 for name in names
             ),
             processes=len(slots),
-            max_processes=self.roster.settings.max_processes,
-            faults=tuple(self.roster.faults) if sender.kind is not Kind.KEY or sender.teams is None else (),
+            max_processes=self.config.settings.max_processes,
+            faults=tuple(self.config.faults) if sender.kind is not Kind.KEY or sender.teams is None else (),
         )
 
     async def settings_off(self, names: Sequence[str] | None = None) -> list[tuple[str, str]]:
         """The teams whose agents do not follow what their project brings, and why."""
-        teams = [self.roster.teams[name] for name in names or self.roster.teams]
-        reasons = await asyncio.gather(*(self._runner.settings_off(team.project) for team in teams))
+        teams = [self.config.teams[name] for name in names or self.config.teams]
+        reasons = await asyncio.gather(*(self._runner.pool.settings_off(team.project) for team in teams))
         return [(team.name, why) for team, why in zip(teams, reasons, strict=True) if why is not None]
 
     async def figures(self) -> Figures:
@@ -365,7 +317,7 @@ class Teams:
     ) -> Conversation:
         """Put a conversation away, or take it up again; its files are deleted only on request."""
         if delete_files:
-            await self._runner.upkeep.delete(await self._at_rest(from_team, to_team, thread, key))
+            await self.maintenance.delete(await self._at_rest(from_team, to_team, thread, key))
 
         def write(tx: Tx) -> Conversation:
             conversation = _existing(tx, from_team, to_team, thread)
@@ -382,7 +334,7 @@ class Teams:
         conversation = await self._at_rest(from_team, to_team, thread, key)
         if not conversation.begun:
             raise Conflict("The conversation has not begun.")
-        return await self._runner.upkeep.compact(conversation, key)
+        return await self.maintenance.compact(conversation, key)
 
     async def _at_rest(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None
@@ -420,8 +372,8 @@ class Teams:
         """Sessions on disk that could be adopted, each with the team whose they would be."""
         return [
             (team.name, session)
-            for team in self.roster.teams.values()
-            for session in await self._runner.upkeep.found(team)
+            for team in self.config.teams.values()
+            for session in await self.maintenance.found(team)
         ]
 
     async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> Conversation:
@@ -430,7 +382,7 @@ class Teams:
         if from_team is not None:
             self._known(from_team, "fromTeam")
         if session_id not in {
-            session.session_id for session in await self._runner.upkeep.found(self.roster.teams[to_team])
+            session.session_id for session in await self.maintenance.found(self.config.teams[to_team])
         }:
             raise NotFound(f"There is no free session {in_quotes(session_id, 64)} in {to_team}'s project.")
         name = _thread(thread)
@@ -466,10 +418,10 @@ class Teams:
     # -- parts --------------------------------------------------------------------------------------------------------
 
     def _names(self, sender: Sender) -> list[str]:
-        return [name for name in self.roster.teams if sender.may_see(name)]
+        return [name for name in self.config.teams if sender.may_see(name)]
 
     def _known(self, team: str, field: str, sender: Sender = OWNER) -> None:
-        if team not in self.roster.teams:
+        if team not in self.config.teams:
             names = ", ".join(self._names(sender)) or "none"
             raise UnknownTeam(f"{field}: there is no team {in_quotes(team, 64)}; there are: {names}.")
 
@@ -478,11 +430,11 @@ class Teams:
         return self._at(root) is not None
 
     def _at(self, root: Root | None) -> str | None:
-        return team_at(self.roster.teams, path_of(root.uri) if root else None)
+        return team_at(self.config.teams, path_of(root.uri) if root else None)
 
     def sender(self, caller: Caller) -> Sender:
         """Who a caller is."""
-        return sender_of(caller, self.roster.teams)
+        return sender_of(caller, self.config.teams)
 
     def asker(self, sender: Sender, from_team: str | None) -> str:
         """Whose conversations a call is about: the team that the caller is, or names and may act for; else outside."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from holdfast.agents.registry import DEFAULT
+
 RESERVED_NAME = "external"
 """What people call a caller that is no team."""
-
-AGENTS = ("claude", "echo")
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
@@ -53,7 +53,7 @@ class Team:
     skip_permissions: bool = False
     color: str | None = None
     """#RRGGBB"""
-    agent: str = "claude"
+    agent: str = DEFAULT
     model: str | None = None
     """None is the agent's own default."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)

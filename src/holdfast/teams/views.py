@@ -108,15 +108,10 @@ def figures_view(figures: Figures) -> JSON:
         "mean_lifetime_ms": figures.lifetime_ms // count if count else 0,
         "teams": [
             {
-                "team": one.team,
-                "asks": one.asks,
-                "answered": one.answered,
-                "failed": one.failed,
-                "input_tokens": one.input_tokens,
-                "output_tokens": one.output_tokens,
-                "duration_ms": one.duration_ms,
-                "cost_usd": one.cost_microusd / 1_000_000,
+                name: getattr(one, name)
+                for name in ("team", "asks", "answered", "failed", "input_tokens", "output_tokens", "duration_ms")
             }
+            | {"cost_usd": one.cost_microusd / 1_000_000}
             for one in figures.teams
         ],
         "pairs": [

@@ -1,13 +1,12 @@
-"""Claude Code's own command: where it is, and the servers it registers by itself."""
+"""The servers that Claude Code's own command registers."""
 
 from __future__ import annotations
 
 import json
 import os
 import shlex
-import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,7 @@ from holdfast.setup.steps import original_for
 from holdfast.text.terminal import one_line
 
 LIMIT_S = 60.0
-ELSEWHERE = ("~/.local/bin/claude", "~/.claude/local/claude")
-"""Where its installers put it; a PATH that lacks them is common in scripts."""
 QUIET = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
-
-
-def find_claude(env: Mapping[str, str]) -> Path | None:
-    """The `claude` command; None where there is none."""
-    found = shutil.which("claude", path=env.get("PATH", os.defpath))
-    if found is not None:
-        return Path(found)
-    home = Path(env.get("HOME") or "~").expanduser()
-    places = (home / place.removeprefix("~/") for place in ELSEWHERE)
-    return next((place for place in places if os.access(place, os.X_OK) and place.is_file()), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +86,17 @@ class Registration:
                 raise HoldfastError(f"Claude Code did not change {path} as it was asked to.")
             self._after = read_text(path)
             kept = original_for(registry.originals, path, self._before, self._after, ours=ours)
-            self._remember(kept if self.wanted is not None else None)
+            registry.originals.put(path, kept if self.wanted is not None else None)
         except BaseException:
             self._put_back(read_text(path))
             raise
 
     def undo(self) -> None:
         self._put_back(self._after)
-        self._remember(self._earlier)
+        self.registry.originals.put(self.registry.file, self._earlier)
 
     def _put_back(self, after: str | None) -> None:
         Change(self.registry.file, after, self._before).write()
-
-    def _remember(self, original: Original | None) -> None:
-        if original is None:
-            self.registry.originals.forget(self.registry.file)
-        else:
-            self.registry.originals.keep(original)
 
     def _run(self, command: Sequence[str]) -> None:
         said = ""

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
+from holdfast.agents.settings import CORE_TOOLS, Allow
 from holdfast.setup.json_file import Edit, Misshapen, Settings
 from holdfast.setup.server import NAME
-
-CORE = ("thought", "init", "session", "resume", "save_task")
-"""The toolset that every project has. A test holds it against the catalog."""
-
-
-class Allow(StrEnum):
-    """How much an agent may do unasked."""
-
-    NONE = "none"
-    CORE = "core"
-    ALL = "all"
 
 
 def rules(allow: Allow) -> list[str]:
     """The rules of a choice."""
     every = f"mcp__{NAME}"
-    return {Allow.NONE: [], Allow.CORE: [f"{every}__{tool}" for tool in CORE], Allow.ALL: [every]}[allow]
+    return {Allow.NONE: [], Allow.CORE: [f"{every}__{tool}" for tool in CORE_TOOLS], Allow.ALL: [every]}[allow]
 
 
 OURS = frozenset(rule for allow in Allow for rule in rules(allow))

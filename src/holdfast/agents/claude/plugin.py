@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.agents.claude import settings
+from holdfast.setup.hook_command import portable_command
 from holdfast.setup.server import NAME, of_any_machine
 from holdfast.version import __version__
 
@@ -73,7 +74,7 @@ def files() -> Mapping[str, str]:
 def hook_command(event: str) -> str:
     """What the plugin's hook runs; where Holdfast is missing, the start of a session says so, the rest is silent."""
     if event != "SessionStart":
-        return settings.portable_command(event)
+        return portable_command(event)
     said = json.dumps({"systemMessage": MISSING})
     return f"command -v holdfast >/dev/null 2>&1 && exec holdfast hook {event}; echo '{said}'"
 

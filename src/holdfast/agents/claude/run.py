@@ -7,7 +7,8 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import AsyncIterator, Mapping
+import shutil
+from collections.abc import AsyncIterator, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.agents import AgentSpec, FoundSession, Lack, Permission
 from holdfast.agents.claude.environment import claude_environment
 from holdfast.agents.claude.open_elsewhere import opened_by
+from holdfast.agents.claude.program import bundled_claude
 from holdfast.agents.claude.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.folder_name import project_key
-from holdfast.agents.claude.transcripts.mirror import level
 from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.claude.transcripts.transcript_copy import level
 from holdfast.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
 from holdfast.agents.session_locks import SessionLocks, canonical_session_id
 from holdfast.errors import BadInput
@@ -136,12 +138,9 @@ class ClaudeAgent:
 
     def _program(self, env: Mapping[str, str]) -> str | None:
         """The user's own Claude Code, else the one that came with the SDK."""
-        import shutil  # late: the daemon starts without it
-
         own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
-        sdk = find_spec("claude_agent_sdk")
-        bundled = Path(sdk.origin).parent / "_bundled" / "claude" if sdk and sdk.origin else None
-        brought = str(bundled) if bundled is not None and bundled.is_file() else None
+        bundled = bundled_claude()
+        brought = None if bundled is None else str(bundled)
         return (brought or own) if self._prefer_bundled else (own or brought)
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
@@ -151,6 +150,9 @@ class ClaudeAgent:
         async with self._alone_with(session_id):
             await asyncio.to_thread(files.delete, session_id)
             await self._transcripts.forget(session_id)
+
+    def forget(self, session_ids: Iterable[str]) -> None:
+        """Delete nothing: its files are the user's own, and their copies are rows of the store."""
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
         """The project's conversations on this machine, the latest first."""
@@ -162,7 +164,7 @@ class ClaudeAgent:
 def config_directory(env: Mapping[str, str]) -> Path:
     """The configuration directory an agent with this environment uses.
 
-    Refuses an environment in which the SDK would look for it elsewhere, because it would then mirror nothing.
+    Refuses an environment in which the SDK would look for it elsewhere, because it would then copy nothing.
     """
     given = env.get(CONFIG_VARIABLE)
     if given is not None:

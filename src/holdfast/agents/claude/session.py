@@ -30,8 +30,8 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import SessionStore
 
 from holdfast.agents import AgentEvent, Compaction, OnEvent, Permission, Turn
-from holdfast.agents.claude.transcripts.mirror import Mirror
 from holdfast.agents.claude.transcripts.store import TranscriptStore
+from holdfast.agents.claude.transcripts.transcript_copy import TranscriptCopy
 from holdfast.agents.errors import (
     AgentBusy,
     AgentDied,
@@ -39,10 +39,10 @@ from holdfast.agents.errors import (
     AgentNotReady,
     AgentUnavailable,
     CompactionFailed,
-    MirrorFailed,
     SessionChanged,
     SessionInUse,
     SessionMissing,
+    TranscriptCopyFailed,
 )
 from holdfast.process.guard import END_SECONDS, GuardedProcess
 
@@ -57,11 +57,11 @@ class ClaudeSession:
     """A connected Claude Code process."""
 
     def __init__(
-        self, client: ClaudeSDKClient, grip: GuardedProcess, mirror: Mirror, session_id: str, spent: float
+        self, client: ClaudeSDKClient, guarded: GuardedProcess, copy: TranscriptCopy, session_id: str, spent: float
     ) -> None:
         self._client = client
-        self._grip = grip
-        self._mirror = mirror
+        self._guarded = guarded
+        self._copy = copy
         self._session_id = session_id
         self._spent = spent
         self._turn: _RunningTurn | None = None
@@ -78,26 +78,26 @@ class ClaudeSession:
         spent: float,
     ) -> ClaudeSession:
         """Start the process and wait until it is ready. `spent` is what the conversation had cost before."""
-        grip, mirror = GuardedProcess(), Mirror(transcripts)
+        guarded, copy = GuardedProcess(), TranscriptCopy(transcripts)
         options = replace(
             options,
-            session_store=cast(SessionStore, mirror),
-            stderr=grip.read,
+            session_store=cast(SessionStore, copy),
+            stderr=guarded.read,
             can_use_tool=_asking(permission) if permission else None,
         )
         client = ClaudeSDKClient(options)
         try:
             await client.connect()
-            await grip.reported()
+            await guarded.reported()
         except CLINotFoundError as error:
             raise AgentUnavailable(f"Claude Code did not start: {error}") from error
         except Exception as error:  # the SDK raises bare ones as well; all of them mean that there is no agent
             await client.disconnect()
-            raise _refusal(session_id, grip.last_words or str(error)) from error
+            raise _refusal(session_id, guarded.last_words or str(error)) from error
         except BaseException:
             await client.disconnect()
             raise
-        session = cls(client, grip, mirror, session_id, spent)
+        session = cls(client, guarded, copy, session_id, spent)
         version = str((await client.get_server_info() or {}).get("claude_code_version", ""))
         if not _new_enough(version):
             await session.close()
@@ -113,7 +113,7 @@ class ClaudeSession:
 
     @property
     def pid(self) -> int | None:
-        return None if self._reading.done() else self._grip.agent_pid
+        return None if self._reading.done() else self._guarded.agent_pid
 
     @property
     def alive(self) -> bool:
@@ -150,15 +150,15 @@ class ClaudeSession:
         await asyncio.shield(self._closing)
 
     async def _end(self) -> None:
-        await self._grip.end(self._reading)
+        await self._guarded.end(self._reading)
         await self._client.disconnect()
 
     async def _run(self, text: str, marked: bool, on_event: OnEvent) -> _RunningTurn:
         if self._turn is not None:
             raise AgentBusy(f"Session {self._session_id} is in the middle of a turn.", recovery="Wait for its end.")
         if not self.alive:
-            raise AgentDied(f"Claude Code has ended. {self._grip.last_words}".strip())
-        running = self._turn = _RunningTurn(on_event, self._mirror.appended, self._spent)
+            raise AgentDied(f"Claude Code has ended. {self._guarded.last_words}".strip())
+        running = self._turn = _RunningTurn(on_event, self._copy.appended, self._spent)
         try:
             await self._client.query(_one_message(text, marked))
         except ClaudeSDKError as error:
@@ -184,33 +184,35 @@ class ClaudeSession:
         finally:
             running_now, self._turn = self._turn, None
             if running_now is not None:
-                said = self._grip.last_words
+                said = self._guarded.last_words
                 running_now.fail(AgentDied(f"Claude Code ended in mid-turn: {reason}. {said}".rstrip()))
 
     def _checked(self, running: _RunningTurn) -> Turn:
-        """The turn, unless it happened elsewhere or was not mirrored."""
+        """The turn, unless it happened elsewhere or was not copied to the store."""
         turn = running.turn()
         if turn.session_id != self._session_id:
             raise SessionChanged(f"Claude Code answered from session {turn.session_id}, not {self._session_id}.")
-        problem = running.mirror_error
-        if problem is None and self._mirror.appended == running.mirrored_before:
+        problem = running.copy_error
+        if problem is None and self._copy.appended == running.copied_before:
             problem = "nothing of the turn arrived there"
         if problem is not None:
-            raise MirrorFailed(f"The transcript of session {self._session_id} did not reach the store: {problem}.")
+            raise TranscriptCopyFailed(
+                f"The transcript of session {self._session_id} did not reach the store: {problem}."
+            )
         return turn
 
 
 class _RunningTurn:
     """What is gathered from the agent's messages until the turn ends."""
 
-    def __init__(self, on_event: OnEvent, mirrored_before: int, cost_before: float) -> None:
+    def __init__(self, on_event: OnEvent, copied_before: int, cost_before: float) -> None:
         self.ended: asyncio.Future[_RunningTurn] = asyncio.get_running_loop().create_future()
         self.total_cost = cost_before
         self.compaction: Compaction | None = None
         self._on_event = on_event
-        self.mirrored_before = mirrored_before
+        self.copied_before = copied_before
         self._cost_before = cost_before
-        self.mirror_error: str | None = None
+        self.copy_error: str | None = None
         self._context_tokens: int | None = None
         self._result: ResultMessage | None = None
 
@@ -225,7 +227,7 @@ class _RunningTurn:
                 self.total_cost = max(self._cost_before, message.total_cost_usd or 0.0)
                 return True
             case MirrorErrorMessage():
-                self.mirror_error = message.error
+                self.copy_error = message.error
             case SystemMessage(subtype="compact_boundary"):
                 told = message.data.get("compact_metadata") or message.data.get("compactMetadata") or {}
                 self.compaction = Compaction(

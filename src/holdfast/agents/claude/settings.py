@@ -7,15 +7,12 @@ Either says nothing where Holdfast is gone: a hook that is missing would warn at
 
 from __future__ import annotations
 
-import re
-import shlex
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import holdfast.relay
+from holdfast.setup.hook_command import command, is_ours
 from holdfast.setup.json_file import (
     REPAIR,
     Change,
@@ -27,33 +24,10 @@ from holdfast.setup.json_file import (
     read_settings,
 )
 
-__all__ = [
-    "BRIEFING",
-    "CONVERSATION",
-    "LOCAL",
-    "PURPOSES",
-    "SHARED",
-    "TOOLS",
-    "TURNS",
-    "Change",
-    "Hook",
-    "SettingsUnusable",
-    "command",
-    "hooks_in",
-    "installed",
-    "is_installed",
-    "portable_command",
-    "putting_in",
-    "removed",
-    "taking_out",
-]
-
 LOCAL = ".claude/settings.local.json"
 SHARED = ".claude/settings.json"
 TIMEOUT_S = 10
 """Seconds after which Claude Code goes on without a hook; the hook client itself gives up before."""
-
-_OURS = re.compile(r"holdfast/relay/hook\.py'? |(?:^|[\s/;])holdfast hook ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +120,17 @@ def hooks_in(path: Path) -> set[Hook]:
         raise SettingsUnusable(f"{path}: {problem}.", recovery=REPAIR) from problem
 
 
-def command(event: str, *, home: str | None = None) -> str:
-    """What a hook runs: the hook client with this python, or nothing where one of them is gone."""
-    python = shlex.quote(sys.executable)
-    client = shlex.quote(str(Path(holdfast.relay.__file__).with_name("hook.py")))
-    place = "" if home is None else f"export HOLDFAST_HOME={shlex.quote(home)}; "
-    return f"[ -x {python} ] && [ -f {client} ] || exit 0; {place}exec {python} -I -S {client} {event}"
-
-
-def portable_command(event: str) -> str:
-    """What a hook runs in settings that others share: the `holdfast` on the PATH, or nothing where there is none."""
-    return f"command -v holdfast >/dev/null 2>&1 || exit 0; exec holdfast hook {event}"
+def hook_commands(path: Path) -> list[tuple[str, str]]:
+    """Return the event and the command of each of our hooks in a file; malformed ones are left to Claude Code."""
+    hooks = read_settings(path).get("hooks")
+    return [
+        (event, handler["command"])
+        for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
+        for group in (groups if isinstance(groups, list) else ())
+        if _is_group(group)
+        for handler in group["hooks"]
+        if _is_ours(handler)
+    ]
 
 
 def _section(settings: dict[str, Any]) -> dict[str, Any]:
@@ -234,4 +208,4 @@ def _matcher(group: Any) -> str | None:
 
 def _is_ours(handler: object) -> bool:
     text = handler.get("command") if isinstance(handler, dict) else None
-    return isinstance(text, str) and _OURS.search(text) is not None
+    return isinstance(text, str) and is_ours(text)

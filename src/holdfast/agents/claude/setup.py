@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from holdfast.agents.claude import permissions
 from holdfast.agents.claude import settings as claude_settings
-from holdfast.agents.claude.cli import Registry, find_claude
-from holdfast.agents.claude.permissions import Allow
+from holdfast.agents.claude.cli import Registry
+from holdfast.agents.claude.program import find_claude
+from holdfast.agents.settings import Allow, Registered, Scope, SetupRequest, registered
 from holdfast.errors import Conflict
 from holdfast.git.directory import git_answer
 from holdfast.setup import json_entry, steps
+from holdfast.setup.hook_command import command, portable_command
 from holdfast.setup.json_file import Change, edited, inside, read_settings
 from holdfast.setup.originals import Originals
-from holdfast.setup.server import NAME, Server, is_ours, kept, not_ours, of_any_machine, of_this_machine
+from holdfast.setup.server import NAME, Server, is_ours, kept, not_ours
 from holdfast.setup.steps import Step
 
 HOOKS = claude_settings.PURPOSES["briefing"]
@@ -25,32 +26,12 @@ SERVERS = "mcpServers"
 MCP_FILE = ".mcp.json"
 
 
-class Scope(StrEnum):
-    """For whom Claude Code is set up."""
-
-    USER = "user"
-    """This user, in every project."""
-    PROJECT = "project"
-    """Everybody who works on a project: the files are shared."""
-    LOCAL = "local"
-    """This user, in one project."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClaudeSetup:
-    """Claude Code as one scope of it is set up."""
-
-    scope: Scope
-    project: Path
-    home: Path
-    """Holdfast's data directory."""
-    other_home: str | None
-    """The same, where it is not the usual one and has to be told."""
-    env: Mapping[str, str]
+class ClaudeSetup(SetupRequest):
+    """Sets up one scope of Claude Code."""
 
     def install(self, allow: Allow | None) -> list[Step]:
         """What sets it up; without a choice of rules, those that are there stay."""
-        enabled = self.plugin()
+        enabled = plugin(self._settings_files())
         if enabled is not None:
             raise Conflict(
                 f"The plugin {enabled} is enabled and brings the same hooks and server.",
@@ -74,24 +55,13 @@ class ClaudeSetup:
         """Whether an allow rule of ours is in force."""
         return edited(self._settings_file(), permissions.allowing(Allow.NONE)).needed
 
-    def plugin(self) -> str | None:
-        """The enabled plugin of Holdfast, if there is one; a project's word counts more than the user's."""
-        enabled: dict[str, bool] = {}
-        places = [self._config() / "settings.json"]
-        if self.scope is not Scope.USER:
-            places += [inside(self.project, file) for file in (claude_settings.SHARED, claude_settings.LOCAL)]
-        for path in places:
-            said = read_settings(path).get("enabledPlugins")
-            enabled |= said if isinstance(said, dict) else {}
-        return next((name for name, is_on in enabled.items() if is_on and name.startswith(f"{NAME}@")), None)
-
     def _server_in(self) -> Step:
-        server = self._server()
+        server = self.server
         if self.scope is Scope.PROJECT:
             return self._edited_in(inside(self.project, MCP_FILE), (SERVERS,), server)
         registry = self._registry()
         if registry is None:
-            return self._edited_in(self._global_file(), self._keys(), server)
+            return self._edited_in(global_file(self.env), self._keys(), server)
         there = registry.entry()
         if there is not None and not is_ours(there):
             raise not_ours()
@@ -102,7 +72,7 @@ class ClaudeSetup:
         if self.scope is Scope.PROJECT:
             change = edited(inside(self.project, MCP_FILE), json_entry.taking_out((SERVERS,)))
             return steps.taking_out(originals, change)
-        change = edited(self._global_file(), json_entry.taking_out(self._keys()))
+        change = edited(global_file(self.env), json_entry.taking_out(self._keys()))
         registry = self._registry()
         if registry is None or originals.counting(change.path, change.before) is not None:
             return steps.taking_out(originals, change)
@@ -115,19 +85,16 @@ class ClaudeSetup:
     def _without(self, settings: Path) -> Change:
         return edited(settings, claude_settings.taking_out(HOOKS), permissions.allowing(Allow.NONE))
 
-    def _server(self) -> Server:
-        return of_any_machine() if self.scope is Scope.PROJECT else of_this_machine(self.other_home)
-
     def _run_command(self) -> Callable[[str], str]:
         if self.scope is Scope.PROJECT:
-            return claude_settings.portable_command
-        return lambda event: claude_settings.command(event, home=self.other_home)
+            return portable_command
+        return lambda event: command(event, home=self.other_home)
 
     def _registry(self) -> Registry | None:
         claude = find_claude(self.env)
         if claude is None:
             return None
-        return Registry(claude, self.scope.value, self.project, self._global_file(), self._keys(), self._originals())
+        return Registry(claude, self.scope.value, self.project, global_file(self.env), self._keys(), self._originals())
 
     def _keys(self) -> tuple[str, ...]:
         if self.scope is Scope.USER:
@@ -140,15 +107,14 @@ class ClaudeSetup:
     def _settings_file(self) -> Path:
         if self.scope is Scope.USER:
             # A user's own link, into a directory of dotfiles say, is followed.
-            return Path(os.path.realpath(self._config() / "settings.json"))
+            return Path(os.path.realpath(config_directory(self.env) / "settings.json"))
         local = self.scope is Scope.LOCAL
         return inside(self.project, claude_settings.LOCAL if local else claude_settings.SHARED)
 
-    def _config(self) -> Path:
-        return config_directory(self.env)
-
-    def _global_file(self) -> Path:
-        return global_file(self.env)
+    def _settings_files(self) -> list[Path]:
+        """The user's file, then the project's where it counts: later ones override earlier ones."""
+        project = () if self.scope is Scope.USER else (claude_settings.SHARED, claude_settings.LOCAL)
+        return [config_directory(self.env) / "settings.json", *(inside(self.project, file) for file in project)]
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
@@ -164,6 +130,36 @@ def global_file(env: Mapping[str, str]) -> Path:
         return Path(os.path.realpath(old))
     chosen = env.get("CLAUDE_CONFIG_DIR")
     return Path(os.path.realpath((Path(chosen) if chosen else _user(env)) / ".claude.json"))
+
+
+def plugin(files: Sequence[Path]) -> str | None:
+    """Return the plugin of Holdfast that these settings files enable, if any."""
+    enabled: dict[str, bool] = {}
+    for path in files:
+        said = read_settings(path).get("enabledPlugins")
+        enabled |= said if isinstance(said, dict) else {}
+    return next((name for name, is_on in enabled.items() if is_on and name.startswith(f"{NAME}@")), None)
+
+
+def servers(env: Mapping[str, str], project: Path) -> list[Registered]:
+    """Return all servers of Holdfast that Claude Code starts in a project; raises SettingsUnusable."""
+    file, shared = global_file(env), inside(project, MCP_FILE)
+    own = read_settings(file)
+    local = _mapping(_mapping(own.get("projects")).get(str(_claude_project(project))))
+    return [
+        registered(where, entry, own=is_own)
+        for where, config, is_own in (
+            (f"{file}, this project", local, True),
+            (str(project / MCP_FILE), read_settings(shared), False),
+            (str(file), own, True),
+        )
+        for name, entry in _mapping(config.get(SERVERS)).items()
+        if isinstance(entry, dict) and (name == NAME or is_ours(entry))
+    ]
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, dict) else {}
 
 
 def _user(env: Mapping[str, str]) -> Path:

@@ -20,7 +20,7 @@ from holdfast.text import bounded_json
 
 _COST_STATE = re.compile(r'^\{"type":"cost-state".*$', re.MULTILINE)
 METADATA = "agent_metadata"
-"""The type of the entry by which a mirror is told what stands in a subagent's `.meta.json`."""
+"""The type of the entry by which the copy in the store is told what stands in a subagent's `.meta.json`."""
 
 
 class TranscriptFiles:

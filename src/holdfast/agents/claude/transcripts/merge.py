@@ -1,7 +1,7 @@
-"""Bringing two copies of one transcript level: no line lost, none twice, the order of both kept.
+"""Merges two copies of one transcript: no line lost, none twice, the order of both kept.
 
-Both copies are logs of the same conversation, and either may be ahead: a killed agent may have told the mirror what it
-had not yet written to its file, and a killed daemon leaves in the file what its mirror never heard of.
+Both are logs of the same conversation, and either may be ahead: a killed agent may have told the copy in the store what
+it had not yet written to its file, and a killed daemon leaves in the file what the copy never got.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.text import bounded_json
 
 LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
-"""What the agent writes to its own file and never tells a mirror; a conversation goes on without it."""
+"""What the agent writes to its own file and never tells the copy in the store; a conversation goes on without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +80,25 @@ def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
     return lines
 
 
-def merge(mirror: Sequence[Line], local: Sequence[Line]) -> list[Line]:
+def merge(copy: Sequence[Line], local: Sequence[Line]) -> list[Line]:
     """One transcript of two copies. Where both went on differently, the earlier continuation comes first."""
     at_local = {line.key: number for number, line in reversed(list(enumerate(local)))}
-    in_mirror = {line.key for line in mirror}
+    in_copy = {line.key for line in copy}
     merged: dict[str, Line] = {}
-    only_mirror: list[Line] = []
+    only_copy: list[Line] = []
     done = 0
 
     def settle(upto: int) -> None:
-        only_local = [line for line in local[done:upto] if line.key not in in_mirror]
-        for block in _in_order(only_mirror, only_local):
+        only_local = [line for line in local[done:upto] if line.key not in in_copy]
+        for block in _in_order(only_copy, only_local):
             for line in block:
                 merged.setdefault(line.key, line)
-        only_mirror.clear()
+        only_copy.clear()
 
-    for line in mirror:
+    for line in copy:
         place = at_local.get(line.key)
         if place is None or place < done:
-            only_mirror.append(line)
+            only_copy.append(line)
             continue
         settle(place)
         merged.setdefault(line.key, local[place])  # the file's own spelling stays
@@ -107,6 +107,6 @@ def merge(mirror: Sequence[Line], local: Sequence[Line]) -> list[Line]:
     return list(merged.values())
 
 
-def _in_order(mirror: list[Line], local: list[Line]) -> tuple[list[Line], list[Line]]:
-    since = [next((line.timestamp for line in block if line.timestamp), "") for block in (mirror, local)]
-    return (local, mirror) if since[1] and since[0] and since[1] < since[0] else (mirror, local)
+def _in_order(copy: list[Line], local: list[Line]) -> tuple[list[Line], list[Line]]:
+    since = [next((line.timestamp for line in block if line.timestamp), "") for block in (copy, local)]
+    return (local, copy) if since[1] and since[0] and since[1] < since[0] else (copy, local)

@@ -1,4 +1,4 @@
-"""The mirror of an agent's transcripts: filled while it works, brought level with its files before it resumes."""
+"""The copy of a transcript in the store: filled while its agent works, merged with its file before it resumes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.transcript_copies import MAIN
 
 
-class Mirror:
+class TranscriptCopy:
     """What the SDK is given as its session store.
 
     It answers every `load` with nothing. Entries would make the SDK move the agent to a temporary configuration
-    directory with a copy of the user's credentials; without them the agent resumes its own file, which is level.
+    directory with a copy of the user's credentials; without them the agent resumes its own merged file.
     """
 
     def __init__(self, transcripts: TranscriptStore) -> None:
@@ -35,7 +35,7 @@ class Mirror:
 
 
 async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_key: str, session_id: str) -> bool:
-    """Bring store and file level, here and under this project; False when neither has the conversation.
+    """Merge store and file, here and under this project; False when neither has the conversation.
 
     The caller holds the session's lock.
     """

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.agents.echo import registered
 
-from holdfast.teams.config import MAX_BYTES, SETTINGS, TEAM_FIELDS, Fault, Roster, read_roster
+from holdfast.teams.config import MAX_BYTES, SETTINGS, TEAM_FIELDS, Fault, TeamsConfig, read_config
 from holdfast.teams.project_paths import true_spelling
 from holdfast.teams.team import Chat, Delivery, Policy, Team, TeamSettings, name_problem
 
@@ -32,17 +33,17 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def read(document: Any, home: Path) -> Roster:
-    return read_roster(document if isinstance(document, str) else json.dumps(document), home=home)
+def read(document: Any, home: Path) -> TeamsConfig:
+    return read_config(document if isinstance(document, str) else json.dumps(document), home=home)
 
 
-def only_fault(roster: Roster) -> Fault:
-    (fault,) = roster.faults
+def only_fault(config: TeamsConfig) -> Fault:
+    (fault,) = config.faults
     return fault
 
 
 def test_the_configuration_of_the_seed_is_served_without_a_fault(tmp_path: Path, project: Path) -> None:
-    roster = read(
+    config = read(
         {
             "settings": {"idleTimeout": 300000, "maxProcesses": 10, "healthCheckInterval": 30000},
             "teams": {
@@ -57,9 +58,9 @@ def test_the_configuration_of_the_seed_is_served_without_a_fault(tmp_path: Path,
         },
         tmp_path,
     )
-    assert roster.faults == ()
-    assert roster.settings == TeamSettings()
-    assert roster.teams == {
+    assert config.faults == ()
+    assert config.settings == TeamSettings()
+    assert config.teams == {
         "frontend": Team("frontend", project, "Frontend team", skip_permissions=True, color="#E91E63")
     }
 
@@ -80,7 +81,8 @@ def test_every_member_reaches_its_team(tmp_path: Path, project: Path) -> None:
         "stateFile": "~/.claude-session-state.json",
         "delivery": "hook",
     }
-    team = read({"teams": {"backend": entry}}, tmp_path).teams["backend"]
+    with registered():
+        team = read({"teams": {"backend": entry}}, tmp_path).teams["backend"]
     assert team == Team(
         "backend",
         project,
@@ -101,8 +103,8 @@ def test_every_member_reaches_its_team(tmp_path: Path, project: Path) -> None:
 
 def test_every_setting_is_in_force(tmp_path: Path) -> None:
     given_values = {key: 200 for key in SETTINGS if key not in ("allowedRoots", "maxDepth")}
-    roster = read({"settings": {**given_values, "maxDepth": 5, "allowedRoots": ["/srv"]}}, tmp_path)
-    assert roster == Roster(TeamSettings(200, 200, 200, 200, 200, 200, 200, (Path("/srv"),), 5))
+    config = read({"settings": {**given_values, "maxDepth": 5, "allowedRoots": ["/srv"]}}, tmp_path)
+    assert config == TeamsConfig(TeamSettings(200, 200, 200, 200, 200, 200, 200, (Path("/srv"),), 5))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_every_setting_is_in_force(tmp_path: Path) -> None:
         ("skipPermissions", 1, "must be true or false, not a number"),
         ("color", "red", "must be a color as #RRGGBB"),
         ("color", "#E91E63\n", "control characters"),
-        ("agent", "gemini", 'must be "claude" or "echo", not "gemini"'),
+        ("agent", "gemini", 'must be "claude", not "gemini"'),
         ("agent", ["claude"], "not a list"),
         ("model", "--dangerously-skip-permissions", "must be the name of a model"),
         ("model", 4, "must be text, not a number"),
@@ -142,13 +144,13 @@ def test_a_wrong_value_takes_out_its_team_and_no_other(
     tmp_path: Path, project: Path, field: str, value: Any, problem: str
 ) -> None:
     good = {"project": str(project)}
-    roster = read({"teams": {"wrong": {**good, field: value}, "right": good}}, tmp_path)
-    fault = only_fault(roster)
+    config = read({"teams": {"wrong": {**good, field: value}, "right": good}}, tmp_path)
+    fault = only_fault(config)
     assert (fault.team, fault.field, fault.warning) == ("wrong", field, False)
     assert problem in fault.problem
     assert fault.repair
-    assert list(roster.teams) == ["right"]
-    assert roster.refused == ("wrong",)
+    assert list(config.teams) == ["right"]
+    assert config.refused == ("wrong",)
 
 
 @pytest.mark.parametrize(
@@ -170,9 +172,9 @@ def test_a_wrong_value_takes_out_its_team_and_no_other(
 )
 def test_a_name_is_safe_as_a_file_name_and_in_a_sentence(tmp_path: Path, project: Path, name: str, good: bool) -> None:
     assert (name_problem(name) is None) is good
-    roster = read({"teams": {name: {"project": str(project)}}}, tmp_path)
-    assert (name in roster.teams) is good
-    assert [(fault.team, fault.field) for fault in roster.faults] == ([] if good else [(name, "name")])
+    config = read({"teams": {name: {"project": str(project)}}}, tmp_path)
+    assert (name in config.teams) is good
+    assert [(fault.team, fault.field) for fault in config.faults] == ([] if good else [(name, "name")])
 
 
 @pytest.mark.parametrize(
@@ -190,11 +192,11 @@ def test_a_name_is_safe_as_a_file_name_and_in_a_sentence(tmp_path: Path, project
 def test_a_wrong_setting_is_named_and_leaves_the_default_in_force(
     tmp_path: Path, project: Path, key: str, value: Any
 ) -> None:
-    roster = read({"settings": {key: value}, "teams": {"a": {"project": str(project)}}}, tmp_path)
-    fault = only_fault(roster)
+    config = read({"settings": {key: value}, "teams": {"a": {"project": str(project)}}}, tmp_path)
+    fault = only_fault(config)
     assert (fault.team, fault.field, fault.warning) == (None, f"settings.{key}", False)
-    assert roster.settings == TeamSettings()
-    assert list(roster.teams) == ["a"]
+    assert config.settings == TeamSettings()
+    assert list(config.teams) == ["a"]
 
 
 ODD: list[Any] = [
@@ -208,9 +210,9 @@ ODD: list[Any] = [
 def test_whatever_a_field_holds_it_is_used_or_named_with_its_repair(tmp_path: Path, project: Path, key: str) -> None:
     for value in ODD:
         entry = {"project": str(project), **({key: value} if key not in SETTINGS else {})}
-        roster = read({"settings": {key: value} if key in SETTINGS else {}, "teams": {"a": entry}}, tmp_path)
-        assert ("a" in roster.teams) != ("a" in roster.refused)
-        for fault in roster.faults:
+        config = read({"settings": {key: value} if key in SETTINGS else {}, "teams": {"a": entry}}, tmp_path)
+        assert ("a" in config.teams) != ("a" in config.refused)
+        for fault in config.faults:
             assert fault.field in (key, f"settings.{key}", "project") and fault.problem and fault.repair
             assert "None" not in str(fault) and "cannot be used" not in str(fault)
 
@@ -219,9 +221,9 @@ class TestProject:
     """Where a team works."""
 
     def fault(self, home: Path, entry: Any, **settings: Any) -> Fault:
-        roster = read({"settings": settings, "teams": {"a": entry}}, home)
-        assert roster.teams == {}
-        return only_fault(roster)
+        config = read({"settings": settings, "teams": {"a": entry}}, home)
+        assert config.teams == {}
+        return only_fault(config)
 
     @pytest.mark.parametrize(
         ("entry", "field", "problem"),
@@ -266,9 +268,9 @@ class TestProject:
         (root / "inside").mkdir()
         (root / "way-out").symlink_to(project)
         teams = {name: {"project": str(root / name)} for name in ("inside", "way-out")}
-        roster = read({"settings": {"allowedRoots": [str(root)]}, "teams": teams}, tmp_path)
-        assert list(roster.teams) == ["inside"]
-        assert "outside settings.allowedRoots" in only_fault(roster).problem
+        config = read({"settings": {"allowedRoots": [str(root)]}, "teams": teams}, tmp_path)
+        assert list(config.teams) == ["inside"]
+        assert "outside settings.allowedRoots" in only_fault(config).problem
 
     def test_a_name_that_begins_like_a_root_is_not_inside_it(self, tmp_path: Path, project: Path) -> None:
         fault = self.fault(tmp_path, {"project": str(project)}, allowedRoots=[str(project)[:-1]])
@@ -281,9 +283,9 @@ class TestProject:
 
     @pytest.mark.parametrize("roots", [[], "/srv", ["srv"], [None], {"a": 1}])
     def test_a_mistake_in_the_allowed_roots_does_not_lift_them(self, tmp_path: Path, project: Path, roots: Any) -> None:
-        roster = read({"settings": {"allowedRoots": roots}, "teams": {"a": {"project": str(project)}}}, tmp_path)
-        assert roster.teams == {}
-        assert {(fault.team, fault.field) for fault in roster.errors} == {
+        config = read({"settings": {"allowedRoots": roots}, "teams": {"a": {"project": str(project)}}}, tmp_path)
+        assert config.teams == {}
+        assert {(fault.team, fault.field) for fault in config.errors} == {
             (None, "settings.allowedRoots"),
             ("a", "project"),
         }
@@ -292,21 +294,21 @@ class TestProject:
         (tmp_path / "machine").write_text("this one\n")
         teams = {name: {"project": "/not/here", "machine": name} for name in ("this one", "another one")}
         document = {"teams": {"here": teams["this one"], "there": teams["another one"]}}
-        roster = read(document, tmp_path)
-        assert list(roster.teams) == ["there"]
-        assert roster.refused == ("here",)
+        config = read(document, tmp_path)
+        assert list(config.teams) == ["there"]
+        assert config.refused == ("here",)
 
     def test_the_deprecated_path_serves_where_project_is_missing(self, tmp_path: Path, project: Path) -> None:
-        roster = read({"teams": {"a": {"path": str(project)}}}, tmp_path)
-        assert roster.teams["a"].project == project
-        fault = only_fault(roster)
+        config = read({"teams": {"a": {"path": str(project)}}}, tmp_path)
+        assert config.teams["a"].project == project
+        fault = only_fault(config)
         assert (fault.field, fault.problem, fault.warning) == ("path", "is deprecated", True)
 
     def test_project_counts_where_path_differs(self, tmp_path: Path, project: Path) -> None:
-        roster = read({"teams": {"a": {"project": str(project), "path": "/elsewhere"}}}, tmp_path)
-        assert roster.teams["a"].project == project
-        assert only_fault(roster).warning
-        assert "differs" in only_fault(roster).problem
+        config = read({"teams": {"a": {"project": str(project), "path": "/elsewhere"}}}, tmp_path)
+        assert config.teams["a"].project == project
+        assert only_fault(config).warning
+        assert "differs" in only_fault(config).problem
 
 
 LISTED = {"/": {"Users", "bin"}, "/Users": {"me"}, "/Users/me": {"MyApp", "cafe\u0301", "Same", "same"}}
@@ -355,11 +357,11 @@ def test_another_case_than_on_disk_is_a_fault_that_gives_the_right_one(
 def test_an_unknown_key_is_a_warning_that_names_the_nearest(
     tmp_path: Path, document: Any, where: tuple[str | None, str], repair: str
 ) -> None:
-    roster = read(document, tmp_path)
-    fault = only_fault(roster)
+    config = read(document, tmp_path)
+    fault = only_fault(config)
     assert ((fault.team, fault.field), fault.warning) == (where, True)
     assert repair in fault.repair
-    assert roster.refused == ()
+    assert config.refused == ()
 
 
 @pytest.mark.parametrize(
@@ -373,11 +375,11 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest(
 def test_a_key_given_twice_is_a_fault_because_nobody_knows_which_was_meant(
     tmp_path: Path, team: str, field: str
 ) -> None:
-    roster = read(f'{{"teams": {{{team}, "b": {{"project": "/"}}}}}}', tmp_path)
-    fault = only_fault(roster)
+    config = read(f'{{"teams": {{{team}, "b": {{"project": "/"}}}}}}', tmp_path)
+    fault = only_fault(config)
     assert (fault.team, fault.field) == ("a", field)
     assert "more than once" in fault.problem
-    assert list(roster.teams) == ["b"]
+    assert list(config.teams) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -401,10 +403,10 @@ def test_a_key_given_twice_is_a_fault_because_nobody_knows_which_was_meant(
     ids=lambda value: value[:24],
 )
 def test_a_file_that_cannot_be_read_is_one_fault(tmp_path: Path, text: str, problem: str, repair: str) -> None:
-    roster = read(text, tmp_path)
-    fault = only_fault(roster)
-    assert not roster.readable
-    assert (fault.team, fault.field, roster.teams) == (None, "teams.json", {})
+    config = read(text, tmp_path)
+    fault = only_fault(config)
+    assert not config.readable
+    assert (fault.team, fault.field, config.teams) == (None, "teams.json", {})
     assert problem in fault.problem
     assert repair in fault.repair
 
@@ -424,8 +426,8 @@ def test_a_fault_cannot_steer_the_terminal(tmp_path: Path) -> None:
 @given(st.text() | st.text(alphabet='{}[]",:\\/0eNu \n'))
 @SURPRISES
 def test_no_text_breaks_the_reader(tmp_path: Path, text: str) -> None:
-    roster = read_roster(text, home=tmp_path)
-    assert roster.readable or len(roster.faults) == 1
+    config = read_config(text, home=tmp_path)
+    assert config.readable or len(config.faults) == 1
 
 
 @given(st.dictionaries(st.text(max_size=70), st.dictionaries(KEYS, VALUES, max_size=5) | VALUES, max_size=4), VALUES)
@@ -437,14 +439,14 @@ def test_whatever_a_document_holds_each_team_is_served_or_has_a_fault(
         if isinstance(entry, dict):
             entry.setdefault("project", str(project))
     document = json.dumps({"teams": teams, "settings": {"x": anything}})
-    roster = read_roster(document, home=tmp_path)
-    if roster.readable:
-        assert {*roster.teams, *roster.refused} == set(teams)
-        assert not set(roster.teams) & set(roster.refused)
-    for name, team in roster.teams.items():
+    config = read_config(document, home=tmp_path)
+    if config.readable:
+        assert {*config.teams, *config.refused} == set(teams)
+        assert not set(config.teams) & set(config.refused)
+    for name, team in config.teams.items():
         assert name_problem(name) is None
         assert team.project.is_dir()
-    for fault in roster.faults:
+    for fault in config.faults:
         str(fault).encode()
 
 

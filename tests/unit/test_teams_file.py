@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
 from holdfast.teams import config_file
-from holdfast.teams.config import MAX_BYTES, Roster
-from holdfast.teams.config_file import RosterFile
+from holdfast.teams.config import MAX_BYTES, TeamsConfig
+from holdfast.teams.config_file import TeamsFile
 
 
 @pytest.fixture
@@ -48,16 +48,16 @@ def age(home: Path) -> None:
 class TestFollowing:
     """What the daemon sees."""
 
-    def test_no_file_is_an_empty_roster(self, home: Path) -> None:
-        file = RosterFile(home)
-        assert file.roster == Roster()
+    def test_no_file_is_an_empty_configuration(self, home: Path) -> None:
+        file = TeamsFile(home)
+        assert file.config == TeamsConfig()
         assert not file.refresh()
 
     def test_a_change_is_picked_up_once(self, home: Path, project: Path) -> None:
-        file = RosterFile(home)
+        file = TeamsFile(home)
         write(home, {"teams": {"a": {"project": str(project)}}})
         assert file.refresh()
-        assert list(file.roster.teams) == ["a"]
+        assert list(file.config.teams) == ["a"]
         assert not file.refresh()
 
     def test_a_change_within_one_tick_of_the_clock_is_not_missed(
@@ -66,30 +66,30 @@ class TestFollowing:
         write(home, {"teams": {"a": {"project": str(project)}}})
         before = (home / "teams.json").stat()
         monkeypatch.setattr(time, "time_ns", lambda: before.st_mtime_ns + 1)
-        file = RosterFile(home)
+        file = TeamsFile(home)
         write(home, {"teams": {"b": {"project": str(project)}}})
         os.utime(home / "teams.json", ns=(before.st_atime_ns, before.st_mtime_ns))
         assert file.refresh()
-        assert list(file.roster.teams) == ["b"]
+        assert list(file.config.teams) == ["b"]
 
     def test_an_unchanged_file_is_not_read_again(
         self, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(home, {"teams": {"a": {"project": str(project)}}})
         age(home)
-        file = RosterFile(home)
-        monkeypatch.setattr(config_file, "read_roster", _never)
+        file = TeamsFile(home)
+        monkeypatch.setattr(config_file, "read_config", _never)
         assert not file.refresh()
 
     def test_a_file_put_in_its_place_is_read_though_time_and_size_are_the_same(self, home: Path, project: Path) -> None:
         write(home, {"teams": {"a": {"project": str(project)}}})
         age(home)
-        file = RosterFile(home)
+        file = TeamsFile(home)
         (home / "teams.json").rename(home / "old.json")
         write(home, {"teams": {"b": {"project": str(project)}}})
         age(home)
         assert file.refresh()
-        assert list(file.roster.teams) == ["b"]
+        assert list(file.config.teams) == ["b"]
 
     @pytest.mark.parametrize("half", ["", '{"teams": {"a": {"proj', "[]", "\ufeff{"])
     def test_a_half_written_file_leaves_the_teams_as_they_were_and_says_so(
@@ -97,48 +97,48 @@ class TestFollowing:
     ) -> None:
         good = {"settings": {"maxProcesses": 3}, "teams": {"a": {"project": str(project)}}}
         write(home, good)
-        file = RosterFile(home)
+        file = TeamsFile(home)
         write(home, half)
         assert file.refresh()
-        assert list(file.roster.teams) == ["a"]
-        assert file.roster.settings.max_processes == 3
-        (fault,) = file.roster.faults
+        assert list(file.config.teams) == ["a"]
+        assert file.config.settings.max_processes == 3
+        (fault,) = file.config.faults
         assert fault.field == "teams.json"
         assert fault.repair.endswith("Until then the teams stay as they were.")
         assert not file.refresh()
         write(home, good)
         assert file.refresh()
-        assert file.roster.faults == ()
+        assert file.config.faults == ()
 
     def test_a_file_that_never_was_good_promises_nothing(self, home: Path) -> None:
         write(home, "{")
-        (fault,) = RosterFile(home).roster.faults
+        (fault,) = TeamsFile(home).config.faults
         assert "stay" not in fault.repair
 
     def test_a_removed_file_ends_its_teams(self, home: Path, project: Path) -> None:
         write(home, {"teams": {"a": {"project": str(project)}}})
-        file = RosterFile(home)
+        file = TeamsFile(home)
         (home / "teams.json").unlink()
         assert file.refresh()
-        assert file.roster == Roster()
+        assert file.config == TeamsConfig()
 
     def test_a_fault_repaired_outside_the_file_is_noticed(self, home: Path, tmp_path: Path) -> None:
         write(home, {"teams": {"a": {"project": str(tmp_path / "later")}}})
         age(home)
-        file = RosterFile(home)
-        assert file.roster.refused == ("a",)
+        file = TeamsFile(home)
+        assert file.config.refused == ("a",)
         assert not file.refresh()
         (tmp_path / "later").mkdir()
         assert file.refresh()
-        assert list(file.roster.teams) == ["a"]
+        assert list(file.config.teams) == ["a"]
 
     def test_what_is_no_file_is_a_fault_and_blocks_nobody(self, home: Path) -> None:
         os.mkfifo(home / "teams.json")
-        (fault,) = RosterFile(home).roster.faults
+        (fault,) = TeamsFile(home).config.faults
         assert fault.problem == "is not a file"
         (home / "teams.json").unlink()
         (home / "teams.json").mkdir()
-        (fault,) = RosterFile(home).roster.faults
+        (fault,) = TeamsFile(home).config.faults
         assert fault.problem == "is not a file"
 
     @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ class TestFollowing:
     )
     def test_bytes_that_are_no_text_are_a_fault(self, home: Path, content: bytes, problem: str) -> None:
         (home / "teams.json").write_bytes(content)
-        (fault,) = RosterFile(home).roster.faults
+        (fault,) = TeamsFile(home).config.faults
         assert fault.problem == problem
 
     def test_a_byte_order_mark_is_no_fault(self, home: Path) -> None:
         write(home, "\ufeff{}")
-        assert RosterFile(home).roster == Roster()
+        assert TeamsFile(home).config == TeamsConfig()
 
 
 class TestEditing:
@@ -161,10 +161,10 @@ class TestEditing:
 
     def test_an_added_team_is_served_and_the_file_is_its_owners_alone(self, tmp_path: Path, project: Path) -> None:
         home = tmp_path / "new"
-        file = RosterFile(home)
+        file = TeamsFile(home)
         team = file.add("a", project, description="Makes A", model="opus", skip_permissions=True, color="#aabbcc")
-        assert file.roster.teams == {"a": team}
-        assert RosterFile(home).roster.teams == {"a": team}
+        assert file.config.teams == {"a": team}
+        assert TeamsFile(home).config.teams == {"a": team}
         assert (home / "teams.json").stat().st_mode & 0o777 == 0o600
         assert home.stat().st_mode & 0o777 == 0o700
 
@@ -172,11 +172,11 @@ class TestEditing:
         others: dict[str, Any] = {"b": {"project": "/gone", "note": "\ud800"}}
         document = {"$schema": "x", "mine": ["ü", 1.5, None], "teams": others}
         write(home, document)
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         assert written(home) == document | {"teams": others | {"a": {"project": str(project)}}}
-        RosterFile(home).remove("a")
+        TeamsFile(home).remove("a")
         assert written(home) == document
-        RosterFile(home).remove("b")
+        TeamsFile(home).remove("b")
         assert (home / "teams.json").read_text() == (
             '{\n  "$schema": "x",\n  "mine": [\n    "ü",\n    1.5,\n    null\n  ],\n  "teams": {}\n}\n'
         )
@@ -184,19 +184,19 @@ class TestEditing:
     @pytest.mark.parametrize("document", ["{}", '{"teams": null}', '{"teams": {}}'])
     def test_the_first_team_finds_its_place(self, home: Path, project: Path, document: str) -> None:
         write(home, document)
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         assert written(home) == {"teams": {"a": {"project": str(project)}}}
 
     def test_adding_the_same_again_changes_nothing(self, home: Path, project: Path) -> None:
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         before = (home / "teams.json").stat()
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         assert (home / "teams.json").stat() == before
 
     def test_another_team_of_the_same_name_is_refused(self, home: Path, project: Path, tmp_path: Path) -> None:
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         with pytest.raises(Conflict, match="There is a team a already"):
-            RosterFile(home).add("a", tmp_path)
+            TeamsFile(home).add("a", tmp_path)
         assert written(home)["teams"]["a"] == {"project": str(project)}
 
     @pytest.mark.parametrize(
@@ -216,18 +216,18 @@ class TestEditing:
         self, home: Path, project: Path, name: str, options: dict[str, Any], field: str
     ) -> None:
         with pytest.raises(BadInput) as caught:
-            RosterFile(home).add(name, **{"project": project, **options})
+            TeamsFile(home).add(name, **{"project": project, **options})
         assert caught.value.field == field
         assert not (home / "teams.json").exists()
 
     def test_a_team_outside_the_allowed_roots_is_not_added(self, home: Path, project: Path) -> None:
         write(home, {"settings": {"allowedRoots": [str(home)]}})
         with pytest.raises(BadInput, match=r"outside settings\.allowedRoots"):
-            RosterFile(home).add("a", project)
+            TeamsFile(home).add("a", project)
 
     def test_faults_of_other_teams_do_not_keep_one_from_being_added(self, home: Path, project: Path) -> None:
         write(home, {"teams": {"b": {}}})
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         assert list(written(home)["teams"]) == ["b", "a"]
 
     @pytest.mark.parametrize(
@@ -245,25 +245,25 @@ class TestEditing:
     ) -> None:
         write(home, text)
         with pytest.raises(Conflict, match=problem):
-            RosterFile(home).add("a", project)
+            TeamsFile(home).add("a", project)
         with pytest.raises(Conflict, match=problem):
-            RosterFile(home).remove("b")
+            TeamsFile(home).remove("b")
         assert (home / "teams.json").read_text() == text
 
     def test_a_team_with_faults_can_be_removed(self, home: Path) -> None:
         write(home, {"teams": {"no name!": 5}})
-        RosterFile(home).remove("no name!")
+        TeamsFile(home).remove("no name!")
         assert written(home) == {"teams": {}}
 
     def test_removing_what_is_not_there_names_the_nearest(self, home: Path, project: Path) -> None:
-        RosterFile(home).add("frontend", project)
+        TeamsFile(home).add("frontend", project)
         with pytest.raises(NotFound, match="Did you mean frontend"):
-            RosterFile(home).remove("frontned")
+            TeamsFile(home).remove("frontned")
 
     def test_a_link_stays_a_link(self, home: Path, project: Path, tmp_path: Path) -> None:
         (tmp_path / "dotfiles.json").write_text("{}")
         (home / "teams.json").symlink_to(tmp_path / "dotfiles.json")
-        RosterFile(home).add("a", project)
+        TeamsFile(home).add("a", project)
         assert (home / "teams.json").is_symlink()
         assert "a" in json.loads((tmp_path / "dotfiles.json").read_text())["teams"]
 
@@ -271,9 +271,9 @@ class TestEditing:
         self, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(home, "{}")
-        monkeypatch.setattr(config_file, "publish", _full)
+        monkeypatch.setattr(os, "fsync", _full)
         with pytest.raises(HoldfastError, match="cannot be written"):
-            RosterFile(home).add("a", project)
+            TeamsFile(home).add("a", project)
         assert (home / "teams.json").read_text() == "{}"
         assert {entry.name for entry in home.iterdir()} == {"teams.json", "teams.lock"}
 
@@ -282,7 +282,7 @@ class TestEditing:
     ) -> None:
         monkeypatch.setattr(config_file, "LOCK_SECONDS", 120.0)
         names = [f"team-{number}" for number in range(12)]
-        threads = [threading.Thread(target=RosterFile(home).add, args=(name, project)) for name in names]
+        threads = [threading.Thread(target=TeamsFile(home).add, args=(name, project)) for name in names]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -296,7 +296,7 @@ class TestEditing:
         with (home / "teams.lock").open("w") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
             with pytest.raises(Busy, match="Somebody else is editing"):
-                RosterFile(home).add("a", project)
+                TeamsFile(home).add("a", project)
 
 
 def _never(*_: Any, **__: Any) -> Any:
