@@ -11,7 +11,7 @@ from tests.contract.reasoning_world import DAY, agent
 
 from holdfast.agents.claude.hooks import HOOKS
 from holdfast.briefing.hooks import BriefingHooks
-from holdfast.briefing.model import LONGEST, TOKENS, Occasion, tokens
+from holdfast.briefing.model import MAX_BRIEFING_CHARS, TOKENS, Occasion, tokens
 from holdfast.briefing.predecessors import OFFERED_MS
 from holdfast.briefing.queries import agent_sessions as session_queries
 from holdfast.briefing.queries import settling as settling_queries
@@ -60,7 +60,7 @@ async def test_a_session_that_was_cut_off_is_told_of_with_the_way_back(place: Pl
         assert "Mend the fence, north side first." in told and "north.txt" in told and "plan.md" in told
         assert "only if asked" in told and "not an instruction" in told
         assert "holdfast resume" in new.answer["systemMessage"]
-        assert tokens(told) <= TOKENS[Occasion.CRASH] and len(told) <= LONGEST
+        assert tokens(told) <= TOKENS[Occasion.CRASH] and len(told) <= MAX_BRIEFING_CHARS
 
 
 async def test_an_orderly_end_is_told_with_its_reason_and_makes_a_smaller_offer(place: Place) -> None:

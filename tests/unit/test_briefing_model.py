@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.briefing.model import LONGEST, TOKENS, BriefingSetting, Occasion, fitting, joined, tokens
+from holdfast.briefing.model import MAX_BRIEFING_CHARS, TOKENS, BriefingSetting, Occasion, fitting, joined, tokens
 from holdfast.briefing.settings import FILE, BriefingSettingUnreadable, briefing_setting, budget
 from holdfast.capability.briefing import Item
 from holdfast.text.quoting import quoted
@@ -27,7 +27,7 @@ ITEMS = st.builds(
 def test_a_briefing_is_within_its_budget_whatever_there_is_to_tell(items: list[Item], limit: int) -> None:
     frame = "[frame]"
     text = joined(frame, fitting(items, limit, frame))
-    assert tokens(text) <= limit + 1 and len(text) <= LONGEST
+    assert tokens(text) <= limit + 1 and len(text) <= MAX_BRIEFING_CHARS
 
 
 @given(st.lists(ITEMS, max_size=20))

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from holdfast.capability.briefing import Item
 
-LONGEST = 9_000
+MAX_BRIEFING_CHARS = 9_000
 """Characters of a briefing: Claude Code cuts what is longer than 10,000 to a preview."""
 MAX_PATH_CHARS = 200
 BYTES_PER_TOKEN = 3.5
@@ -55,7 +55,7 @@ def tokens(text: str) -> int:
 
 def fitting(items: Iterable[Item], budget: int, frame: str = "") -> list[Item]:
     """Return the items that fit a budget of tokens beside a frame, most needed first, each text once."""
-    left = min(budget * BYTES_PER_TOKEN, LONGEST) - size(frame)
+    left = min(budget * BYTES_PER_TOKEN, MAX_BRIEFING_CHARS) - size(frame)
     chosen: list[Item] = []
     seen: set[str] = set()
     for item in sorted(items, key=lambda one: one.rank):

@@ -45,7 +45,7 @@ FRAMES = {
     Occasion.ASKED: "where this project's work stands.",
 }
 LEFT_OPEN = "work in this project was left unfinished. Continue it only if asked."
-CLEARED = "Holdfast: earlier work in this project is recorded; the tool `resume` shows it."
+CLEARED = "Holdfast: what was done here before is kept; the tool `resume` tells it."
 
 
 @dataclass(frozen=True, slots=True)

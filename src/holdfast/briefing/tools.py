@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from holdfast.briefing.model import LONGEST
+from holdfast.briefing.model import MAX_BRIEFING_CHARS
 from holdfast.briefing.service import Briefings
 from holdfast.capability.briefing import Audience
 from holdfast.identity.caller import Caller
@@ -31,7 +31,7 @@ def offer(briefings: Briefings) -> Offer:
         if caller.root is None:
             return NO_ROOT
         found = await briefings.asked(Audience(caller.root, caller.agent_session, caller.identity), budget)
-        return found.text[:LONGEST] or NOTHING
+        return found.text[:MAX_BRIEFING_CHARS] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:
         root = call.caller.root

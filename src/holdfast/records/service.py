@@ -36,7 +36,7 @@ class Verification:
 
     report: VerifyReport
     problems: tuple[Problem, ...]
-    """Of the report, those that the user has not seen yet marked as new; damage that would be salvaged comes first."""
+    """The report's problems; a loss that nobody acknowledged is not known. Damage to be salvaged comes first."""
     losses: tuple[str, ...]
     """Losses that wait to be acknowledged and that the report does not name."""
     is_waiting: bool

@@ -13,7 +13,7 @@ from holdfast.protocol.hooks.shell import Command, read
 
 MOST_WORDS = 500
 MOST_RUNS = 6
-LONGEST = 300
+MAX_KEY_CHARS = 300
 SHOWS_TEXT = frozenset(
     {
         *("cat", "head", "tail", "nl", "bat", "less", "more", "sed", "awk", "grep", "egrep", "fgrep", "rg", "ag"),
@@ -70,7 +70,7 @@ def run_of(command: str) -> Run:
     """Return what a command runs."""
     commands = read(command).commands
     heads = [words for one in commands if one.upstream is None and (words := _words(one)) and words[0] not in _ASIDE]
-    keys = [" ".join(words)[:LONGEST] for words in heads[-MOST_RUNS:]]
+    keys = [" ".join(words)[:MAX_KEY_CHARS] for words in heads[-MOST_RUNS:]]
     last = _words(commands[-1]) if commands else []
     shows = bool(heads) and all(_shows(words) for words in heads)
     checks = any(words[0] in _CHECKS for words in heads)

@@ -58,7 +58,7 @@ class AgentSession:
     told: str | None
     """What it was told, as it is stored."""
     read_to: int | None
-    """How far its transcript was read; None where it never was."""
+    """How far its transcript was read; None if it never was."""
 
     @property
     def digests(self) -> tuple[str, ...]:
