@@ -227,8 +227,10 @@ def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
 
 
 def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
-    """The first blocking gate before WORKING that is not met, which makes a commit or push too early."""
-    return next(iter(_unmet(protocol.before(WORKING), standing)), None)
+    """The first blocking gate before WORKING that is not met, which makes a commit too early; None from work on."""
+    order = protocol.phases
+    begun = order.index(standing.at) >= order.index(WORKING)
+    return None if begun else next(iter(_unmet(protocol.before(WORKING), standing)), None)
 
 
 def says_something(evidence: str) -> bool:

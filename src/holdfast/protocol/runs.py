@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.protocol import model
 from holdfast.protocol.errors import UnknownGate
-from holdfast.protocol.model import WORKING, Gate, Protocol, Standing, Status
+from holdfast.protocol.model import Gate, Protocol, Standing, Status
 from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.store.calls import CallKey
 from holdfast.text.quoting import in_quotes
@@ -173,12 +173,6 @@ class ActiveRun:
     worktree: Path
     key: CallKey | None = None
     """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
-
-    @property
-    def at_work(self) -> bool:
-        """Whether the run has passed the gates of the session start."""
-        order = self.protocol.phases
-        return order.index(self.standing.at) >= order.index(WORKING)
 
     def moved(self, standing: Standing) -> ActiveRun:
         """The same run with another standing."""

@@ -67,11 +67,7 @@ class Steps:
             step = protocol.next_step(active.standing.phase)
         if step is None:
             raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
-        verdict, active = await self._verify(active, step.gate, skip_qa=skip_qa)
-        if step.gate.blocking and not verdict.status.met:
-            requirement = f"{step.gate.level} {step.gate.name}: {verdict.reason}"
-            await self.hold(active, step.gate, BLOCKED, requirement if ending else None)
-            raise _unmet(step.gate, verdict)
+        verdict, active = await self._pass(active, step.gate, violation=ending, skip_qa=skip_qa)
         return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
 
     async def release(self, active: ActiveRun, *, skip_qa: bool = False) -> ActiveRun:
@@ -91,13 +87,20 @@ class Steps:
             return active
         now = await Git(active.worktree).fingerprint(active.run.starting_commit)
         for gate in behind:
-            if judged[gate.name] == now:
-                continue
-            verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
-            if not verdict.status.met:
-                await self.hold(active, gate, BLOCKED, f"{gate.level} {gate.name}: {verdict.missing}")
-                raise _unmet(gate, verdict)
+            if judged[gate.name] != now:
+                _, active = await self._pass(active, gate, violation=True, skip_qa=skip_qa)
         return active
+
+    async def _pass(
+        self, active: ActiveRun, gate: Gate, *, violation: bool, skip_qa: bool
+    ) -> tuple[Verdict, ActiveRun]:
+        """Check a gate and store the result; if it is unmet and blocks, hold the run and raise GateUnmet."""
+        verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
+        if gate.blocking and not verdict.status.met:
+            requirement = f"{gate.level} {gate.name}: {verdict.reason}" if violation else None
+            await self.hold(active, gate, BLOCKED, requirement)
+            raise _unmet(gate, verdict)
+        return verdict, active
 
     async def _verify(self, active: ActiveRun, gate: Gate, *, skip_qa: bool = False) -> tuple[Verdict, ActiveRun]:
         """Check a gate and store the result."""

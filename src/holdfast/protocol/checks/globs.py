@@ -7,6 +7,7 @@ import fnmatch
 import os
 import re
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from holdfast.files.inside import UnreadableInside, real_path
@@ -58,12 +59,7 @@ def find(worktree: Path, pattern: str) -> list[str]:
 
 
 def _before_magic(pattern: str) -> str:
-    fixed: list[str] = []
-    for part in PurePosixPath(pattern).parts[:-1]:
-        if is_pattern(part):
-            break
-        fixed.append(part)
-    return str(PurePosixPath(*fixed))
+    return str(PurePosixPath(*takewhile(lambda part: not is_pattern(part), PurePosixPath(pattern).parts[:-1])))
 
 
 @lru_cache(maxsize=256)

@@ -53,7 +53,8 @@ async def report(check: Check, scene: Scene) -> Finding:
     refused: list[str] = []
     recorded = {posixpath.normpath(one.subject) for one in scene.evidence if one.kind == EvidenceKind.REPORT}
     changed: list[str] | None = None
-    for path in await asyncio.to_thread(_candidates, check, scene):
+    candidates = [await asyncio.to_thread(find, scene.worktree, pattern) for pattern in check.paths]
+    for path in sorted({path for paths in candidates for path in paths}):
         try:
             content = await asyncio.to_thread(_read, scene, path)
         except UnreadableInside as failure:
@@ -85,10 +86,6 @@ async def _no_docs(scene: Scene) -> str | None:
         return await why_not_docs_only_since(scene)
     except (GitFault, UnreadableInside) as failure:
         return str(failure).rstrip(".")
-
-
-def _candidates(check: Check, scene: Scene) -> list[str]:
-    return sorted({path for pattern in check.paths for path in find(scene.worktree, pattern)})
 
 
 def _read(scene: Scene, path: str) -> str:

@@ -95,7 +95,7 @@ class ProtocolHooks:
 
         for action in sorted(await asyncio.to_thread(git_actions, tool.command)):
             active = await self._aimed_at(cwd, action)
-            gate = _unmet(active)
+            gate = model.unmet_before_work(active.protocol, active.standing) if active else None
             if active is None or gate is None or not _speaks(active.project):
                 continue
             if active.project.enforcement is Enforcement.ENFORCE:
@@ -127,7 +127,7 @@ class ProtocolHooks:
             return
         cwd, action = self._let_through.pop(call_id)
         active = await self._aimed_at(cwd, action)
-        gate = _unmet(active)
+        gate = model.unmet_before_work(active.protocol, active.standing) if active else None
         if active is not None and gate is not None:
             await self._protocols.violated(active, gate, f"{gate.level} {gate.name} before git {action.name}")
 
@@ -166,13 +166,6 @@ def _existing(cwd: str, directory: str) -> str:
 
 def _speaks(project: ProjectProtocol) -> bool:
     return project.enforcement is not Enforcement.OFF
-
-
-def _unmet(active: ActiveRun | None) -> Gate | None:
-    """The gate that makes a commit too early; None once work has begun."""
-    if active is None or active.at_work:
-        return None
-    return model.unmet_before_work(active.protocol, active.standing)
 
 
 def _told(text: str) -> HookAnswer:

@@ -13,12 +13,11 @@ from typing import Any
 from holdfast.agents.registry import settings_of
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.process.child_environment import command_environment, without_own
+from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
 from holdfast.text import bounded_json
 
 NAME = "serena"
 PROJECT_VARIABLE = "SERENA_PROJECT"
-PROJECT_FILE = ".serena/project.yml"
-SERVERS_FILE = ".mcp.json"
 MAX_CONFIG_BYTES = 32 * 1024 * 1024
 
 STARTS_SERVER = "start-mcp-server"
@@ -64,7 +63,7 @@ def find_serena(worktree: Path, trusted: bool, env: Mapping[str, str]) -> Found:
 def is_serena_project(worktree: Path) -> bool:
     """Return whether Serena already knows the project; if not, opening it would create files there."""
     try:
-        return read_inside(worktree, PROJECT_FILE, MAX_CONFIG_BYTES) is not None
+        return read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None
     except UnreadableInside:
         return False
 
@@ -81,9 +80,13 @@ def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, s
 def _from_project(worktree: Path, program: str | None, env: Mapping[str, str]) -> tuple[Launch | None, str]:
     """The Serena that the project's own files name."""
     try:
-        servers = read_inside(worktree, SERVERS_FILE, MAX_CONFIG_BYTES)
+        servers = read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)
         launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
-        if launch is None and program is not None and read_inside(worktree, PROJECT_FILE, MAX_CONFIG_BYTES) is not None:
+        if (
+            launch is None
+            and program is not None
+            and read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None
+        ):
             launch = _direct(program)
     except (UnreadableInside, ValueError) as error:
         return None, f"The project's Serena configuration cannot be read: {error}"
