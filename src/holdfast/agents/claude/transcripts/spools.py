@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import json
 import os
@@ -24,7 +25,6 @@ MAX_MARKS = 500_000
 """Commas and brackets of one line: so many values come of it when it is read."""
 LONGEST_NOTE = 64
 """Characters of a line's id and time that are kept."""
-CHUNK = 1024 * 1024
 
 
 class Spool:
@@ -169,17 +169,7 @@ def _write(path: Path, content: Iterable[bytes]) -> None:
         with os.fdopen(descriptor, "wb") as file:
             for chunk in content:
                 file.write(chunk)
-        if not _same(fresh, path):
+        if not (path.is_file() and filecmp.cmp(fresh, path, shallow=False)):
             publish(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
-
-
-def _same(one: Path, other: Path) -> bool:
-    if not other.is_file() or one.stat().st_size != other.stat().st_size:
-        return False
-    with one.open("rb") as first, other.open("rb") as second:
-        while chunk := first.read(CHUNK):
-            if chunk != second.read(CHUNK):
-                return False
-    return True
