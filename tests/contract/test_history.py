@@ -16,8 +16,9 @@ from tests.contract.conftest import Place
 
 from holdfast.agents.claude.transcripts import batches as files
 from holdfast.agents.claude.transcripts.folder_name import project_key
+from holdfast.capability import Progress
 from holdfast.errors import BadInput
-from holdfast.history.commands import HistoryCommands
+from holdfast.history.commands import commands
 from holdfast.history.model import Scanned
 from holdfast.history.search import scan
 from holdfast.history.service import History
@@ -59,9 +60,9 @@ class Library:
     def config(self) -> Path:
         return self.folder / "claude"
 
-    @property
-    def history(self) -> HistoryCommands:
-        return HistoryCommands(History(self.store, "here"))
+    async def command(self, name: str, args: dict[str, Any], progress: Progress = quiet) -> dict[str, Any]:
+        run = {one.name: one.run for one in commands(History(self.store, "here"))}[name]
+        return await run(args, progress)
 
     def project(self, name: str = "shop") -> Path:
         path = self.folder / name
@@ -81,11 +82,11 @@ class Library:
 
     async def take(self, project: Path | None = None) -> dict[str, Any]:
         args = {"config": str(self.config), "project": str(project) if project else None}
-        return await self.history.import_transcripts(args, quiet)
+        return await self.command("history-import", args)
 
     async def find(self, query: str, project: Path | None = None, limit: int = 10) -> list[dict[str, Any]]:
         args = {"query": query, "project": str(project) if project else None, "limit": limit}
-        answer = await self.history.find({**args, "config": str(self.config)}, quiet)
+        answer = await self.command("history-find", {**args, "config": str(self.config)})
         return list(answer["results"])
 
     async def recovered(self, root: str, occasion: str, what: str, at: int) -> None:
@@ -181,7 +182,7 @@ def test_an_import_that_was_broken_off_goes_on_where_it_ended(place: Place, monk
             library.write(shop, *[said(f"word{number}x{n}", str(shop)) for n in range(3)], session_id=name)
         args = {"config": str(library.config), "project": None}
         with pytest.raises(KeyboardInterrupt):
-            await library.history.import_transcripts(args, stop_at(1))
+            await library.command("history-import", args, stop_at(1))
         assert len(await library.rows("SELECT * FROM history_lines")) == 3
         assert (await library.take())["passages"] == 3
         assert len(await library.rows("SELECT * FROM history_lines")) == 6
@@ -315,9 +316,9 @@ def test_what_was_imported_can_be_dropped_for_one_project_or_all(place: Place) -
         library.write(shop, said("A drawer", str(shop)))
         library.write(bank, said("Another drawer", str(bank)), session_id=OTHER)
         await library.take()
-        assert await library.history.remove({"project": str(shop)}, quiet) == {"files": 1}
+        assert await library.command("history-remove", {"project": str(shop)}) == {"files": 1}
         assert [hit["session"] for hit in await library.find("drawer")] == [OTHER]
-        await library.history.remove({"project": None}, quiet)
+        await library.command("history-remove", {"project": None})
         assert await library.find("drawer") == []
         assert await library.rows("SELECT * FROM history_lines") == []
 
@@ -349,10 +350,10 @@ def test_what_was_saved_is_counted_by_project_and_occasion(place: Place) -> None
             ("file:///bank", "crash", ["task"], old),
         ):
             await library.recovered(root, occasion, json.dumps(what), at)
-        week = (await library.history.saved({}, quiet))["projects"]
+        week = (await library.command("saved", {}))["projects"]
         assert [(one["project"], one["times"]) for one in week] == [("/shop", 2), ("/bank", 1)]
         assert (week[0]["after"], week[0]["what"]) == ({"crash": 1, "compact": 1}, {"task": 2, "thoughts": 1})
-        ever = (await library.history.saved({"all": True}, quiet))["projects"]
+        ever = (await library.command("saved", {"all": True}))["projects"]
         assert sorted((one["project"], one["times"]) for one in ever) == [("/bank", 2), ("/shop", 2)]
 
     play(place, scenario)

@@ -36,10 +36,8 @@ def tree_lines_for(encoding: str | None) -> TreeLines:
     return UNICODE
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
-    text: str
-    below: Sequence[_Node]
+_Node = tuple[str, "list[_Node]"]
+"""A line of the tree, and the nodes below it."""
 
 
 def drawn(session: Mapping[str, Any], width: int, tree_lines: TreeLines = UNICODE) -> list[str]:
@@ -56,19 +54,19 @@ def _node(thought: Mapping[str, Any], thoughts: Iterable[Mapping[str, Any]], ori
     revised = f"(revises {thought['revisesThought']}) " if thought.get("revisesThought") else ""
     branches = [name for name, start in origin.items() if start == number]
     below = [_branch(name, thoughts, origin) for name in branches]
-    return _Node(f"{number}  {revised}{' '.join(str(thought['thought']).split())}", below)
+    return f"{number}  {revised}{' '.join(str(thought['thought']).split())}", below
 
 
 def _branch(name: str, thoughts: Iterable[Mapping[str, Any]], origin: Mapping[str, int]) -> _Node:
     members = [thought for thought in thoughts if thought.get("branchId") == name]
-    return _Node(f"branch {name}", [_node(thought, thoughts, origin) for thought in members])
+    return f"branch {name}", [_node(thought, thoughts, origin) for thought in members]
 
 
 def _lines(nodes: Sequence[_Node], before: str, width: int, tree_lines: TreeLines) -> Iterator[str]:
-    for place, node in enumerate(nodes):
-        is_last = place == len(nodes) - 1
-        yield _cut(before + (tree_lines.last if is_last else tree_lines.more) + node.text, width, tree_lines)
-        yield from _lines(node.below, before + ("   " if is_last else tree_lines.along), width, tree_lines)
+    for number, (text, below) in enumerate(nodes, 1):
+        is_last = number == len(nodes)
+        yield _cut(before + (tree_lines.last if is_last else tree_lines.more) + text, width, tree_lines)
+        yield from _lines(below, before + ("   " if is_last else tree_lines.along), width, tree_lines)
 
 
 def _cut(line: str, width: int, tree_lines: TreeLines) -> str:

@@ -23,7 +23,7 @@ from holdfast.bridge.model import Status
 from holdfast.bridge.queries.queue import is_known
 from holdfast.handoff import holding
 from holdfast.handoff.local_project import LocalProject
-from holdfast.handoff.model import KnownRun, KnownTask, Taken
+from holdfast.handoff.model import KnownTask, Taken
 from holdfast.handoff.queries import adopt
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.validation import commands_of, protocol_of, teams_of
@@ -88,7 +88,8 @@ def _reasoning(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
             register.move(tx, here.head_hash, session["head_hash"])
             taken.changed["sessions"] += 1
         else:
-            if not _continues(tx, session):
+            # What is here may continue from where the archive's ends; that needs no note.
+            if session["thought_count"] and not adopt.has_thought(tx, session["id"], session["head_hash"]):
                 taken.notes.append(f"Reasoning session {session['id']} went on here as well; what is here stays.")
             continue
         for row in rows.rows("branches", session_id=session["id"]):
@@ -99,11 +100,6 @@ def _reasoning(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
                 taken.added["thoughts"] += 1
     for row in rows.rows("session_links"):
         adopt.insert(tx, "session_links", row, unless="session_id, linked_id")
-
-
-def _continues(tx: Tx, session: Row) -> bool:
-    """Return whether the session here continues from where the archive's ends."""
-    return session["thought_count"] == 0 or adopt.has_thought(tx, session["id"], session["head_hash"])
 
 
 # -- protocol ---------------------------------------------------------------------------------------------------------
@@ -117,7 +113,8 @@ def _protocol(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
         here = adopt.same_run(tx, *same)
         if here is not None and here.touched_at >= run["touched_at"]:
             continue
-        if run["status"] == "active" and _other_active(tx, root, here):
+        active = adopt.active_run(tx, root) if run["status"] == "active" else None
+        if active is not None and (here is None or active != here.row_id):
             taken.notes.append(
                 f"Run {run['id']} was active there, and another one is active here: it was left out."
                 " End the one here and adopt again."
@@ -146,11 +143,6 @@ def _protocol(tx: Tx, rows: Staged, into: Destination, taken: Taken) -> None:
             adopt.empty_part_of_run(tx, name, row_id)
             for row in rows.rows(name, run=run["row_id"]):
                 adopt.insert(tx, name, {**row, "run": row_id})
-
-
-def _other_active(tx: Tx, root: str, here: KnownRun | None) -> bool:
-    active = adopt.active_run(tx, root)
-    return active is not None and (here is None or active != here.row_id)
 
 
 # -- teams and bridge -------------------------------------------------------------------------------------------------

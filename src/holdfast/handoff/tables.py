@@ -114,7 +114,7 @@ def read(table: ArchiveTable, lines: Iterable[bytes]) -> Iterator[Row]:
         if not isinstance(row, dict) or row.keys() != columns.keys():
             raise _refused(table, "holds a row with other columns")
         for name, marks in columns.items():
-            if not _fits(row[name], marks) or (name.endswith("at") and not _is_time(row[name])):
+            if not _fits(row[name], marks) or (name.endswith("at") and not 0 <= (row[name] or 0) < YEAR_10000):
                 raise _refused(table, f"holds a value in {name} that no row can have")
         yield row
 
@@ -130,10 +130,6 @@ def _fits(value: object, marks: str) -> bool:
     if "#" in marks:
         return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INTEGER
     return isinstance(value, str) and "\0" not in value and _is_unicode(value)
-
-
-def _is_time(value: int | None) -> bool:
-    return value is None or 0 <= value < YEAR_10000
 
 
 def _is_unicode(text: str) -> bool:

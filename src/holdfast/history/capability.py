@@ -15,9 +15,9 @@ def capability(store: Store, machine: str, targets: Callable[[], Mapping[str, Te
     """The history of one daemon."""
     history, status_line = History(store, machine), StatusLine(store, targets)
 
-    def commands() -> list[Command]:
-        from holdfast.history.commands import HistoryCommands
+    def every_command() -> list[Command]:
+        from holdfast.history.commands import commands
 
-        return [*HistoryCommands(history).commands(), Command("statusline", status_line.line, for_agents=True)]
+        return [*commands(history), Command("statusline", status_line.line, for_agents=True)]
 
-    return Capability(name="history", service=history, commands=commands)
+    return Capability(name="history", service=history, commands=every_command)

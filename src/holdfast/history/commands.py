@@ -13,39 +13,29 @@ from holdfast.history.views import found_view, imported_view, saved_view
 MOST_RESULTS = 100
 
 
-class HistoryCommands:
-    """The commands of imported history."""
+def commands(history: History) -> list[Command]:
+    """Return what the command line asks for."""
 
-    def __init__(self, history: History) -> None:
-        self._history = history
+    async def import_transcripts(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        config = Path(_text(args, "config"))
+        return imported_view(await history.import_transcripts(config, _project(args), progress))
 
-    def commands(self) -> list[Command]:
-        """What the command line asks for."""
-        return [
-            Command("history-import", self.import_transcripts),
-            Command("history-remove", self.remove),
-            Command("history-find", self.find, for_agents=True),
-            Command("saved", self.saved, for_agents=True),
-        ]
+    async def remove(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {"files": await history.remove(_project(args))}
 
-    async def import_transcripts(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Index the transcripts under `config`, of one `project` or of all."""
-        return imported_view(
-            await self._history.import_transcripts(Path(_text(args, "config")), _project(args), progress)
-        )
-
-    async def remove(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Drop what was imported on this machine, of one `project` or of all."""
-        return {"files": await self._history.remove(_project(args))}
-
-    async def find(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Find the conversations in which all words of `query` were said."""
+    async def find(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         query, config = _text(args, "query"), Path(_text(args, "config"))
-        return found_view(await self._history.find(query, _project(args), _limit(args), progress), config)
+        return found_view(await history.find(query, _project(args), _limit(args), progress), config)
 
-    async def saved(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        """Count what sessions got back in the last week, or ever with `all`."""
-        return saved_view(await self._history.saved(ever=bool(args.get("all"))))
+    async def saved(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return saved_view(await history.saved(ever=bool(args.get("all"))))
+
+    return [
+        Command("history-import", import_transcripts),
+        Command("history-remove", remove),
+        Command("history-find", find, for_agents=True),
+        Command("saved", saved, for_agents=True),
+    ]
 
 
 def _text(args: dict[str, Any], name: str) -> str:

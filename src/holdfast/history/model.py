@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that holds what was looked for."""
+    """A passage that contains what was searched for."""
 
     session_id: str
     directory: str
@@ -25,7 +25,7 @@ class Conversation:
 
     best: Hit
     line: str
-    """The line of the best hit that holds most of what was looked for, shortened around it."""
+    """The line of the best hit with most of the words, shortened around them."""
     more: int
     """How many further hits it has."""
 
@@ -43,11 +43,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What a look through the transcripts themselves found."""
+    """What a search of the transcripts themselves found."""
 
     conversations: tuple[Conversation, ...]
     files: int
-    """How many were looked through."""
+    """How many were searched."""
     left_out: int
 
 
@@ -73,7 +73,7 @@ class ReadMark:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What a session got back once."""
+    """One recovery: what a session got back."""
 
     root: str
     occasion: str

@@ -1,4 +1,4 @@
-"""What of a transcript is worth finding: requests, answers, commands, and what tools said. Pure, no I/O."""
+"""The searchable parts of a transcript: requests, answers, commands and tool results. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MARGIN = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One thing that somebody said, or that a tool did."""
+    """One message, tool call or tool result."""
 
     role: str
     """user, assistant, tool (what was called), result or error (what it said)."""
@@ -30,7 +30,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the next part of a file told."""
+    """The passages of one part of a file."""
 
     passages: tuple[Passage, ...]
     end: int
@@ -39,13 +39,13 @@ class Batch:
 
 
 def batches(transcripts: TranscriptsPart, path: Path, offset: int) -> Iterator[Batch]:
-    """The rest of a file, part by part."""
+    """Yield the rest of a file, part by part."""
     for part in transcripts.batches(path, offset):
         yield Batch(tuple(passages(part.spoken)), part.end, part.mark)
 
 
 def passages(spoken: Iterable[Spoken]) -> Iterator[Passage]:
-    """What was said that is worth finding."""
+    """Yield the searchable passages."""
     for one in spoken:
         kept = _kept(one.text)
         if kept.strip():
@@ -53,9 +53,9 @@ def passages(spoken: Iterable[Spoken]) -> Iterator[Passage]:
 
 
 def _kept(text: str) -> str:
-    """Without secrets and without what no database takes; of a long text, its beginning and its end.
+    """Return a text without secrets and invalid characters; of a long one, its beginning and its end.
 
-    More than that is looked through for secrets, so that none is kept because its other half was cut off.
+    Secrets are masked in more than is kept, so that none escapes because its other half was cut off.
     """
     if len(text) <= HEAD + TAIL:
         return _clean(text)

@@ -1,4 +1,4 @@
-"""The SQL of imported history: files, lines, and the index of their words."""
+"""SQL of imported history: files, lines, and their full-text index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RANKED = {
 
 
 def known_file(tx: Tx, machine: str, path: str) -> ReadMark | None:
-    """How far a file was read."""
+    """Return how far a file was read."""
     row = tx.one(
         "SELECT mark, read_to FROM history_files WHERE machine = :machine AND path = :path",
         machine=machine,
@@ -39,12 +39,12 @@ def known_file(tx: Tx, machine: str, path: str) -> ReadMark | None:
 
 
 def forget_file(tx: Tx, machine: str, path: str) -> None:
-    """Drop what was read of a file that is another one by now."""
+    """Delete what was read of a file that was replaced since."""
     tx.run("DELETE FROM history_files WHERE machine = :machine AND path = :path", machine=machine, path=path)
 
 
 def forget(tx: Tx, machine: str, root: str | None) -> int:
-    """Drop what was imported on this machine, of one project or of all; how many files that were."""
+    """Delete what was imported on this machine, of one project or of all; return the number of files."""
     where = "" if root is None else " AND root = :root"
     return tx.run(
         f"DELETE FROM history_files WHERE machine = :machine{where}",  # noqa: S608 - one of two texts
@@ -54,12 +54,12 @@ def forget(tx: Tx, machine: str, root: str | None) -> int:
 
 
 def forget_project(tx: Tx, root: str) -> int:
-    """Drop what was imported of one project, on whichever machine; how many files that were."""
+    """Delete what was imported of one project, on any machine; return the number of files."""
     return tx.run("DELETE FROM history_files WHERE root = :root", root=root)
 
 
 def keep(tx: Tx, machine: str, file: TranscriptFile, root: str, expected: int, batch: Batch) -> bool:
-    """Keep a part of a file and how far it was read, in one step; False where somebody else read on meanwhile."""
+    """Store a part of a file and how far it was read; return False if another import did so meanwhile."""
     path = str(file.path)
     tx.lock(f"history:{machine}:{path}")
     known = known_file(tx, machine, path)
@@ -90,12 +90,12 @@ def keep(tx: Tx, machine: str, file: TranscriptFile, root: str, expected: int, b
 
 
 def index_some(tx: Tx) -> bool:
-    """Bring lines into the index; says whether there may be more."""
+    """Index some lines; return whether there may be more."""
     return fill(tx, "history_lines", "history_fts")
 
 
 def hits(tx: Tx, machine: str, terms: Sequence[Term], root: str | None, limit: int) -> list[Hit]:
-    """The lines that hold all the terms, the best first; those of another machine than this one are marked."""
+    """Return the lines that contain all terms, best first; those of other machines are marked."""
     scope = "" if root is None else " AND f.root = :root"
     rows = tx.all(
         _RANKED[tx.engine].format(scope=scope),
@@ -118,24 +118,24 @@ def hits(tx: Tx, machine: str, terms: Sequence[Term], root: str | None, limit: i
 
 
 def imported(tx: Tx) -> tuple[int, int | None]:
-    """How many files were imported, and when last."""
+    """Return the number of imported files, and the time of the last import."""
     row = tx.one("SELECT count(*) AS files, max(at) AS at FROM history_files")
     return (row["files"], row["at"]) if row else (0, None)
 
 
 def known_roots(tx: Tx) -> list[str]:
-    """The roots of every project that Holdfast knows."""
+    """Return the roots of all known projects."""
     return [row["root_uri"] for row in tx.all("SELECT root_uri FROM projects")]
 
 
 def recoveries(tx: Tx, since: int) -> list[Recovery]:
-    """What was given back since a time, the latest first."""
+    """Return what was recovered since a time, the latest first."""
     rows = tx.all("SELECT root, occasion, what, at FROM recoveries WHERE at >= :since ORDER BY at DESC", since=since)
     return [Recovery(row["root"], row["occasion"], tuple(json.loads(row["what"])), row["at"]) for row in rows]
 
 
 def thoughts_of(tx: Tx, session: str) -> int:
-    """How many thoughts the session's line of reasoning has."""
+    """Return the number of thoughts in the agent session's reasoning session."""
     row = tx.one(
         "SELECT s.thought_count AS n FROM connections c JOIN sessions s ON s.id = c.reasoning_session"
         " WHERE c.identity = :identity",

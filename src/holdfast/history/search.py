@@ -22,7 +22,7 @@ MOST_HITS = 500
 
 
 def by_conversation(hits: Iterable[Hit], terms: Sequence[Term], limit: int) -> tuple[Conversation, ...]:
-    """The first conversations in the order of the hits, each with its best line and how many more it has."""
+    """Group hits by conversation, in their order; each has its best line and the number of further hits."""
     best: dict[str, Hit] = {}
     count: dict[str, int] = {}
     for hit in hits:
@@ -35,7 +35,7 @@ def by_conversation(hits: Iterable[Hit], terms: Sequence[Term], limit: int) -> t
 
 
 def line_with(text: str, terms: Sequence[Term]) -> str:
-    """The line that holds most of the terms, shortened around the first of them."""
+    """Return the line with most of the terms, shortened around the first of them."""
     patterns = [re.compile(term.pattern) for term in terms]
     line = max(text.splitlines() or [""], key=lambda one: sum(bool(pattern.search(fold(one))) for pattern in patterns))
     folded = fold(line)
@@ -45,7 +45,7 @@ def line_with(text: str, terms: Sequence[Term]) -> str:
 
 
 def holds(text: str, terms: Sequence[Term]) -> bool:
-    """Whether a text holds all the terms."""
+    """Return whether a text contains all the terms."""
     folded = " ".join(fold(text).split())
     return all(term.text in folded for term in terms)
 

@@ -1,4 +1,4 @@
-"""Imported history: agents' transcripts indexed on request, searched, and what Holdfast has given back."""
+"""Imported history: indexes agents' transcripts on request, searches them, and counts what was recovered."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MAX_TRANSCRIPT_BYTES = 1024 * 1024 * 1024
 
 
 class History:
-    """What was said before, on one store."""
+    """The imported history of one store."""
 
     def __init__(self, store: Store, machine: str) -> None:
         self._store = store
         self._machine = machine
 
     async def import_transcripts(self, config: Path, project: Path | None, progress: Progress) -> Imported:
-        """Index transcripts under `config`, of one project or of all; repeated, it reads only what is new."""
+        """Index transcripts under `config`, of one project or of all; a repeated import reads only what is new."""
         folder = transcripts_of().folder_name(project) if project else None
         found = await asyncio.to_thread(transcripts_of().found, config, folder)
         directories = {} if project else await self._known_folders()
@@ -89,12 +89,12 @@ class History:
             progress(1.0, "indexing")
 
     async def remove(self, project: Path | None) -> int:
-        """Drop what was imported on this machine, of one project or of all; how many files that were."""
+        """Delete what was imported on this machine, of one project or of all; return the number of files."""
         root = str(project) if project else None
         return await self._store.write(lambda tx: queries.forget(tx, self._machine, root))
 
     async def find(self, query: str, project: Path | None, limit: int, progress: Progress) -> Found:
-        """The conversations in which all words of the query were said, best first."""
+        """Return the conversations that contain all words of the query, best first."""
         terms = terms_of(query)
         root = str(project) if project else None
         await self._index(progress)
@@ -106,5 +106,5 @@ class History:
         return await self._store.read(read)
 
     async def saved(self, *, ever: bool) -> list[Recovery]:
-        """What sessions got back, in the last week or ever."""
+        """Return what was recovered in the last week, or ever."""
         return await self._store.read(lambda tx: queries.recoveries(tx, 0 if ever else tx.now() - WEEK_MS))

@@ -31,7 +31,7 @@ def found_view(found: Found, config: Path) -> dict[str, Any]:
 
 
 def scanned_view(found: Scanned, config: Path) -> dict[str, Any]:
-    """What a look through the transcripts themselves found."""
+    """What a search of the transcripts themselves found."""
     return {
         "results": _conversations(found.conversations, config),
         "files": found.files,
@@ -40,7 +40,7 @@ def scanned_view(found: Scanned, config: Path) -> dict[str, Any]:
 
 
 def saved_view(recoveries: Sequence[Recovery]) -> dict[str, Any]:
-    """What sessions got back, by project: how often, after what, and what it was."""
+    """What was recovered, by project: how often, after what, and what it was."""
     projects: dict[str, list[Recovery]] = {}
     for one in recoveries:
         projects.setdefault(one.root, []).append(one)
@@ -74,7 +74,7 @@ def _conversations(found: Sequence[Conversation], config: Path) -> list[dict[str
 
 
 def resume_command(hit: Hit, config: Path) -> str:
-    """What takes the conversation up again, for a shell."""
+    """Return the shell command that continues the conversation."""
     its = transcripts_of().config_of(Path(hit.path))
     command = resume_command_of()(hit.session_id, config=None if its == config else its)
     return f"cd {shlex.quote(hit.directory)} && {command}"

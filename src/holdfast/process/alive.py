@@ -11,9 +11,7 @@ def is_running(pid: int) -> bool:
     """Return whether this user has a process with this pid."""
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError):  # gone, or the pid now belongs to somebody else's process
-        return False
-    except OverflowError:  # an impossible pid, which came from outside
+    except (ProcessLookupError, PermissionError, OverflowError):  # gone, somebody else's by now, or an impossible pid
         return False
     return not _is_zombie(pid)
 

@@ -94,15 +94,11 @@ async def run(
                 await watch.over.wait()
         exit_code = None if watch.too_long else transport.get_returncode()
     finally:
-        _kill_group(transport.get_pid())
+        # The group outlives its leader while anything that the program started is still in it.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(transport.get_pid(), signal.SIGKILL)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_S):
                 await watch.closed.wait()
         transport.close()
     return Ending(exit_code, bytes(watch.output), bytes(watch.errors), watch.too_long)
-
-
-def _kill_group(leader: int) -> None:
-    # The group outlives its leader while anything that the program started is still in it.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)

@@ -57,16 +57,12 @@ def main(argv: list[str]) -> int:
         message = f"holdfast hook: {reason} The agent goes on without it. See `holdfast doctor`."
         sys.stderr.write("".join(char if char.isprintable() else "?" for char in message) + "\n")
         if argv and argv[0] in START_EVENTS and not isinstance(reason, Stopped):
-            _tell_user(message)
+            plain = "".join(char if " " <= char <= "~" and char not in '"\\' else "?" for char in message)
+            sys.stdout.write(NOTICE % plain)
         return 0
     except KeyboardInterrupt:
         return 0
     return status
-
-
-def _tell_user(message: str) -> None:
-    plain = "".join(char if " " <= char <= "~" and char not in '"\\' else "?" for char in message)
-    sys.stdout.write(NOTICE % plain)
 
 
 def _word(argv: list[str]) -> str:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import islice
 from typing import Any
 
 from holdfast.handoff.local_project import LocalProject
@@ -83,15 +82,11 @@ def _protocol(tx: Tx, project: LocalProject, into: Staged) -> None:
 
 def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, where: str = "") -> Iterator[Row]:
     """Read the rows whose column has one of these values."""
-    for some in _batches(sorted(values)):
+    ordered = sorted(values)
+    for start in range(0, len(ordered), AT_ONCE):
+        some = ordered[start : start + AT_ONCE]
         marks = ", ".join(f":v{number}" for number in range(len(some)))
         yield from tx.all(
             f"SELECT {TABLES[table].selected} FROM {table} WHERE {column} IN ({marks}){where} ORDER BY {order}",
             **{f"v{number}": value for number, value in enumerate(some)},
         )
-
-
-def _batches(values: list[Any]) -> Iterator[list[Any]]:
-    rest = iter(values)
-    while some := list(islice(rest, AT_ONCE)):
-        yield some

@@ -141,13 +141,10 @@ def refusal(status: int, detail: str, headers: Mapping[str, str] | None = None) 
 
 def starlette_routes(routes: Sequence[RestRoute]) -> list[Route]:
     """Build Starlette's routes: one per path, so that a wrong method is answered with all the right ones."""
-    by_path = groupby(sorted(routes, key=_order), key=lambda route: route.path)
+    # Fixed paths come first: /sessions/active is not a session id.
+    ordered = sorted(routes, key=lambda route: ("{" in route.path, route.path))
+    by_path = groupby(ordered, key=lambda route: route.path)
     return [Route(path, _Operations(list(same_path))) for path, same_path in by_path]
-
-
-def _order(route: RestRoute) -> tuple[bool, str]:
-    """Sort key that puts fixed paths first: /sessions/active is not a session id."""
-    return "{" in route.path, route.path
 
 
 class _Operations:

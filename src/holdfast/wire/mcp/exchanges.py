@@ -22,35 +22,29 @@ class Exchange:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._unanswered: set[tuple[type, str | int]] = set()
-        self._reads = True
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self.reads = True
+        """Whether further requests are read."""
+        self.quiet = asyncio.Event()
+        """Set while every request that was read is answered."""
+        self.quiet.set()
 
     def took(self, message: JSONRPCMessage) -> None:
         """Note a message that is about to be served. Streams do not count: they are never answered."""
         if isinstance(message, JSONRPCRequest) and message.method != LISTEN:
             self._unanswered.add((type(message.id), message.id))
-            self._quiet.clear()
+            self.quiet.clear()
 
     def wrote(self, message: JSONRPCMessage) -> None:
         """Note a message that was written to the relay."""
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             self._unanswered.discard((type(message.id), message.id))
             if not self._unanswered:
-                self._quiet.set()
+                self.quiet.set()
 
     async def may_read(self) -> None:
         """Return at once while requests are served; never once the daemon stops."""
-        if not self._reads:
+        if not self.reads:
             await asyncio.Event().wait()
-
-    def stop_reading(self) -> None:
-        """Read no more requests."""
-        self._reads = False
-
-    async def quiet(self) -> None:
-        """Wait until every request that was read is answered."""
-        await self._quiet.wait()
 
     def drop(self) -> None:
         """Close the socket without sending anything."""
@@ -69,7 +63,7 @@ class Exchanges:
         """Register the exchange with one relay while it is served."""
         exchange = Exchange(writer)
         if self._finished:  # too late: it must ask the next daemon
-            exchange.stop_reading()
+            exchange.reads = False
             exchange.drop()
         self._open.add(exchange)
         try:
@@ -81,8 +75,8 @@ class Exchanges:
         """Read no more, answer what was read if possible within this time, and close every socket."""
         self._finished = True
         for exchange in self._open:
-            exchange.stop_reading()
-        under_way = [asyncio.create_task(exchange.quiet()) for exchange in self._open]
+            exchange.reads = False
+        under_way = [asyncio.create_task(exchange.quiet.wait()) for exchange in self._open]
         if under_way:
             await asyncio.wait(under_way, timeout=seconds)
         for task in under_way:

@@ -1,7 +1,8 @@
-"""Transcripts on their way: their lines in files without a name, and in memory only what tells them apart."""
+"""Transcripts that are being copied: lines in temporary files, and in memory only what identifies each line."""
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import json
 import os
@@ -24,11 +25,10 @@ MAX_MARKS = 500_000
 """Commas and brackets of one line: so many values come of it when it is read."""
 LONGEST_NOTE = 64
 """Characters of a line's id and time that are kept."""
-CHUNK = 1024 * 1024
 
 
 class Spool:
-    """A transcript's lines: where each lies, and what identifies it. The text of a line is its place in the file."""
+    """A transcript's lines in a temporary file. A line's `text` is its offset and length there."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the spool
@@ -38,7 +38,7 @@ class Spool:
 
     @classmethod
     def of(cls, lines: Iterable[bytes]) -> Spool:
-        """A transcript of lines from elsewhere."""
+        """Return a transcript of these lines."""
         made = cls()
         try:
             for line in lines:
@@ -50,7 +50,7 @@ class Spool:
 
     @classmethod
     def of_file(cls, path: Path) -> Spool:
-        """A transcript that lies here, with what the agent keeps beside it."""
+        """Return a transcript file, with what the agent keeps beside it."""
         made = cls()
         try:
             with path.open("rb") as file:
@@ -74,11 +74,11 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Let go of its file."""
+        """Delete the temporary file."""
         self._file.close()
 
     def add(self, line: bytes) -> None:
-        """Add a line; the end of a transcript that was cut off in the middle of one is left out."""
+        """Add a line; an incomplete last line is left out."""
         text = line.removesuffix(b"\n")
         if len(text) > MAX_LINE or len(self.lines) == MAX_LINES:
             raise TranscriptTooLarge(
@@ -90,18 +90,18 @@ class Spool:
             self._keep(self._key(text, entry), text, entry if entry is None else _noted(entry))
 
     def raw(self, line: Line) -> bytes:
-        """The text of a line, without its end."""
+        """Return the text of a line, without its newline."""
         start, _, length = line.text.partition("+")
         self._file.seek(int(start))
         return self._file.read(int(length))
 
     def content(self) -> Iterator[bytes]:
-        """The transcript, line by line."""
+        """Yield the transcript line by line."""
         for line in self.lines:
             yield self.raw(line) + b"\n"
 
     def merged(self, other: Spool) -> Spool:
-        """One transcript of two copies, this one being the mirror, as levelling.merge has it."""
+        """Merge two copies of a transcript, this one from the store, by the rules of merge.py."""
         made = Spool()
         ours = {id(line) for line in self.lines}
         for line in merge(self.lines, other.lines):
@@ -110,7 +110,7 @@ class Spool:
         return made
 
     def write(self, path: Path) -> None:
-        """Make this the transcript at `path`, whole or not at all, touching it only where it differs."""
+        """Write the transcript to `path` atomically, unless it is already there."""
         told = [line for line in self.lines if line.entry and line.entry.get("type") == METADATA]
         lines = [line for line in self.lines if not (line.entry and line.entry.get("type") == METADATA)]
         if lines:
@@ -127,7 +127,7 @@ class Spool:
         self._size += len(text)
 
     def _key(self, text: bytes, entry: Mapping[str, Any] | None) -> str:
-        """As levelling has it: a uuid identifies a line; without one its content does, and how often it came before."""
+        """Return what identifies a line, as in merge.py: its uuid, or its content and how often that came before."""
         name = entry.get("uuid") if entry else None
         if isinstance(name, str):
             return f"uuid {name}" if len(name) <= LONGEST_NOTE else f"uuid {_digest(name.encode(errors='replace'))}"
@@ -152,7 +152,7 @@ def _entry(text: bytes) -> dict[str, Any] | None:
 
 
 def _noted(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is needed of a line once it is spooled."""
+    """Return what is needed of a line later: its id, time and whether it is metadata."""
     noted = {name: entry[name][:LONGEST_NOTE] for name in ("uuid", "timestamp") if isinstance(entry.get(name), str)}
     return {**noted, "type": METADATA} if entry.get("type") == METADATA else noted
 
@@ -169,17 +169,7 @@ def _write(path: Path, content: Iterable[bytes]) -> None:
         with os.fdopen(descriptor, "wb") as file:
             for chunk in content:
                 file.write(chunk)
-        if not _same(fresh, path):
+        if not (path.is_file() and filecmp.cmp(fresh, path, shallow=False)):
             publish(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
-
-
-def _same(one: Path, other: Path) -> bool:
-    if not other.is_file() or one.stat().st_size != other.stat().st_size:
-        return False
-    with one.open("rb") as first, other.open("rb") as second:
-        while chunk := first.read(CHUNK):
-            if chunk != second.read(CHUNK):
-                return False
-    return True
