@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from holdfast.agents import Compaction, FoundSession
-from holdfast.agents.errors import CompactionFailed
+from holdfast.agents.errors import CompactionFailed, PartMissing
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import RootSource, locate
 from holdfast.ids import random_id
@@ -56,7 +56,7 @@ class Maintenance:
         slot, _, _ = await self._runner.open(team, conversation)
         try:
             done = await slot.session.compact()
-        except CompactionFailed:
+        except (CompactionFailed, PartMissing):
             done = await self._sum_up(conversation, slot)
         except BaseException:
             await self._runner.pool.discard(slot)

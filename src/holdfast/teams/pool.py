@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.agents import AgentSession, AgentSpec, FoundSession, RunPart
+from holdfast.agents import AgentSession, AgentSpec, FoundSession, Lack, RunPart
 from holdfast.agents.errors import AgentNotReady, SessionInUse, SessionMissing
 from holdfast.errors import StoreError
 from holdfast.identity.managed import VARIABLE, token_for
@@ -94,8 +94,10 @@ class Pool:
 
     async def sessions(self, team: Team) -> list[FoundSession]:
         """The sessions of a team's project that lie on this machine."""
-        spec = AgentSpec(project=team.project, env={**self._env, **team.env})
-        return await self._agents[team.agent].list_sessions(spec)
+        agent = self._agents[team.agent]
+        if Lack.LIST in agent.lacks:
+            return []
+        return await agent.list_sessions(AgentSpec(project=team.project, env={**self._env, **team.env}))
 
     async def delete(self, team: Team, conversation: Conversation) -> None:
         """Delete what the agent keeps of a conversation, on disk and in the store."""

@@ -288,12 +288,10 @@ class Teams:
             return []
         return await self._store.read(lambda tx: queries.exchanges(tx, team, tx.now() - LATELY_MS, limit))
 
-    async def conversations(
-        self, team: str | None, status: str | None, limit: int, sender: Sender = OWNER
-    ) -> list[Conversation]:
+    async def conversations(self, team: str | None, limit: int, sender: Sender = OWNER) -> list[Conversation]:
         """Conversations, the last used first; those of the teams that whoever asks may act for."""
         asked_for = None if sender.teams is None else sorted(sender.teams)
-        return await self._store.read(lambda tx: queries.conversations(tx, team, status, limit, asked_for))
+        return await self._store.read(lambda tx: queries.conversations(tx, team, limit, asked_for))
 
     async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> ConversationHistory:
         """What was asked and answered in a conversation, the newest first."""

@@ -74,18 +74,12 @@ def begin(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation:
     return made
 
 
-def conversations(
-    tx: Tx, team: str | None, status: str | None, limit: int, only: Sequence[str] | None = None
-) -> list[Conversation]:
+def conversations(tx: Tx, team: str | None, limit: int, only: Sequence[str] | None = None) -> list[Conversation]:
     """Conversations, the last used first; `only` those that one of these teams has a part in."""
-    where, params = ["1 = 1"], {"limit": limit}
-    bound: dict[str, Any] = dict(params)
+    where, bound = ["1 = 1"], dict[str, Any](limit=limit)
     if team is not None:
         where.append("(to_team = :team OR from_team = :team)")
         bound["team"] = team
-    if status is not None:
-        where.append("status = :status")
-        bound["status"] = status
     if only is not None:
         names = {f"own{number}": name for number, name in enumerate(only)}
         marks = ", ".join(f":{name}" for name in names)
