@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.agents.claude import settings as claude_settings
 from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, SettingsPart, Setup, SetupRequest
-from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside
+from holdfast.setup.json_file import Change, edited, inside
 
 Env = Mapping[str, str]
 
@@ -44,7 +44,7 @@ class ClaudeSettings(SettingsPart):
     def plugin(self, env: Env, project: Path) -> str | None:
         from holdfast.agents.claude.setup import plugin
 
-        return plugin([file.path for file in self.hook_files(env, project) if _is_readable(file.path)])
+        return plugin([file.path for file in self.hook_files(env, project)])
 
     def hooks_installed(self, project: Path, purpose: str) -> bool:
         return claude_settings.is_installed(project, purpose)
@@ -71,11 +71,3 @@ class ClaudeSettings(SettingsPart):
 
     def hook_environment(self, project: Path) -> dict[str, str]:
         return {"CLAUDE_PROJECT_DIR": str(project)}
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        claude_settings.hook_commands(path)
-    except SettingsUnusable:
-        return False
-    return True

@@ -110,7 +110,7 @@ def set_session(tx: Tx, conversation_id: int, session_id: str, *, begun: bool, n
 
 
 def adopt(tx: Tx, from_team: str, to_team: str, thread: str, session_id: str) -> Conversation:
-    """Make a session that lies on disk the conversation of this pair and thread."""
+    """Make a session on disk the conversation of this pair and thread."""
     made = begin(tx, from_team, to_team, thread)
     tx.run(
         "UPDATE conversations SET session_id = :session, begun = 1, fork_of = NULL, summary = NULL WHERE id = :id",
@@ -307,7 +307,7 @@ def let_go(tx: Tx, conversation_id: int, runner: str) -> None:
 
 
 def abandoned(tx: Tx, runner: str | None) -> list[Ask]:
-    """Running asks whose runner is dead; those of `runner` itself when it starts anew."""
+    """Return running asks whose runner is dead, or, when `runner` restarts, its own."""
     rows = tx.all(
         f"SELECT {ASK} FROM asks WHERE status = 'running' AND (lease_until < :now OR lease_by = :runner)",
         now=tx.now(),
@@ -376,7 +376,7 @@ def grown(tx: Tx, threshold: int, limit: int = 10) -> list[Conversation]:
 
 
 def archive_unused(tx: Tx, before: int) -> int:
-    """Put away conversations nobody used for long."""
+    """Archive conversations that were not used for long."""
     return tx.run(
         "UPDATE conversations SET status = 'archived' WHERE status = 'active' AND last_used_at < :before", before=before
     )
