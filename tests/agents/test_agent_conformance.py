@@ -31,13 +31,20 @@ from tests.agents.agent_world import (
 
 from holdfast.agents import Lack
 from holdfast.agents.errors import AgentBusy, AgentDied, PartMissing, SessionInUse, SessionMissing
+from holdfast.agents.registry import runnable
 from holdfast.errors import BadInput
 
+KINDS = ["echo", "acp", "claude"]
 
-@pytest.fixture(params=["echo", "acp", "claude"])
+
+@pytest.fixture(params=KINDS)
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     with world(request.param, tmp_path) as made:
         yield made
+
+
+def test_every_agent_that_can_be_run_is_tried_here() -> None:
+    assert set(runnable()) <= set(KINDS)
 
 
 def run(made: World, scenario: Callable[[], Awaitable[None]]) -> None:

@@ -123,6 +123,19 @@ async def test_a_conversation_goes_on_under_the_id_that_its_agent_chose(place: P
     assert chosen[0].startswith("ses_") and chosen == [chosen[0]] * 2
 
 
+async def test_an_agent_that_neither_compacts_nor_lists_its_sessions_is_looked_after_all_the_same(place: Place) -> None:
+    agent = AcpAgent(place.home, place.home / "acp", patience=5.0)
+    async with _world(place, agent=agent, compactAfterMessages=2) as world:
+        await world.answer(await world.ask("a", "the word is lighthouse"))
+        await _until(lambda: not world.runner._running)
+        assert await world.teams.found() == []
+        await world.teams.discover()
+        await world.teams.maintenance.maintain()
+        second = await world.answer(await world.ask("a", "what was the word?"))
+        assert "seen 1 turns" in str(second.answer), "it is a new session"
+        assert "What this conversation was about so far" in str(second.answer)
+
+
 async def test_a_long_queue_does_not_hold_up_other_conversations(place: Place) -> None:
     async with _world(place, maxProcesses=1) as world:
         many = [await world.ask("a", "sleep 0.05", thread="long") for _ in range(10)]
@@ -204,7 +217,7 @@ async def test_a_temporary_conversation_is_put_away_when_it_is_answered(place: P
         once = await world.answer(await world.ask("a", "just this", temporary=True))
         assert once.status == "answered" and once.conversation_id != first.conversation_id
         await _until(lambda: not world.runner._running)
-        statuses = {one.thread: one.status for one in await world.teams.conversations("a", None, 10)}
+        statuses = {one.thread: one.status for one in await world.teams.conversations("a", 10)}
         (thread,) = statuses.keys() - {"main"}
         assert (statuses["main"], statuses[thread]) == ("active", "archived")
         assert [slot.conversation_id for slot in world.runner.pool.slots] == [first.conversation_id]

@@ -95,7 +95,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A conversation that lies on this machine's disk."""
+    """A conversation on this machine's disk."""
 
     session_id: str
     title: str

@@ -174,7 +174,7 @@ class SettingsPart(ABC):
         return []
 
     def rewrite_hooks(self, path: Path, run: RunCommand) -> Change:
-        """Return the change that gives each of Holdfast's hooks in a file its command anew, and adds none."""
+        """Return the change that rewrites the command of each of Holdfast's hooks in a file, and adds none."""
         raise NotImplementedError
 
     def hook_environment(self, project: Path) -> dict[str, str]:

@@ -70,15 +70,14 @@ def examine(options: argparse.Namespace) -> int:
     # Imported late: it imports the packages of the store and the chats, which other commands do not need.
     from holdfast.doctor.chain import Diagnosis, diagnose
 
-    printed = _Quiet() if options.json else _Lines()
+    lines = _Lines()
+    show, show_repairs = (_print_nothing, _print_nothing) if options.json else (lines.show, lines.show_repairs)
     try:
-        diagnosis = diagnose(
-            _surroundings(options), fix=options.fix, show=printed.show, show_repairs=printed.show_repairs
-        )
+        diagnosis = diagnose(_surroundings(options), fix=options.fix, show=show, show_repairs=show_repairs)
     except BadInput as error:
         # Without settings there is nothing else to check.
         finding = Finding(Mark.FAULT, error.message, error.recovery or "Correct or unset it.", link="settings")
-        printed.show([finding])
+        show([finding])
         diagnosis = Diagnosis([finding])
     if options.json:
         print(json.dumps(_document(diagnosis), indent=1))
@@ -136,14 +135,8 @@ class _Lines:
         return f"\x1b[{COLOURS[mark]}m{word}\x1b[0m" if self._coloured else word
 
 
-class _Quiet(_Lines):
-    """Prints no lines; the JSON document comes at the end."""
-
-    def show(self, findings: Iterable[Finding]) -> None:
-        """Print nothing."""
-
-    def show_repairs(self, repairs: Iterable[Finding]) -> None:
-        """Print nothing."""
+def _print_nothing(findings: Iterable[Finding]) -> None:
+    """The JSON document comes at the end."""
 
 
 def _verdict(diagnosis: Diagnosis, *, fixing: bool) -> str:

@@ -1,4 +1,4 @@
-"""The file teams.json in the data directory: followed while it changes, edited without losing what others wrote."""
+"""The file teams.json in the data directory: read again when it changes, edited without losing what others wrote."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TeamsFile:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Read the file again if it changed; whether the config is another one now."""
+        """Read the file again if it changed; return whether the configuration differs now."""
         before = self.config
         stamp = self._current_stamp()
         # A fault may have been repaired outside the file, by creating a project's directory for example.
@@ -73,7 +73,7 @@ class TeamsFile:
         return self.config != before
 
     def begin_confirming(self) -> None:
-        """From now on changed rights need a person's word; those that are there at the first start count."""
+        """Require confirmation of changed rights from now on; those there at the first start take effect."""
         self.refresh()
         if read_confirmations(self._home).begun:
             return
@@ -85,18 +85,18 @@ class TeamsFile:
         self.refresh()
 
     def waiting(self) -> list[Team]:
-        """The teams whose rights wait for a person's word, as they are configured."""
+        """Return the teams whose rights wait for confirmation, as they are configured."""
         confirmations = read_confirmations(self._home)
         return [team for team in self.configured.teams.values() if confirmations.waiting(team)]
 
     def waiting_settings(self) -> dict[str, Any]:
-        """The settings of all teams that wait for a person's word, as they are configured."""
+        """Return the shared settings that wait for confirmation, as they are configured."""
         settings = self.configured.settings
         waiting = read_confirmations(self._home).waiting_settings(settings)
         return {key: value for key, value in rights_of_settings(settings).items() if key in waiting}
 
     def confirm(self, teams: Collection[Team], settings: TeamSettings | None = None) -> None:
-        """A person confirmed the rights of these teams, and these settings, as they are given here."""
+        """Store that a person confirmed the rights of these teams, and these settings, as given."""
         make_home(self._home)
         with _held(self._home / "teams.lock"):
             known = read_confirmations(self._home)
@@ -106,7 +106,7 @@ class TeamsFile:
         self.refresh()
 
     def projects(self) -> dict[str, Path]:
-        """Every team with the directory that it names, also where that is gone and the team cannot be served."""
+        """Return the directory of every team, also if it no longer exists and the team cannot be served."""
         found = {name: team.project for name, team in self.config.teams.items()}
         try:
             entries = read_document(self._read_text()).get("teams")
@@ -166,7 +166,7 @@ class TeamsFile:
 
     @contextlib.contextmanager
     def _editing(self) -> Iterator[Members]:
-        """The document, to be changed; written when the block ends well and something is different."""
+        """Yield the document for editing; it is written if the block succeeds and changed something."""
         make_home(self._home)
         with _held(self._home / "teams.lock"):
             try:
@@ -196,7 +196,7 @@ class TeamsFile:
         return None if stamps[0] is None else tuple(stamps)
 
     def _read_text(self) -> str:
-        """The file's text; an empty config's where there is none."""
+        """Return the file's text; that of an empty configuration if there is none."""
         try:
             content = read_bounded(self.path, MAX_BYTES)
         except FileNotFoundError:
@@ -227,7 +227,7 @@ def _kept(before: TeamsConfig, unreadable: TeamsConfig) -> TeamsConfig:
 
 
 def _in_force(configured: TeamsConfig, confirmations: Confirmations) -> TeamsConfig:
-    """The config with the rights that count; those that wait for a word are told as faults."""
+    """Return the configuration with the rights in effect; those that wait for confirmation become faults."""
     waiting = [name for name, team in configured.teams.items() if confirmations.waiting(team)]
     settings = confirmations.waiting_settings(configured.settings)
     if not waiting and not settings:
@@ -255,13 +255,13 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def _settled(stamp: Stamp) -> bool:
-    """Whether a later change is sure to have a later time; file systems count in ticks of up to two seconds."""
+    """Return whether a later change is sure to get a later time; file systems have ticks of up to two seconds."""
     return all(one is None or time.time_ns() - one[0] > SETTLED_NS for one in stamp)
 
 
 @contextlib.contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Alone among the editors of a data directory."""
+    """Hold the lock of the editors of a data directory."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + LOCK_SECONDS

@@ -1,7 +1,7 @@
-"""Which rights of which teams a person confirmed: what teams.json says of rights counts only then.
+"""Confirmed rights of teams: a right in teams.json takes effect only after a person confirmed it.
 
-Kept beside teams.json. While there is no such file everything counts; a daemon's first start writes it with what
-teams.json says at that moment.
+Stored beside teams.json. While there is no such file, everything takes effect; the first start of a daemon writes it
+with what teams.json says at that moment.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE_NAME = "teams.confirmed"
 MAX_BYTES = 4 * 1024 * 1024
 
 HARMLESS = frozenset({"description", "color"})
-"""Fields of a team that say nothing of what its agent may do; every other one needs a person's word, a new one too."""
+"""Fields of a team that do not affect what its agent may do; all others, new ones too, need confirmation."""
 HARMLESS_SETTINGS = frozenset(
     {"idleTimeout", "healthCheckInterval", "stallTimeout", "compactAfterMessages", "archiveAfterDays", "warmUp"}
 )
@@ -48,47 +48,47 @@ class Confirmations:
 
     teams: Mapping[str, Confirmed] = field(default_factory=dict, hash=False)
     settings: TeamSettings = field(default_factory=TeamSettings)
-    """Of these only what needs a word."""
+    """Only those that need confirmation."""
     begun: bool = True
     """Whether there is a file at all."""
 
     def waiting(self, team: Team) -> bool:
-        """Whether a team's rights wait for a person's word."""
+        """Return whether a team's rights wait for confirmation."""
         if not self.begun:
             return False
         known = self.teams.get(team.name)
         return narrowed(team) != team if known is None else known.digest != digest_of(team)
 
     def in_force(self, team: Team) -> Team:
-        """The team with the rights that count now: its own where they are confirmed, else the narrowest."""
+        """Return the team with the rights in effect: its own if they are confirmed, otherwise the narrowest."""
         return narrowed(team, self.teams.get(team.name)) if self.waiting(team) else team
 
     def waiting_settings(self, settings: TeamSettings) -> list[str]:
-        """The settings of all teams that wait for a person's word."""
+        """Return the shared settings that wait for confirmation."""
         confirmed = rights_of_settings(self.settings)
         changed = [key for key, value in rights_of_settings(settings).items() if confirmed[key] != value]
         return changed if self.begun else []
 
     def settings_in_force(self, settings: TeamSettings) -> TeamSettings:
-        """The settings that count now: those that need a word stay as they were confirmed."""
+        """Return the settings in effect: those that need confirmation stay as they were confirmed."""
         names = [SETTINGS[key][0] for key in self.waiting_settings(settings)]
         return replace(settings, **{name: getattr(self.settings, name) for name in names})
 
 
 def rights_of(team: Team) -> dict[str, Any]:
-    """What of a team says what its agent may do, where, and who may give it orders."""
+    """Return what decides what a team's agent may do, where, and who may give it orders."""
     named = {key: getattr(team, name) for key, (name, _) in TEAM_FIELDS.items() if key not in HARMLESS}
     return {"project": str(team.project)} | {key: _as_json(value) for key, value in named.items()}
 
 
 def rights_of_settings(settings: TeamSettings) -> dict[str, Any]:
-    """What of the settings that all teams share limits what agents may do."""
+    """Return the shared settings that limit what agents may do."""
     named = {key: getattr(settings, name) for key, (name, _) in SETTINGS.items() if key not in HARMLESS_SETTINGS}
     return {key: _as_json(value) for key, value in named.items()}
 
 
 def narrowed(team: Team, known: Confirmed | None = None) -> Team:
-    """The team with the narrowest rights: what one has that only names its project, under all limits there are."""
+    """Return the team with the narrowest rights: those of a team that only names its project, under all limits."""
     known = known or Confirmed("")
     bare = {key: _DEFAULTS[name] for key, (name, _) in TEAM_FIELDS.items() if key not in HARMLESS | PLACE}
     costs = [cost for cost in (team.max_cost_usd_per_day, known.max_cost_usd_per_day) if cost is not None]
@@ -119,12 +119,12 @@ def _as_json(value: Any) -> Any:
 
 
 def digest_of(team: Team) -> str:
-    """The same for the same rights."""
+    """Return a digest that is the same for the same rights."""
     return hashlib.sha256(json.dumps(rights_of(team), sort_keys=True).encode()).hexdigest()
 
 
 def read_confirmations(home: Path) -> Confirmations:
-    """What was confirmed. A file that cannot be read confirms nothing."""
+    """Read what was confirmed. A file that cannot be read confirms nothing."""
     try:
         content = json.loads(read_bounded(home / FILE_NAME, MAX_BYTES))
         teams = {name: _read_team(one) for name, one in content["teams"].items()}

@@ -1,4 +1,4 @@
-"""Maintenance of conversations: made shorter, put away, warmed up, found again on disk, deleted on request."""
+"""Maintenance of conversations: compacting, archiving, warming up, finding lost ones on disk, deleting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from holdfast.agents import Compaction, FoundSession
-from holdfast.agents.errors import CompactionFailed
+from holdfast.agents.errors import CompactionFailed, PartMissing
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import RootSource, locate
 from holdfast.ids import random_id
@@ -27,14 +27,14 @@ SUMMARISE = (
 
 
 class Maintenance:
-    """Looks after conversations while nobody waits for them."""
+    """Maintains conversations while nobody waits for them."""
 
     def __init__(self, store: Store, runner: Runner) -> None:
         self._store = store
         self._runner = runner
 
     async def maintain(self) -> None:
-        """Make long conversations shorter while nobody uses them, and put unused ones away."""
+        """Compact long conversations while nobody uses them, and archive unused ones."""
         settings = self._runner.config.settings
         for conversation in await self._store.read(lambda tx: conversations.grown(tx, settings.compact_after_messages)):
             team = self._runner.config.teams.get(conversation.to_team)
@@ -45,7 +45,7 @@ class Maintenance:
         )
 
     async def compact(self, conversation: Conversation, key: CallKey | None = None) -> Compaction:
-        """Have the agent compact its conversation; the tokens before and after, as it told them."""
+        """Have the agent compact its conversation; return the tokens before and after, as it reported them."""
         team = self._runner.config.teams[conversation.to_team]
 
         def begin(tx: Tx) -> None:
@@ -56,7 +56,7 @@ class Maintenance:
         slot, _, _ = await self._runner.open(team, conversation)
         try:
             done = await slot.session.compact()
-        except CompactionFailed:
+        except (CompactionFailed, PartMissing):
             done = await self._sum_up(conversation, slot)
         except BaseException:
             await self._runner.pool.discard(slot)
@@ -72,7 +72,7 @@ class Maintenance:
         return await self._store.write(first_time(key, write))
 
     async def _sum_up(self, conversation: Conversation, slot: Slot) -> Compaction:
-        """Where compaction fails the agent itself says what mattered, and the conversation goes on in a new session."""
+        """Have the agent summarise the conversation, and continue it in a new session: compaction failed."""
         try:
             turn = await self._runner.turn(slot.session, SUMMARISE)
             if turn.is_error or not turn.text.strip():
@@ -96,19 +96,19 @@ class Maintenance:
                 self._runner.pool.give_back(slot)
 
     async def found(self, team: Team) -> list[FoundSession]:
-        """The project's sessions on this machine that no conversation is in."""
+        """Return the project's sessions on this machine that belong to no conversation."""
         if not self._runner.pool.can_run(team):
             return []
         known = await self._store.read(lambda tx: conversations.known_sessions(tx, team.name))
         return [session for session in await self._runner.pool.sessions(team) if session.session_id not in known]
 
     async def delete(self, conversation: Conversation) -> None:
-        """Delete what the agent keeps of a conversation, on disk and in the store; the next ask begins afresh."""
+        """Delete a conversation's transcripts, on disk and in the store; the next ask begins a new session."""
         await self._runner.pool.delete(self._runner.config.teams[conversation.to_team], conversation)
         await self._runner.pool.move(conversation, random_id(), None)
 
     async def relink(self) -> int:
-        """Conversations that the store has lost are linked again from what the transcripts say; not those it forgot."""
+        """Link conversations that the store lost again, from their transcripts; not those it was told to forget."""
         linked = 0
         for team in list(self._runner.config.teams.values()):
             root = await asyncio.to_thread(locate, str(team.project), RootSource.DIRECTORY)

@@ -15,7 +15,7 @@ from holdfast.text.quoting import MARK, marked, read_signed
 EXTERNAL = ""
 """The sender of somebody who is no team."""
 TEMPORARY = "temporary-"
-"""How the threads of conversations begin that are put away when they are answered."""
+"""Prefix of the threads of conversations that are archived when they are answered."""
 MAIN = "main"
 LEASE_MS = 30_000
 RENEW_S = 10.0
@@ -156,7 +156,7 @@ def extend_chain(chain: Sequence[str], sender: str, to: str) -> list[str]:
 
 
 def chain_problem(chain: Sequence[str], max_depth: int) -> ChainProblem | None:
-    """An ask must not come back to a team that waits for it, nor go on for ever."""
+    """Return why an ask must not be made: it returns to a team that waits for it, or the chain is too long."""
     if len(set(chain)) < len(chain):
         return ChainProblem.CYCLE
     if len(chain) > max_depth + 1:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.agents import AgentSession, AgentSpec, FoundSession, RunPart
+from holdfast.agents import AgentSession, AgentSpec, FoundSession, Lack, RunPart
 from holdfast.agents.errors import AgentNotReady, SessionInUse, SessionMissing
 from holdfast.errors import StoreError
 from holdfast.identity.managed import VARIABLE, token_for
@@ -33,7 +33,7 @@ LOST = "The earlier conversation could not be found any more; this is a fresh on
 
 Open = Callable[[], Awaitable[AgentSession]]
 SettingsOff = Callable[[Path], Awaitable[str | None]]
-"""Why an agent may not follow the settings that its project brings; None where it may."""
+"""Returns why an agent may not use its project's settings; None if it may."""
 
 
 async def always_off(project: Path) -> str:
@@ -83,22 +83,24 @@ class Pool:
         return sum(slot.parked for slot in self._slots.values())
 
     def park(self, conversation_id: int, parked: bool) -> None:
-        """The conversation's agent waits for somebody else, or goes on."""
+        """Note that the conversation's agent waits for another ask, or goes on."""
         slot = self._slots.get(conversation_id)
         if slot is not None:
             slot.parked = parked
 
     def can_run(self, team: Team) -> bool:
-        """Whether a team's agent can run on this machine."""
+        """Return whether a team's agent can run on this machine."""
         return team.agent in self._agents and team.machine in (None, self._name) and team.project.is_dir()
 
     async def sessions(self, team: Team) -> list[FoundSession]:
-        """The sessions of a team's project that lie on this machine."""
-        spec = AgentSpec(project=team.project, env={**self._env, **team.env})
-        return await self._agents[team.agent].list_sessions(spec)
+        """Return the sessions of a team's project on this machine."""
+        agent = self._agents[team.agent]
+        if Lack.LIST in agent.lacks:
+            return []
+        return await agent.list_sessions(AgentSpec(project=team.project, env={**self._env, **team.env}))
 
     async def delete(self, team: Team, conversation: Conversation) -> None:
-        """Delete what the agent keeps of a conversation, on disk and in the store."""
+        """Delete a conversation's transcripts, on disk and in the store."""
         for slot in self.slots:
             if slot.conversation_id == conversation.id:
                 await self.discard(slot)
@@ -110,7 +112,7 @@ class Pool:
             agent.forget(session_ids)
 
     async def open(self, team: Team, conversation: Conversation, limit: int) -> tuple[Slot, str | None, bool]:
-        """The conversation's process; what its caller must be told; whether it was opened just now."""
+        """Return the conversation's process, what its caller must be told, and whether it was just opened."""
         notes: list[str | None] = []
 
         async def open_session() -> AgentSession:
@@ -128,9 +130,9 @@ class Pool:
         return slot, next(filter(None, notes), conversation.note), bool(notes)
 
     async def take(self, conversation: Conversation, limit: int, open_session: Open) -> Slot:
-        """The conversation's process, warm or newly opened; idle ones of others make room.
+        """Return the conversation's process, warm or newly opened; idle ones of others make room.
 
-        Whoever has it has it alone, until it is given back or discarded.
+        The caller has it alone until it is given back or discarded.
         """
         turn = self._turns.setdefault(conversation.id, asyncio.Lock())
         await turn.acquire()
@@ -165,12 +167,12 @@ class Pool:
         return slot
 
     def give_back(self, slot: Slot) -> None:
-        """The work is done; the process stays warm."""
+        """Return a process after its turn; it stays warm."""
         slot.used_at = time.monotonic()
         self._release(slot)
 
     async def discard(self, slot: Slot) -> None:
-        """The process is of no use any more."""
+        """End a process that cannot be used any more."""
         try:
             async with self._changing:
                 await self._drop(slot)
@@ -183,7 +185,7 @@ class Pool:
             self._turns[slot.conversation_id].release()
 
     async def close_idle(self, idle_seconds: float) -> None:
-        """End processes that had nothing to do for a while, and forget those that died."""
+        """End processes that were idle for too long, and forget those that died."""
         now = time.monotonic()
         for slot in self.slots:
             if not slot.busy and (not slot.session.alive or now - slot.used_at > idle_seconds):
@@ -203,7 +205,7 @@ class Pool:
             await self._store.write(lambda tx: conversations.let_go(tx, slot.conversation_id, self._name))
 
     async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
-        """The conversation's session: resumed, else begun; what is lost is begun afresh and said so."""
+        """Open the conversation's session: resume it, or begin it; one that is lost is begun again, with a note."""
         follows = await self.settings_off(team.project) is None
         agent, spec = self._agents[team.agent], replace(self._spec(team, conversation), project_settings=follows)
         if conversation.lease_by == self._name and conversation.agent_pid is not None:
@@ -246,13 +248,13 @@ class Pool:
         raise AssertionError("unreachable: the second attempt returns or raises")
 
     async def move(self, conversation: Conversation, session_id: str, note: str | None) -> None:
-        """The conversation goes on in another session."""
+        """Continue the conversation in another session."""
         await self._store.write(
             lambda tx: conversations.set_session(tx, conversation.id, session_id, begun=False, note=note)
         )
 
     def _spec(self, team: Team, conversation: Conversation) -> AgentSpec:
-        """How the team's agent is to work in a conversation."""
+        """Return how the team's agent is to work in a conversation."""
 
         async def permitted(tool: str, given: dict[str, Any]) -> bool | str:
             if team.policy != "ask":
@@ -272,7 +274,7 @@ class Pool:
 
 
 async def _gone(pid: int) -> None:
-    """Two processes must never write one session: wait until the one of an earlier life has ended, or end it."""
+    """Wait for the process of an earlier daemon, or kill it: two processes must never write one session."""
     deadline = time.monotonic() + GONE_SECONDS
     while is_running(pid):
         if time.monotonic() > deadline:

@@ -50,7 +50,7 @@ def routes(teams: Teams) -> list[RestRoute]:
 
     async def conversations(asked: RestRequest) -> Reply:
         query: ConversationsPage = asked.query
-        found = await teams.conversations(query.team, None, query.limit, asked.sender)
+        found = await teams.conversations(query.team, query.limit, asked.sender)
         return Reply(views.conversations_view(found))
 
     async def figures(asked: RestRequest) -> Reply:

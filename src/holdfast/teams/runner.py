@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 
 
 Brief = Callable[[Path, str], Awaitable[str]]
-"""What an agent is told, beside the ask, with the first turn of a new process."""
+"""Returns what an agent is told besides the ask, in the first turn of a new process."""
 
 
 async def no_briefing(project: Path, session_id: str) -> str:
@@ -95,7 +95,7 @@ class Runner:
         self._wake = asyncio.Event()
 
     def use(self, config: TeamsConfig) -> None:
-        """Go on with these teams."""
+        """Use this configuration from now on."""
         self.config = config
         self._wake.set()
 
@@ -105,17 +105,17 @@ class Runner:
         return bool(self._running or self.pool.slots)
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Look for asks now."""
         self._wake.set()
 
     # -- loops --------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """What an earlier life of this daemon was running waits again, or fails when it was tried often enough."""
+        """Requeue what an earlier daemon here was running, or fail it if it was tried often enough."""
         await self._store.write(lambda tx: self._recover(tx, self._name))
 
     async def run(self) -> None:
-        """Claim and run asks, for ever."""
+        """Claim and run asks until cancelled."""
         self._serving = True
         while True:
             self._wake.clear()
@@ -128,12 +128,12 @@ class Runner:
 
     @property
     def room(self) -> int:
-        """How many more asks may be run; one whose agent waits for an ask of its own takes no place."""
+        """How many more asks may be run; one whose agent waits for an ask of its own does not count."""
         return max(0, self.config.settings.max_processes + self.pool.parked - len(self._running))
 
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
-        """Whether an ask of this team may be claimed by who stores it; the place is kept until it has begun."""
+        """Yield whether an ask to this team may be claimed as it is stored; the place is kept until it has begun."""
         team = self.config.teams.get(to_team)
         free = team is not None and self._serving and self.room > self._promised and self.pool.can_run(team)
         self._promised += free
@@ -154,11 +154,11 @@ class Runner:
         self._conversations[claimed.ask.id] = claimed.conversation.id
 
     def works_on(self, ask_id: str) -> bool:
-        """Whether this runner is at work on an ask."""
+        """Return whether this runner is working on an ask."""
         return ask_id in self._outcomes
 
     async def outcome(self, ask_id: str, seconds: float) -> AskState | None:
-        """How an ask that this runner works on ended, as it was stored; None when it has not, or is not known here."""
+        """Return how an ask of this runner ended, as stored; None if it has not, or is not known here."""
         future = self._outcomes.get(ask_id)
         if future is None:
             return None
@@ -166,14 +166,14 @@ class Runner:
         return future.result() if future.done() else None
 
     async def renew(self) -> None:
-        """Keep what is being run, and take up what dead runners left."""
+        """Renew the leases of running asks, and requeue those of dead runners."""
         running = list(self._running)
         await self._store.write(lambda tx: conversations.renew(tx, self._name, running))
         if await self._store.write(lambda tx: self._recover(tx, None)):
             self._wake.set()
 
     async def watch_processes(self) -> None:
-        """Look after the processes as often as the settings say, which may change meanwhile."""
+        """Check the processes as often as the settings say, which may change meanwhile."""
         looked_at: float | None = None
         while True:
             settings = self.config.settings
@@ -211,7 +211,7 @@ class Runner:
     # -- one ask ------------------------------------------------------------------------------------------------------
 
     async def _claim(self) -> list[Claimed]:
-        """As many asks as there is room for, each of a conversation of its own."""
+        """Claim as many asks as there is room for, each of a different conversation."""
         room = max(0, self.room - self._promised)
         teams = [name for name, team in self.config.teams.items() if self.pool.can_run(team)]
         if not room or not teams:
@@ -294,7 +294,7 @@ class Runner:
         return await self.pool.open(team, conversation, self.config.settings.max_processes)
 
     async def turn(self, session: AgentSession, text: str) -> Turn:
-        """One turn; given up when the agent shows no sign of life for too long."""
+        """Run one turn; give up when the agent shows no sign of life for too long."""
         alive_at = time.monotonic()
 
         def seen(event: AgentEvent) -> None:
@@ -355,7 +355,7 @@ class Runner:
         self._tell(ask, await self._stored(write))
 
     def _tell(self, ask: Ask, seen: AskState | None) -> None:
-        """Who waits here for the ask learns how it ended without another look at the store."""
+        """Tell whoever waits here for the ask how it ended, without reading the store again."""
         future = self._outcomes.pop(ask.id, None)
         if future is not None and not future.done():
             future.set_result(seen)
@@ -369,7 +369,7 @@ class Runner:
         await self._stored(lambda tx: _again(tx, ask, message))
 
     async def _stored(self, write: Callable[[Tx], T]) -> T:
-        """Store how an ask ended; while the store takes nothing, as on a full disk, it is kept and tried again."""
+        """Store how an ask ended; while the store cannot write, as on a full disk, retry."""
         pause = STORE_AGAIN_SECONDS
         while True:
             try:
@@ -399,7 +399,7 @@ def _text(claimed: Claimed, note: str | None, briefing: str) -> str:
 
 
 def _again(tx: Tx, ask: Ask, why: str) -> None:
-    """Once more if nothing was answered and it was not tried often enough; else a typed failure."""
+    """Requeue an ask that was not answered, or fail it if it was tried often enough."""
     current = conversations.ask(tx, ask.id)
     if current is None or current.status != AskStatus.RUNNING.value:
         return

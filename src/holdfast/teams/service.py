@@ -84,18 +84,18 @@ class Teams:
             self._runner.use(self.config)
 
     async def projects(self) -> list[tuple[str, Path]]:
-        """Every team that is configured now with its project, also those that cannot be served."""
+        """Return every configured team with its project, also those that cannot be served."""
         await self.refresh()
         return list((await asyncio.to_thread(self._file.projects)).items())
 
     async def start(self) -> None:
-        """Read the teams and take up what was left."""
+        """Read the teams, and requeue what an earlier daemon left."""
         await asyncio.to_thread(self._file.begin_confirming)
         self._runner.use(self.config)
         await self._runner.start()
 
     async def discover(self) -> None:
-        """After the start, without holding it up: link what the store lost, and warm up what is used most."""
+        """Link conversations that the store lost, and warm up the most used ones, after the start."""
         linked = await self.maintenance.relink()
         if linked:
             logger.warning("%d conversations were linked again from their transcripts", linked)
@@ -159,7 +159,7 @@ class Teams:
         return ask_id
 
     async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> AskState:
-        """The ask when it is done, or as it is when the time is up. Giving up loses nothing."""
+        """Return the ask when it is done, or as it is when the time is up. Giving up loses nothing."""
         began = told = time.monotonic()
         deadline = began + timeout_ms / 1000
         with Wakeups(self._store) as news:
@@ -177,16 +177,16 @@ class Teams:
                     await news.wait(min(POLL_SECONDS, deadline - now))
 
     def resume(self, managed: Managed | None) -> None:
-        """A managed agent has its answer and goes on."""
+        """Note that a managed agent has its answer and goes on."""
         if managed is not None:
             self._runner.pool.park(managed.conversation, parked=False)
 
     async def find(self, ask_id: str) -> Ask:
-        """The ask with this id."""
+        """Return the ask with this id."""
         return (await self.look(ask_id)).ask
 
     async def look(self, ask_id: str) -> AskState:
-        """The ask with this id, and what belongs to it."""
+        """Return the ask with this id, and what belongs to it."""
         state = await self._store.read(lambda tx: queries.ask_state(tx, ask_id))
         if state is None:
             raise NotFound(
@@ -195,7 +195,7 @@ class Teams:
         return state
 
     async def require_own_ask(self, sender: Sender, ask_id: str) -> str:
-        """Refuse the ask of a team that the caller may not act for; its id."""
+        """Return an ask's id; raises NotYours if the caller may not act for the team that asked."""
         conversation = (await self.look(ask_id)).conversation
         asker = conversation.from_team if conversation is not None else EXTERNAL
         if sender.teams is not None and asker not in sender.teams:
@@ -223,7 +223,7 @@ class Teams:
         ttl_days: int,
         key: CallKey | None = None,
     ) -> str:
-        """Store a notice for the team's next turn; its id."""
+        """Store a notice for the team's next turn; return its id."""
         if not 1 <= ttl_days <= 365:
             raise BadInput("ttlDays", "must be 1 to 365")
         if not text.strip() or len(text) > 10_000 or "\0" in text:
@@ -240,7 +240,7 @@ class Teams:
     # -- looking ------------------------------------------------------------------------------------------------------
 
     async def status(self, team: str | None, sender: Sender = OWNER) -> TeamsStatus:
-        """Teams with their processes and queues; to a key that is limited to teams, these alone."""
+        """Return teams with their processes and queues; a key limited to teams sees these alone."""
         from holdfast.teams.results import TeamsStatus, TeamStatus
 
         if team is not None:
@@ -270,7 +270,7 @@ class Teams:
         )
 
     async def settings_off(self, names: Sequence[str] | None = None) -> list[tuple[str, str]]:
-        """The teams whose agents do not follow what their project brings, and why."""
+        """Return the teams whose agents do not use their project's settings, and why."""
         teams = [self.config.teams[name] for name in names or self.config.teams]
         reasons = await asyncio.gather(*(self._runner.pool.settings_off(team.project) for team in teams))
         return [(team.name, why) for team, why in zip(teams, reasons, strict=True) if why is not None]
@@ -282,21 +282,19 @@ class Teams:
         return await self._store.read(figures)
 
     async def lately(self, root: Root | None, limit: int = 3) -> list[Exchange]:
-        """What the team of this project was asked and asked itself, the latest first."""
+        """Return what the team of this project was asked, and asked itself, the latest first."""
         team = self._at(root)
         if team is None:
             return []
         return await self._store.read(lambda tx: queries.exchanges(tx, team, tx.now() - LATELY_MS, limit))
 
-    async def conversations(
-        self, team: str | None, status: str | None, limit: int, sender: Sender = OWNER
-    ) -> list[Conversation]:
-        """Conversations, the last used first; those of the teams that whoever asks may act for."""
+    async def conversations(self, team: str | None, limit: int, sender: Sender = OWNER) -> list[Conversation]:
+        """Return conversations of the teams that the sender may act for, the last used first."""
         asked_for = None if sender.teams is None else sorted(sender.teams)
-        return await self._store.read(lambda tx: queries.conversations(tx, team, status, limit, asked_for))
+        return await self._store.read(lambda tx: queries.conversations(tx, team, limit, asked_for))
 
     async def history(self, from_team: str | None, to_team: str, thread: str | None, limit: int) -> ConversationHistory:
-        """What was asked and answered in a conversation, the newest first."""
+        """Return what was asked and answered in a conversation, the newest first."""
         from holdfast.teams.results import ConversationHistory
 
         def read(tx: Tx) -> ConversationHistory:
@@ -315,7 +313,7 @@ class Teams:
         delete_files: bool = False,
         key: CallKey | None = None,
     ) -> Conversation:
-        """Put a conversation away, or take it up again; its files are deleted only on request."""
+        """Archive a conversation, or restore it; its files are deleted only on request."""
         if delete_files:
             await self.maintenance.delete(await self._at_rest(from_team, to_team, thread, key))
 
@@ -330,7 +328,7 @@ class Teams:
     async def compact(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None = None
     ) -> Compaction:
-        """Make a conversation shorter now."""
+        """Compact a conversation now."""
         conversation = await self._at_rest(from_team, to_team, thread, key)
         if not conversation.begun:
             raise Conflict("The conversation has not begun.")
@@ -339,7 +337,7 @@ class Teams:
     async def _at_rest(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None
     ) -> Conversation:
-        """A conversation that nobody works on, for a call that was not answered before."""
+        """Return a conversation that is not being worked on, for a call that was not answered before."""
 
         def read(tx: Tx) -> Conversation:
             require_unanswered(tx, key, reads_only=True)
@@ -355,7 +353,7 @@ class Teams:
         new_thread: str | None,
         key: CallKey | None = None,
     ) -> Conversation:
-        """A copy of a conversation as a thread of its own; the original stays as it is."""
+        """Copy a conversation to a thread of its own; the original stays as it is."""
 
         def write(tx: Tx) -> Conversation:
             original = _existing(tx, from_team, to_team, thread)
@@ -369,7 +367,7 @@ class Teams:
         return await self._store.write(first_time(key, write))
 
     async def found(self) -> list[tuple[str, FoundSession]]:
-        """Sessions on disk that could be adopted, each with the team whose they would be."""
+        """Return sessions on disk that can be adopted, each with its team."""
         return [
             (team.name, session)
             for team in self.config.teams.values()
@@ -377,7 +375,7 @@ class Teams:
         ]
 
     async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> Conversation:
-        """Make a session that lies on disk the conversation of a pair."""
+        """Make a session on disk the conversation of a pair."""
         self._known(to_team, "team")
         if from_team is not None:
             self._known(from_team, "fromTeam")
@@ -394,7 +392,7 @@ class Teams:
     async def reset(
         self, from_team: str | None, to_team: str, thread: str | None, key: CallKey | None = None
     ) -> Conversation:
-        """The next ask begins a fresh session; the old one stays where it is."""
+        """Let the next ask begin a new session; the old one stays where it is."""
 
         def write(tx: Tx) -> Conversation:
             before = _idle(tx, _existing(tx, from_team, to_team, thread))
@@ -426,7 +424,7 @@ class Teams:
             raise UnknownTeam(f"{field}: there is no team {in_quotes(team, 64)}; there are: {names}.")
 
     def applies_to(self, root: Root | None) -> bool:
-        """Whether a team is at home in this project."""
+        """Return whether this project is a team's."""
         return self._at(root) is not None
 
     def _at(self, root: Root | None) -> str | None:
@@ -437,7 +435,7 @@ class Teams:
         return sender_of(caller, self.config.teams)
 
     def asker(self, sender: Sender, from_team: str | None) -> str:
-        """Whose conversations a call is about: the team that the caller is, or names and may act for; else outside."""
+        """Return whose conversations a call is about: its own team, or one it names and may act for; else outside."""
         if from_team is not None:
             self._known(from_team, "fromTeam", sender)
         return sender.acting_for(from_team) or EXTERNAL

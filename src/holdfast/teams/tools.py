@@ -183,7 +183,7 @@ def _session(teams: Teams) -> Tool:
             found = teams.look(ask_id) if params.operation == "result" else teams.cancel(ask_id)
             return views.ask_view(await found)
         if params.operation == "list":
-            return views.conversations_view(await teams.conversations(params.team, None, _limit(params.limit), sender))
+            return views.conversations_view(await teams.conversations(params.team, _limit(params.limit), sender))
         asker = teams.asker(sender, params.fromTeam)
         match params.operation:
             case "history":
@@ -192,7 +192,7 @@ def _session(teams: Teams) -> Tool:
                 return await call.reply(teams.compact(asker, *_where(params), call.key), views.compaction_view)
             case "fork":
                 copy = teams.fork(asker, *_where(params), params.newThreadId, call.key)
-                return await call.reply(copy, views.fork_view)
+                return await call.reply(copy, lambda made: views.fork_view(made, teams.targets().get(made.to_team)))
             case "archive" | "restore":
                 if params.deleteFiles and params.operation == "restore":
                     raise BadInput("deleteFiles", "goes with archive alone")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.agents.registry import resume_command_of
+from holdfast.agents.registry import AGENTS
 from holdfast.teams.model import AskState, AskStatus, Conversation
 from holdfast.text.quoting import in_quotes, read_signed
 from holdfast.times import iso
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.teams.model import Ask
     from holdfast.teams.queries.permissions import PermissionRequest
     from holdfast.teams.results import ConversationHistory, Figures, TeamsStatus, TeamStatus
+    from holdfast.teams.team import Team
 
 JSON = dict[str, Any]
 
@@ -57,9 +58,11 @@ def conversations_view(found: list[Conversation]) -> JSON:
     return {"conversations": [_conversation(conversation) for conversation in found]}
 
 
-def fork_view(copy: Conversation) -> JSON:
-    """A copy of a conversation, and how a person makes one in a terminal."""
-    return {**conversation_view(copy), "terminal": resume_command_of()(str(copy.fork_of), fork=True)}
+def fork_view(copy: Conversation, team: Team | None) -> JSON:
+    """A copy of a conversation, and how a person makes one in a terminal, where the team's agent can be run there."""
+    command = AGENTS[team.agent].resume_command if team is not None else None
+    terminal = None if command is None else command(str(copy.fork_of), fork=True)
+    return _present({**conversation_view(copy), "terminal": terminal})
 
 
 def compaction_view(done: Compaction) -> JSON:

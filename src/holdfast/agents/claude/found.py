@@ -1,4 +1,4 @@
-"""Claude Code's sessions that lie on this machine's disk, as the SDK lists them."""
+"""Claude Code's sessions on this machine's disk, as the SDK lists them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.agents.claude import settings as claude_settings
 from holdfast.agents.project_settings import ProjectSettings
 from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, SettingsPart, Setup, SetupRequest
-from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside
+from holdfast.setup.json_file import Change, edited, inside
 
 Env = Mapping[str, str]
 
@@ -46,7 +46,7 @@ class ClaudeSettings(SettingsPart):
     def plugin(self, env: Env, project: Path) -> str | None:
         from holdfast.agents.claude.setup import plugin
 
-        return plugin([file.path for file in self.hook_files(env, project) if _is_readable(file.path)])
+        return plugin([file.path for file in self.hook_files(env, project)])
 
     def hooks_installed(self, project: Path, purpose: str) -> bool:
         return claude_settings.is_installed(project, purpose)
@@ -89,11 +89,3 @@ class ClaudeSettings(SettingsPart):
         from holdfast.agents.claude.mcp_servers import mcp_servers
 
         return mcp_servers(worktree, env)
-
-
-def _is_readable(path: Path) -> bool:
-    try:
-        claude_settings.hook_commands(path)
-    except SettingsUnusable:
-        return False
-    return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from holdfast.errors import Conflict
 from holdfast.git.directory import git_answer
 from holdfast.setup import json_entry, steps
 from holdfast.setup.hook_command import command, portable_command
-from holdfast.setup.json_file import Change, edited, inside, read_settings
+from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside, read_settings
 from holdfast.setup.originals import Originals
 from holdfast.setup.server import NAME, Server, is_ours, kept, not_ours
 from holdfast.setup.steps import Step
@@ -136,8 +137,9 @@ def plugin(files: Sequence[Path]) -> str | None:
     """Return the plugin of Holdfast that these settings files enable, if any."""
     enabled: dict[str, bool] = {}
     for path in files:
-        said = read_settings(path).get("enabledPlugins")
-        enabled |= said if isinstance(said, dict) else {}
+        with contextlib.suppress(SettingsUnusable):  # Claude Code ignores it as well
+            said = read_settings(path).get("enabledPlugins")
+            enabled |= said if isinstance(said, dict) else {}
     return next((name for name, is_on in enabled.items() if is_on and name.startswith(f"{NAME}@")), None)
 
 

@@ -74,18 +74,12 @@ def begin(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation:
     return made
 
 
-def conversations(
-    tx: Tx, team: str | None, status: str | None, limit: int, only: Sequence[str] | None = None
-) -> list[Conversation]:
+def conversations(tx: Tx, team: str | None, limit: int, only: Sequence[str] | None = None) -> list[Conversation]:
     """Conversations, the last used first; `only` those that one of these teams has a part in."""
-    where, params = ["1 = 1"], {"limit": limit}
-    bound: dict[str, Any] = dict(params)
+    where, bound = ["1 = 1"], dict[str, Any](limit=limit)
     if team is not None:
         where.append("(to_team = :team OR from_team = :team)")
         bound["team"] = team
-    if status is not None:
-        where.append("status = :status")
-        bound["status"] = status
     if only is not None:
         names = {f"own{number}": name for number, name in enumerate(only)}
         marks = ", ".join(f":{name}" for name in names)
@@ -116,7 +110,7 @@ def set_session(tx: Tx, conversation_id: int, session_id: str, *, begun: bool, n
 
 
 def adopt(tx: Tx, from_team: str, to_team: str, thread: str, session_id: str) -> Conversation:
-    """Make a session that lies on disk the conversation of this pair and thread."""
+    """Make a session on disk the conversation of this pair and thread."""
     made = begin(tx, from_team, to_team, thread)
     tx.run(
         "UPDATE conversations SET session_id = :session, begun = 1, fork_of = NULL, summary = NULL WHERE id = :id",
@@ -313,7 +307,7 @@ def let_go(tx: Tx, conversation_id: int, runner: str) -> None:
 
 
 def abandoned(tx: Tx, runner: str | None) -> list[Ask]:
-    """Running asks whose runner is dead; those of `runner` itself when it starts anew."""
+    """Return running asks whose runner is dead, or, when `runner` restarts, its own."""
     rows = tx.all(
         f"SELECT {ASK} FROM asks WHERE status = 'running' AND (lease_until < :now OR lease_by = :runner)",
         now=tx.now(),
@@ -382,7 +376,7 @@ def grown(tx: Tx, threshold: int, limit: int = 10) -> list[Conversation]:
 
 
 def archive_unused(tx: Tx, before: int) -> int:
-    """Put away conversations nobody used for long."""
+    """Archive conversations that were not used for long."""
     return tx.run(
         "UPDATE conversations SET status = 'archived' WHERE status = 'active' AND last_used_at < :before", before=before
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -71,7 +72,7 @@ class TranscriptFiles:
         """Make these the lines of the file, touching it only where it differs."""
         path = self.file_of(project_key, session_id, subpath)
         metadata = [line.entry for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
-        _level_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])
+        _update_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])
         if metadata:
             told = {name: value for name, value in metadata[-1].items() if name != "type"}
             if read_sidecar(path) != told:
@@ -83,12 +84,7 @@ class TranscriptFiles:
             folder = main.with_suffix("")
             main.unlink(missing_ok=True)
             if folder.is_dir() and not folder.is_symlink():
-                for root, folders, files in os.walk(folder, topdown=False):
-                    for name in files:
-                        (Path(root) / name).unlink(missing_ok=True)
-                    for name in folders:
-                        (Path(root) / name).rmdir()
-                folder.rmdir()
+                shutil.rmtree(folder)
 
     def _main_files(self, session_id: str) -> list[Path]:
         return sorted(self._projects.glob(f"*/{session_id}.jsonl"))
@@ -125,7 +121,7 @@ def _read(path: Path) -> list[Line]:
     return lines
 
 
-def _level_file(path: Path, lines: Sequence[Line]) -> None:
+def _update_file(path: Path, lines: Sequence[Line]) -> None:
     text = "".join(f"{line.text}\n" for line in lines)
     try:
         present = path.read_text(encoding="utf-8", errors="surrogateescape")
