@@ -118,8 +118,6 @@ class BridgeHooks:
         by_hooks = any(session.target == target and self._lives(session.id) for session in self._sessions.values())
         return by_hooks or (target in self._at_work and self._alive(self._at_work[target]))
 
-    # -- events -------------------------------------------------------------------------------------------------------
-
     async def _session_start(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """Note the session; unless the one before still lives, this is a restart."""
         source = event.source[:40]
@@ -225,8 +223,6 @@ class BridgeHooks:
         self._sessions.pop(session.id, None)
         await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
         return None
-
-    # -- what they share ----------------------------------------------------------------------------------------------
 
     async def _cut_in(self, session: HookSession, least: Priority) -> str | None:
         """Deliver a message that cannot wait for the end of the turn."""

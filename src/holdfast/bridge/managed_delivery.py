@@ -126,8 +126,6 @@ class ManagedDelivery:
             queue.finish(tx, taken, Outcome.DONE, "Nothing was under way.")
         return None
 
-    # -- one message --------------------------------------------------------------------------------------------------
-
     async def _carry_out(self, work: TakenMessage) -> None:
         """Carry out one message; an error fails that message and holds up no other."""
         try:
@@ -208,8 +206,6 @@ class ManagedDelivery:
                 queue.finish(tx, stop, Outcome.DONE, f"{how}: {beginning(message.text)}")
 
         await self._store.write(write)
-
-    # -- its lease ----------------------------------------------------------------------------------------------------
 
     async def _keep(self, message: Message) -> bool:
         """Renew the lease in time; False if the message is no longer this daemon's."""

@@ -76,7 +76,7 @@ class Bridge:
         self._store = store
         self._targets = targets
 
-    # -- whoever sends ------------------------------------------------------------------------------------------------
+    # -- sending ------------------------------------------------------------------------------------------------------
 
     async def send(
         self,
@@ -118,7 +118,7 @@ class Bridge:
             )
             if isinstance(made, Refusal):
                 return Sent(target, reason=made.value)
-            if self._has_chat(target) and source != "telegram":
+            if self._targets()[target].chat is not None and source != "telegram":
                 updates.add(tx, target, UpdateKind.MESSAGE, f"{sender}: {text}", made, chat_only=True)
             return Sent(target, made)
 
@@ -155,7 +155,7 @@ class Bridge:
 
         return await self._store.read(read)
 
-    # -- whoever works ------------------------------------------------------------------------------------------------
+    # -- taking work --------------------------------------------------------------------------------------------------
 
     async def take(self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None) -> Taken:
         """Lease the next message for the caller; waits for one as long as asked."""
@@ -274,7 +274,7 @@ class Bridge:
         """Tasks that agents of a project saved and did not finish."""
         return await self._store.read(lambda tx: tasks.open_in_project(tx, root, limit))
 
-    # -- who is at work -----------------------------------------------------------------------------------------------
+    # -- agents at work -----------------------------------------------------------------------------------------------
 
     async def seen(
         self, target: str, session_id: str, source: str, *, known_is_alive: bool = False
@@ -333,10 +333,6 @@ class Bridge:
     def _known(self, target: str) -> None:
         if target not in self._targets():
             raise UnknownTarget(f"unknown target: {_shown(target)}", recovery="queue_status lists them.")
-
-    def _has_chat(self, target: str) -> bool:
-        team = self._targets().get(target)
-        return team is not None and team.chat is not None
 
 
 def taker(caller: Caller) -> str:

@@ -63,7 +63,6 @@ class Checkout:
     """The directory that all worktrees of the repository share."""
     branch: str | None
     """None while HEAD is detached."""
-    has_remote: bool
 
 
 def locate(text: str, source: RootSource) -> Root:
@@ -149,7 +148,7 @@ def checkout_of(path: Path) -> Checkout | None:
     linked = (_read(dot_git) or "").removeprefix("gitdir:").strip()
     head = _read((top / linked if linked else dot_git) / "HEAD") or ""
     branch = head.strip().removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
-    return Checkout(top, os.path.realpath(common), branch, _remote_url(_read(common / "config") or "") is not None)
+    return Checkout(top, os.path.realpath(common), branch)
 
 
 def _top_of(path: Path) -> Path | None:

@@ -43,9 +43,6 @@ class Undelivered:
     failure: str
 
 
-# -- what came in -----------------------------------------------------------------------------------------------------
-
-
 def receive(tx: Tx, transport: str, account: str, number: int) -> bool:
     """Note an incoming update; False if it was received before."""
     sql = (
@@ -68,9 +65,6 @@ def was_received(tx: Tx, transport: str, account: str, number: int) -> bool:
 def forget_received(tx: Tx) -> int:
     """Delete the numbers of updates that cannot come again."""
     return tx.run("DELETE FROM bridge_received WHERE at < :before", before=tx.now() - KEPT_MS)
-
-
-# -- what goes out ----------------------------------------------------------------------------------------------------
 
 
 def is_behind(tx: Tx, transport: str, target: str) -> bool:

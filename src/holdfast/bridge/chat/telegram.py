@@ -85,8 +85,6 @@ class Telegram:
         self._timeout = timeout_s
         self._bot: ExtBot[None] | None = None
 
-    # -- sending ------------------------------------------------------------------------------------------------------
-
     def reaches(self, address: Address) -> bool:
         return address.chat is not None
 
@@ -154,8 +152,6 @@ class Telegram:
         except ChatError as error:
             logger.info("a refusal was not delivered: %s", error)
 
-    # -- receiving ----------------------------------------------------------------------------------------------------
-
     async def fetch(self, offset: int | None, wait_s: int = POLL_S) -> list[Any]:
         """Fetch the unconfirmed updates unparsed; an offset confirms all before it."""
         bot = await self._opened()
@@ -195,8 +191,6 @@ class Telegram:
         if bot is not None:
             # The bot itself closes only what its own initialize() opened, and that needs the network.
             await bot.request.shutdown()
-
-    # -- the bot ------------------------------------------------------------------------------------------------------
 
     async def _opened(self) -> ExtBot[None]:
         if self._bot is None:

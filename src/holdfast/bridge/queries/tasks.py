@@ -26,8 +26,6 @@ WORK = "session_id, current_task, current_task_id, last_completed_step, pending_
 WORK_VALUES = ", ".join(f":{name}" for name in WORK.split(", "))
 WORK_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in WORK.split(", "))
 
-# -- of a target ------------------------------------------------------------------------------------------------------
-
 
 def of_target(tx: Tx, target: str) -> Task | None:
     row = tx.one(f"SELECT target, {WORK}, decision FROM bridge_tasks WHERE target = :target", target=target)
@@ -78,9 +76,6 @@ def decide(tx: Tx, target: str, decision: str) -> Task | None:
         return None
     tx.emit("bridge.decided", target, {"decision": decision})
     return of_target(tx, target)
-
-
-# -- of a project -----------------------------------------------------------------------------------------------------
 
 
 def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
@@ -156,9 +151,6 @@ def _of_project(tx: Tx, root: str, key: str | None) -> list[ProjectTask]:
 
 def _remove(tx: Tx, task: ProjectTask) -> None:
     tx.run("DELETE FROM project_tasks WHERE root = :root AND owner = :owner", root=task.root, owner=task.owner)
-
-
-# -- both -------------------------------------------------------------------------------------------------------------
 
 
 def _work(tx: Tx, task: Work) -> Row:
