@@ -52,7 +52,7 @@ MESSAGE_ID_PATTERN = rf"^[A-Za-z0-9!#$%&()*+,./:;=?@^_~-]{{1,{MAX_ID}}}$"
 MESSAGE_ID_RULE = f"must be 1 to {MAX_ID} ASCII letters, digits and signs, without spaces, quotes and brackets"
 _MESSAGE_ID = re.compile(MESSAGE_ID_PATTERN)
 STRANGER = "stranger"
-"""The owner of a task that nobody in particular saved: a client that nothing tells from others."""
+"""The owner of a task saved by a caller that cannot be recognised."""
 
 Targets = Callable[[], Mapping[str, Team]]
 """The teams as they are configured now; each is a target."""
@@ -64,7 +64,7 @@ class Inbox:
 
     task: Task | None
     following: Message | None
-    """What will be handed out next."""
+    """The next message."""
     waiting: list[tuple[str, int]]
     """The senders of messages that wait, most first, and how many of each."""
 
@@ -91,7 +91,6 @@ class Bridge:
         reply_to: str | None = None,
         key: CallKey | None = None,
     ) -> Sent:
-        """Queue a message, or say why it is not queued."""
         from holdfast.bridge.results import Sent
 
         if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
@@ -196,8 +195,8 @@ class Bridge:
     @staticmethod
     def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
         """Return the message that the caller is to work on, and how many wait after it."""
-        # Whoever asks again still has what they had, and while something is out only a STOP is handed out. Of a STOP
-        # that is out the answer may have been lost: it comes again, before the next STOP and the work that it stops.
+        # A taker that asks again gets its message again, and while a message is leased only a STOP is handed out. The
+        # answer with a STOP may have been lost, so it comes again, before the next STOP and the work that it stops.
         mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
         if mine is None or mine.priority < Priority.STOP:
             taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)

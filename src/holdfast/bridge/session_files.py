@@ -22,15 +22,13 @@ MAX_BYTES = 64 * 1024
 class SessionFile:
     id: str
     started_at: str | None = None
-    """As it stands there."""
+    """As written in the file."""
     chat_id: str | None = None
     project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file's content, and when it was last written."""
-
     content: bytes
     at: int
     """Milliseconds since the epoch."""

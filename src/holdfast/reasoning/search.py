@@ -29,9 +29,9 @@ from holdfast.text.quoting import in_quotes
 MAX_OFFSET = 10_000
 TITLE_HITS = 10
 TITLES_LOOKED_AT = 2_000
-"""How many of the most recent sessions are looked at for their titles and tags, which no engine folds as we do."""
+"""How many of the most recent sessions are searched by title and tags, which the engines do not index."""
 TERMS_TRIED = 8
-"""How many terms are tried by themselves where all of them together find nothing."""
+"""How many terms are tried alone when all of them together find nothing."""
 AROUND = 100
 """How many characters a snippet shows before the first hit."""
 SNIPPET = 300

@@ -10,14 +10,12 @@ from holdfast.bridge.model import Outcome, Task, Update, UpdateKind
 from holdfast.redaction import masked
 
 REPETITION = "(may be a repetition)"
-"""Before a text that may have arrived already."""
+"""Prefix of a text that may have arrived before."""
 SILENT = (UpdateKind.TASK, UpdateKind.MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An update as a chat shows it."""
-
     text: str
     buttons: tuple[Button, ...] = ()
     urgent: bool = False

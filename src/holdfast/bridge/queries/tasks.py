@@ -18,8 +18,8 @@ from holdfast.store.events import to_json
 from holdfast.text.quoting import in_quotes
 
 MOST_OPEN = 20
-"""Open tasks that are kept of one root; a new one takes the place of the oldest."""
-LONGEST = 4_000
+"""Open tasks stored per root; a new one replaces the oldest."""
+MAX_COMPARED = 4_000
 """Characters of a task that are compared with another."""
 WORK = "session_id, current_task, current_task_id, last_completed_step, pending_messages, updated_at"
 """The columns that both kinds of task have."""
@@ -129,7 +129,7 @@ def is_same_task(known: ProjectTask, current_task: str, task_id: str | None) -> 
     """Whether a caller means a known task, by its id or by its words as a briefing shows them."""
     if task_id is not None and known.current_task_id is not None:
         return task_id == known.current_task_id
-    whole, said = (in_quotes(text, LONGEST)[1:-1] for text in (known.current_task, current_task))
+    whole, said = (in_quotes(text, MAX_COMPARED)[1:-1] for text in (known.current_task, current_task))
     return whole == said or (said.endswith("…") and whole.startswith(said[:-1]))
 
 
