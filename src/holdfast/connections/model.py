@@ -15,6 +15,8 @@ LOST_REPLY_MS = 30_000
 
 
 class State(StrEnum):
+    """The state of a connection."""
+
     ACTIVE = "active"
     IDLE = "idle"
     DETACHED = "detached"
