@@ -76,7 +76,7 @@ def capability(
             Loop("bridge: queue", bridge.sweep, SWEEP_SECONDS, first=SWEEP_SECONDS),
             Loop("bridge: hooks", hooks.keep, LOOK_SECONDS, first=LOOK_SECONDS),
             Loop("bridge: files", watch().step, LOOK_SECONDS),
-            # Later, else an agent that is about to come back would not be seen.
+            # Started later, so that an agent that is about to reconnect is seen first.
             Loop("bridge: turns", delivery().run, first=SETTLE_SECONDS),
             *(Loop(name, run) for name, run in chats().loops().items()),
         ]

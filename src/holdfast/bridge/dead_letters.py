@@ -14,7 +14,7 @@ from holdfast.identity.senders import OWNER, Sender
 from holdfast.store import Store, Tx
 
 UNDONE = (Status.DEAD, Status.FAILED, Status.EXPIRED)
-"""How a message ends that nobody did."""
+"""The statuses of messages that ended undone."""
 
 
 class DeadLetters:

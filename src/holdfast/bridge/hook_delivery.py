@@ -13,15 +13,15 @@ from holdfast.text import clipped
 from holdfast.text.quoting import quoted
 
 HOLD_MS = 30 * 60_000
-"""How long a message belongs to a turn of which nothing is heard; while its agent lives, it is prolonged."""
+"""The lease of a message for a turn; it is renewed while the agent lives."""
 LONGEST_TEXT = 8_000
-"""Characters of a message that come with a hook: an agent cuts what is much longer."""
+"""Characters of a message that a hook delivers: agents cut off what is much longer."""
 LONGEST_OPENING = 600
-"""Characters of what an agent is told when it begins: it carries them through the whole conversation."""
+"""Characters of the text at the start of a session: it stays in the context for the whole conversation."""
 
 _HOOK = "hook"
 HOOKED = replace(queue.MESSAGES, held="status = 'leased' AND way = 'hook'")
-"""Messages that came with a hook: these alone are prolonged while their agent lives."""
+"""Messages delivered by hooks: only their leases are renewed while the agent lives."""
 
 
 def holder(session: str) -> str:
@@ -96,7 +96,6 @@ def prolong(tx: Tx, sessions: Iterable[str]) -> None:
 
 
 def text_of(tx: Tx, message: Message) -> str:
-    """Render a message for delivery by a hook."""
     shown = message
     if len(message.text) > LONGEST_TEXT:
         more = f"… [cut after {LONGEST_TEXT} of {len(message.text)} characters: take_message gives it whole]"
@@ -113,7 +112,7 @@ def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) 
     """Tell an agent whose session starts or continues of its task and of waiting messages."""
     told: list[str] = []
     now = incarnations.present(tx, target)
-    # A call that comes twice is answered twice alike, so it is the store that knows, not the first call.
+    # A repeated call gets the same answer, so this is decided by the store and not by being the first call.
     took_over = now is not None and now.session_id == session and source in ("startup", "clear")
     task = tasks.of_target(tx, target)
     if now is not None and now.previous is not None and task is not None and (restarted or took_over):

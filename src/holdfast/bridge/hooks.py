@@ -25,12 +25,12 @@ from holdfast.teams.team import Delivery, Team
 MAX_PROMPT = 1_000
 MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7
-"""How often in a row an agent that wants to stop is sent on; it would not obey more often itself."""
+"""How often in a row an agent that is about to stop is given another message; agents ignore more."""
 QUIET_S = 15 * 60.0
 """How long an agent without a connection counts as alive after its last hook."""
 
 WRITTEN_S = 2.5
-"""How long an agent may take to write down what it was told; it does so a moment after it went on."""
+"""How long to wait until a delivery shows up in the agent's transcript."""
 LOOK_AGAIN_S = 0.05
 
 Alive = Callable[[str], bool]
@@ -56,7 +56,7 @@ class HookSession:
     outlived: str | None = None
     """The STOP that ended the last turn: subagents in the background may go on after their agent."""
     prompted: str | None = None
-    """The prompt that was answered last, while nothing else came after it."""
+    """The last answered prompt, until another event comes."""
 
 
 class BridgeHooks:
@@ -99,7 +99,7 @@ class BridgeHooks:
         if event.kind is HookKind.BEFORE_TOOL:
             return await self._before_tool(session, event)
         answer = self._events.get(event.kind)
-        # A subagent works for its agent: a message is for that one.
+        # Messages are for the agent, not for its subagents.
         return None if answer is None or event.is_subagent else await answer(session, event)
 
     async def keep(self) -> None:
@@ -117,8 +117,6 @@ class BridgeHooks:
         """Whether an agent that gets messages by hooks is at work for a target."""
         by_hooks = any(session.target == target and self._lives(session.id) for session in self._sessions.values())
         return by_hooks or (target in self._at_work and self._alive(self._at_work[target]))
-
-    # -- events -------------------------------------------------------------------------------------------------------
 
     async def _session_start(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """Note the session; unless the one before still lives, this is a restart."""
@@ -140,7 +138,7 @@ class BridgeHooks:
         which = event.prompt_id or event.prompt[:MAX_PROMPT]
         repeated = session.prompted == which
         session.prompted, session.halted = which, None
-        # What a subagent in the background reports is a prompt too, but no sign that somebody broke the turn off.
+        # A background subagent's report is a prompt too, but does not mean that the turn was interrupted.
         if not event.is_report:
             session.outlived = None
         gone = session.beside if session.beside is not None and self._is_gone(session.beside, session.began) else None
@@ -157,7 +155,7 @@ class BridgeHooks:
             if not event.is_report:
                 hook_delivery.interrupt_turn(tx, mine, look.seen, "The turn was interrupted.")
             missed = next((message for message in mine if message.id not in look.seen), None)
-            # A command of the agent's own may not ask its model at all.
+            # The agent's own commands may not call its model at all.
             if event.is_command or (missed is not None and repeated):
                 return told, None
             message = missed or hook_delivery.hand_over(tx, session.target, session.id)
@@ -225,8 +223,6 @@ class BridgeHooks:
         self._sessions.pop(session.id, None)
         await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
         return None
-
-    # -- what they share ----------------------------------------------------------------------------------------------
 
     async def _cut_in(self, session: HookSession, least: Priority) -> str | None:
         """Deliver a message that cannot wait for the end of the turn."""

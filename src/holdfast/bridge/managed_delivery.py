@@ -31,10 +31,10 @@ THREAD = "bridge"
 """The conversation in which a target's agent gets its messages."""
 WAY = "run"
 LEASE_MS = 120_000
-"""How long after a machine died another one may go on with its message."""
+"""The lease after which another machine may continue a dead one's message."""
 LOOK_S = 2.0
 GATHER_S = 0.05
-"""How long news are gathered, so that a busy store is not read after each of its commits."""
+"""How long to collect changes, so that a busy store is not read after every commit."""
 AGAIN_S = 0.25
 STOPPED = "Stopped before it was done."
 CALLER = Caller(Transport.RELAY, Era.MODERN, None, client_name="bridge")
@@ -48,7 +48,7 @@ class TakenMessage:
 
     message: Message
     since: int
-    """The place of the last message that had been sent when it was taken."""
+    """The number of the last message that had been sent when this one was taken."""
 
 
 class ManagedDelivery:
@@ -88,7 +88,7 @@ class ManagedDelivery:
 
     async def _look(self) -> None:
         for target in [target for target, task in self._serving.items() if task.done()]:
-            self._serving.pop(target).result()  # a failure is the loop's own, so that it is counted and shown
+            self._serving.pop(target).result()  # a failure fails the loop, so that it is counted and shown
         managed = {name for name, team in self._teams.config.teams.items() if team.delivery is not Delivery.HOOK}
         if not managed - self._serving.keys():
             return
@@ -125,8 +125,6 @@ class ManagedDelivery:
                 return TakenMessage(taken, queue.last_seq(tx, target))
             queue.finish(tx, taken, Outcome.DONE, "Nothing was under way.")
         return None
-
-    # -- one message --------------------------------------------------------------------------------------------------
 
     async def _carry_out(self, work: TakenMessage) -> None:
         """Carry out one message; an error fails that message and holds up no other."""
@@ -195,7 +193,7 @@ class ManagedDelivery:
         """End the turn of a STOP first, so that the reply to it is true."""
         await _tried(self._teams.cancel(ask.id))
         while self._teams.works_on(ask.id) and await self._keep(message):
-            # The turn may not have begun when it was cancelled, and then there was nothing to interrupt.
+            # If the turn had not begun when it was cancelled, there was nothing to interrupt yet.
             await _tried(self._teams.interrupt(ask))
             await self._teams.outcome(ask.id, AGAIN_S)
         ended = (await self._teams.look(ask.id)).ask
@@ -208,8 +206,6 @@ class ManagedDelivery:
                 queue.finish(tx, stop, Outcome.DONE, f"{how}: {beginning(message.text)}")
 
         await self._store.write(write)
-
-    # -- its lease ----------------------------------------------------------------------------------------------------
 
     async def _keep(self, message: Message) -> bool:
         """Renew the lease in time; False if the message is no longer this daemon's."""
@@ -226,7 +222,7 @@ class ManagedDelivery:
         if self._current(tx, message) is None:
             return False
         leases.renew(tx, queue.MESSAGES, LEASE_MS, key=message.row_id)
-        # What remembers the ask is kept a day; a turn may take longer.
+        # Stored calls are kept for a day; a turn may take longer.
         calls.keep(tx, _key(message))
         return True
 

@@ -13,16 +13,16 @@ MAX_TEXT = 100_000
 MAX_PENDING = 1_000
 """Messages that may wait for one target."""
 KEPT_FOR_STOP = 100
-"""Places beyond them that only a STOP gets."""
+"""Further places, reserved for STOP."""
 MAX_ATTEMPTS = 5
 """How often a message is handed out before it is a dead letter."""
 SAME_TEXT_MS = 30_000
-"""How long the same text is taken for the same message, while the first still waits."""
+"""How long the same text is a duplicate, while the first still waits."""
 ADOPTED = "archive"
 """The source of a message that came with an archive and was not released."""
 TTL_MS = 7 * 24 * 3_600_000
 LEASE_MS = 10 * 60_000
-"""How long whoever took a message has it to themselves."""
+"""The lease of a message taken by a call."""
 MAX_ID = 128
 """Characters of a message's id."""
 MAX_TASK_FIELD = 2_000
@@ -51,16 +51,15 @@ class Status(StrEnum):
     LEASED = "leased"
     DONE = "done"
     FAILED = "failed"
-    """Whoever worked on it could not do it."""
+    """Its taker could not do it."""
     DEAD = "dead"
-    """Handed out too often without an end."""
+    """Handed out too often without being finished."""
     EXPIRED = "expired"
     HELD = "held"
     """Came with an archive, and is handed to nobody before the owner releases it."""
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self not in (Status.PENDING, Status.LEASED, Status.HELD)
 
 
@@ -82,7 +81,7 @@ class UpdateKind(StrEnum):
     MESSAGE = "message"
     """What was sent to the target, for its chat."""
     ADOPTED = "adopted"
-    """What was told elsewhere and came with an archive; no chat is sent it."""
+    """An update from elsewhere that came with an archive; not sent to any chat."""
 
 
 class Refusal(StrEnum):
@@ -177,7 +176,6 @@ class TaskReport:
     done: bool = False
 
     def work(self, session_id: str | None) -> Work:
-        """The reported task as the work of an agent session."""
         task, step = self.current_task or "", self.last_completed_step
         return Work(task, session_id, self.current_task_id, step, self.pending_messages)
 

@@ -52,7 +52,7 @@ MESSAGE_ID_PATTERN = rf"^[A-Za-z0-9!#$%&()*+,./:;=?@^_~-]{{1,{MAX_ID}}}$"
 MESSAGE_ID_RULE = f"must be 1 to {MAX_ID} ASCII letters, digits and signs, without spaces, quotes and brackets"
 _MESSAGE_ID = re.compile(MESSAGE_ID_PATTERN)
 STRANGER = "stranger"
-"""The owner of a task that nobody in particular saved: a client that nothing tells from others."""
+"""The owner of a task saved by a caller that cannot be recognised."""
 
 Targets = Callable[[], Mapping[str, Team]]
 """The teams as they are configured now; each is a target."""
@@ -64,7 +64,7 @@ class Inbox:
 
     task: Task | None
     following: Message | None
-    """What will be handed out next."""
+    """The next message."""
     waiting: list[tuple[str, int]]
     """The senders of messages that wait, most first, and how many of each."""
 
@@ -76,7 +76,7 @@ class Bridge:
         self._store = store
         self._targets = targets
 
-    # -- whoever sends ------------------------------------------------------------------------------------------------
+    # -- sending ------------------------------------------------------------------------------------------------------
 
     async def send(
         self,
@@ -91,7 +91,6 @@ class Bridge:
         reply_to: str | None = None,
         key: CallKey | None = None,
     ) -> Sent:
-        """Queue a message, or say why it is not queued."""
         from holdfast.bridge.results import Sent
 
         if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
@@ -118,7 +117,7 @@ class Bridge:
             )
             if isinstance(made, Refusal):
                 return Sent(target, reason=made.value)
-            if self._has_chat(target) and source != "telegram":
+            if self._targets()[target].chat is not None and source != "telegram":
                 updates.add(tx, target, UpdateKind.MESSAGE, f"{sender}: {text}", made, chat_only=True)
             return Sent(target, made)
 
@@ -155,7 +154,7 @@ class Bridge:
 
         return await self._store.read(read)
 
-    # -- whoever works ------------------------------------------------------------------------------------------------
+    # -- taking work --------------------------------------------------------------------------------------------------
 
     async def take(self, caller: Caller, target: str | None, wait_s: int = 0, key: CallKey | None = None) -> Taken:
         """Lease the next message for the caller; waits for one as long as asked."""
@@ -196,8 +195,8 @@ class Bridge:
     @staticmethod
     def _take(tx: Tx, queue: queries.Front, by: str) -> tuple[Message | None, int]:
         """Return the message that the caller is to work on, and how many wait after it."""
-        # Whoever asks again still has what they had, and while something is out only a STOP is handed out. Of a STOP
-        # that is out the answer may have been lost: it comes again, before the next STOP and the work that it stops.
+        # A taker that asks again gets its message again, and while a message is leased only a STOP is handed out. The
+        # answer with a STOP may have been lost, so it comes again, before the next STOP and the work that it stops.
         mine = queries.most_urgent(message for message in queue.out if message.lease_by == by)
         if mine is None or mine.priority < Priority.STOP:
             taken = queries.hand_out(tx, queue, by, "call", LEASE_MS)
@@ -274,7 +273,7 @@ class Bridge:
         """Tasks that agents of a project saved and did not finish."""
         return await self._store.read(lambda tx: tasks.open_in_project(tx, root, limit))
 
-    # -- who is at work -----------------------------------------------------------------------------------------------
+    # -- agents at work -----------------------------------------------------------------------------------------------
 
     async def seen(
         self, target: str, session_id: str, source: str, *, known_is_alive: bool = False
@@ -333,10 +332,6 @@ class Bridge:
     def _known(self, target: str) -> None:
         if target not in self._targets():
             raise UnknownTarget(f"unknown target: {_shown(target)}", recovery="queue_status lists them.")
-
-    def _has_chat(self, target: str) -> bool:
-        team = self._targets().get(target)
-        return team is not None and team.chat is not None
 
 
 def taker(caller: Caller) -> str:

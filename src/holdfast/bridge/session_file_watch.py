@@ -59,7 +59,7 @@ class Watch:
         if not self._is_for(targets, name, said):
             return
         now = await self._store.read(lambda tx: present(tx, name))
-        # An agent with hooks says itself who it is, under another id than the one in its file.
+        # An agent with hooks identifies itself, by another id than the one in its file.
         if now is None or (now.session_id != said.id and not now.source.startswith("hook")):
             await self._bridge.seen(name, said.id, "file")
 
@@ -81,7 +81,7 @@ class Watch:
 
         def write(tx: Tx) -> None:
             known = tasks.of_target(tx, name)
-            # The agent may have told more since, by save_task: an old file is no news, nor is one told before.
+            # save_task may have saved more since: an older file, or one already read, changes nothing.
             told_at = tasks.last_told_of_target(tx, name) if known is None else known.updated_at
             if told_at <= written_at and (known is None or not is_same_work(known, saved)):
                 tasks.save_for_target(tx, saved)

@@ -22,15 +22,13 @@ MAX_BYTES = 64 * 1024
 class SessionFile:
     id: str
     started_at: str | None = None
-    """As it stands there."""
+    """As written in the file."""
     chat_id: str | None = None
     project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file's content, and when it was last written."""
-
     content: bytes
     at: int
     """Milliseconds since the epoch."""
@@ -54,7 +52,7 @@ def session_in(content: bytes) -> SessionFile | None:
     if found is None:
         return None
     return SessionFile(
-        found, _text(said.get("started_at")), _number_or_id(said.get("chat_id")), _text(said.get("project"))
+        found, _text(said.get("started_at")), _id(_number_as_text(said.get("chat_id"))), _text(said.get("project"))
     )
 
 
@@ -70,7 +68,7 @@ def state_in(content: bytes) -> Work | None:
         current_task=task,
         session_id=_id(said.get("session_id")),
         current_task_id=_id(said.get("current_task_id")),
-        last_completed_step=_step(said.get("last_completed_step")),
+        last_completed_step=_text(_number_as_text(said.get("last_completed_step"))),
         pending_messages=tuple(one for one in listed if one is not None),
     )
 
@@ -88,17 +86,10 @@ def _id(value: object) -> str | None:
     return str(value) if fits else None
 
 
-def _number_or_id(value: object) -> str | None:
-    """Accept a chat's id as a number or as text."""
-    return _id(str(value) if _is_number(value) else value)
-
-
-def _step(value: object) -> str | None:
-    return _text(str(value) if _is_number(value) else value)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18
+def _number_as_text(value: object) -> object:
+    """Some write a chat's id and a step as a number, others as text."""
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**18
+    return str(value) if is_number else value
 
 
 def _text(value: object) -> str | None:

@@ -10,13 +10,13 @@ from holdfast.text.quoting import MARK, frame_word, in_quotes, marked, quoted, q
 
 BEGINNING = 80
 TASK, STEP, PENDING, SESSION = 180, 50, 60, 40
-"""Characters of what a new incarnation is told: it carries them through the whole conversation."""
+"""Characters of what a new incarnation is told, which stays in its context for the whole conversation."""
 MOST_PENDING = 2
 
 
 def beginning(text: str) -> str:
     """Return the first words of a text, on one line."""
-    line = " ".join(text.split(maxsplit=BEGINNING // 2))  # so many words, of one letter each, fill it
+    line = " ".join(text.split(maxsplit=BEGINNING // 2))  # that many one-letter words fill it
     return clipped(line, BEGINNING)
 
 
@@ -39,7 +39,6 @@ def _heading(message: Message, word: str) -> str:
 
 
 def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> str:
-    """Render a message for its agent."""
     text = told_text(message)
     priority = message.priority
     word = _word(message)

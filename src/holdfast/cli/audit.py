@@ -20,7 +20,6 @@ COLUMNS = "{:24} {:13} {:24} {:36} {:12} {:16} {}"
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
     audit = commands.add_parser(
         "audit",
         help="show attempts to reconnect to a connection, and their outcome",
@@ -34,7 +33,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def show_audit(options: argparse.Namespace) -> int:
-    """Print the audit."""
     if options.limit < 1:
         raise BadInput("--limit", "must be 1 or more")
     entries = list(_entries(_client(settings_of(options)), options.session, options.limit))

@@ -30,7 +30,6 @@ Update = dict[str, Any]
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     send = commands.add_parser("send", help="queue a message for a target's agent")
     send.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
     send.add_argument("words", metavar="MESSAGE", nargs="+", help="the message; - reads it from stdin")
@@ -64,7 +63,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 def run_send(options: argparse.Namespace) -> int:
-    """Queue a message."""
     args = {"target": options.target, "message": _message(options), "priority": options.priority, "id": options.id}
     sent = ask_or_do(settings_of(options), "bridge-send", args, show_progress)
     if not sent["queued"]:
@@ -75,7 +73,6 @@ def run_send(options: argparse.Namespace) -> int:
 
 
 def run_pull(options: argparse.Namespace) -> int:
-    """Show what happened at a target."""
     args = {"target": options.target, "since": options.since}
     pulled = ask_or_do(settings_of(options), "bridge-pull", args, show_progress)
     if options.json:
@@ -90,7 +87,6 @@ def run_pull(options: argparse.Namespace) -> int:
 
 
 def run_queue(options: argparse.Namespace) -> int:
-    """Show the queues."""
     targets = _targets(ask_or_do(settings_of(options), "bridge-queue", {}, show_progress), options.target)
     if options.json:
         say(json.dumps({"targets": targets}))
@@ -128,7 +124,7 @@ def run_tail(options: argparse.Namespace) -> int:
 
 
 def _news(settings: Settings, target: str, since: str) -> tuple[list[Update], str]:
-    """All that happened, and from where to go on; a time stays one until something happened."""
+    """Return all new updates and where to continue; a time stays one until there is an update."""
     found: list[Update] = []
     while True:
         page = ask_daemon(settings, "bridge-pull", {"target": target, "since": since})

@@ -14,7 +14,6 @@ from holdfast.text.terminal import say
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command and its actions."""
     key = commands.add_parser(
         "key",
         help="print the key that HTTP clients send as a bearer token; create and revoke additional ones",
@@ -60,7 +59,6 @@ def print_key(options: argparse.Namespace) -> int:
 
 
 def create_key(options: argparse.Namespace) -> int:
-    """Create a key."""
     args = {"name": options.name, "scope": options.scope, "teams": options.teams}
     say(ask_or_do(settings_of(options), "key-create", args, show_progress)["key"])
     say(f"This is the key {options.name} ({options.scope}). It is not shown again.", file=sys.stderr)
@@ -68,7 +66,6 @@ def create_key(options: argparse.Namespace) -> int:
 
 
 def list_keys(options: argparse.Namespace) -> int:
-    """List the keys."""
     keys = ask_or_do(settings_of(options), "key-list", {}, show_progress)["keys"]
     say(f"{'NAME':24} {'SCOPE':6} {'CREATED':20} STATE")
     say(f"{'owner':24} {'admin':6} {'':20} active (`holdfast key` prints it)")
@@ -80,14 +77,12 @@ def list_keys(options: argparse.Namespace) -> int:
 
 
 def revoke_key(options: argparse.Namespace) -> int:
-    """Revoke a key."""
     ask_or_do(settings_of(options), "key-revoke", {"name": options.name}, show_progress)
     say(f"The key {options.name} is revoked.")
     return 0
 
 
 def rotate_signing(options: argparse.Namespace) -> int:
-    """Rotate the signing key."""
     kid = ask_or_do(settings_of(options), "key-rotate-signing", {}, show_progress)["kid"]
     say(f"Reconnect tokens are signed with key {kid} from now on. Older tokens stay valid until they expire.")
     return 0

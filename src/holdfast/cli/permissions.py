@@ -16,7 +16,6 @@ MIN_ID = 4
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     for name, allowed, text in (
         ("approve", True, "allow what a managed agent asks for (without an id: list the requests)"),
         ("deny", False, "refuse what a managed agent asks for"),

@@ -34,7 +34,6 @@ MAX_DEPTH = 100
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the commands."""
     parser = commands.add_parser(
         "sessions",
         help="show what agents thought: list, show, search, export",
@@ -89,7 +88,6 @@ def _ask(options: argparse.Namespace, name: str, **args: Any) -> dict[str, Any]:
 
 
 def run_list(options: argparse.Namespace) -> int:
-    """List sessions."""
     found = _ask(options, "sessions-list", status=options.status, limit=options.limit)
     sessions = found["sessions"]
     if options.json:
@@ -131,7 +129,6 @@ def _table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    """Show one session."""
     found = _ask(options, "sessions-show", session=options.id, text=options.text)
     if options.json:
         say(json.dumps(found))
@@ -174,7 +171,6 @@ def _whole(found: dict[str, Any]) -> list[str]:
 
 
 def run_search(options: argparse.Namespace) -> int:
-    """Search thoughts, titles and tags."""
     query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in options.words)
     found = _ask(options, "sessions-search", query=query, limit=options.limit)
     results = found["results"]

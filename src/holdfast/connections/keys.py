@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.connections.results import StoredKey
 
 FRESH_SECONDS = 5.0
-"""How long a key that another daemon revoked may still be honoured here."""
+"""How long a key that another daemon revoked may still be accepted here."""
 OWNER = "owner"
 
 
@@ -36,12 +36,10 @@ class Key:
     name: str
     scope: Scope
     teams: frozenset[str] | None = None
-    """The teams that it is limited to; None where it is not."""
+    """The teams that it is limited to, if any."""
 
 
 class Keys:
-    """Checks keys, makes and revokes them."""
-
     def __init__(self, store: Store, owners: str) -> None:
         self._store = store
         self._owners = _digest(owners)

@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 SEEN_EVERY_MS = 10_000
-"""How exact the time of a caller's last call is kept."""
+"""The precision of a caller's `seen_at`."""
 LEASE_MS = 30_000
-"""How long a daemon's word that its callers are live is believed without being renewed."""
+"""The lease by which a daemon's callers count as live."""
 IDLE_AFTER_MS = 5 * 60_000
 LOST_REPLY_MS = 30_000
 """How long a retired token gets the same answer again, for a client whose answer was lost."""
 
 
 class State(StrEnum):
+    """The state of a connection."""
+
     ACTIVE = "active"
     IDLE = "idle"
     DETACHED = "detached"
@@ -136,12 +138,10 @@ _NEXT_STEPS = {
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A token that was not accepted."""
-
     reason: Reason
     retry_after_s: int | None = None
     issued: Issued | None = None
-    """A new token, for the key that the connection belongs to, where its last one is just too old."""
+    """A new token for the connection's own key, if the last one has only expired."""
 
     @property
     def next_step(self) -> str:
@@ -155,7 +155,7 @@ class Reconnected:
     issued: Issued
     reconnect_count: int
     restored: tuple[str, ...]
-    """What came back with it, in words."""
+    """What was restored with it, in words."""
 
 
 def judge(connection: Connection | None, token: Token | None, now: int) -> Reason | None:

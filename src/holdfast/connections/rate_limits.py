@@ -38,7 +38,7 @@ class AttemptLimits:
         for limit, key in self._keys(session_id, attempt):
             self._limiter.hit(limit, *key)
 
-    # Imported when somebody attempts something: a daemon that a hook starts must answer it soon.
+    # Imported at the first attempt, because a hook waits for the daemon's start.
 
     @cached_property
     def _limiter(self) -> MovingWindowRateLimiter:
@@ -56,6 +56,6 @@ class AttemptLimits:
     def _keys(self, session_id: str, attempt: Attempt) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
         per_session, per_caller = self._items
         if attempt.address.startswith(LOOPBACK):
-            # Everybody here may share address and key: whose failures they are, only the connection tells.
+            # Local callers may share address and key, so failures are counted per connection.
             return [(per_session, ("session", attempt.principal or "-", session_id[:64]))]
         return [(per_session, ("session", session_id[:64])), (per_caller, ("address", attempt.address))]

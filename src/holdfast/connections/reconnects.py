@@ -177,8 +177,6 @@ class Reconnects:
         """Sign with a new key; tokens signed with the old one stay valid until they expire."""
         return await self._ring.rotate(self.expiry_ms)
 
-    # -- parts --------------------------------------------------------------------------------------------------------
-
     async def _limited(self, session_id: str, attempt: Attempt, wait: int) -> Refused:
         """Refuse slowly, without checking the token: a flood over one connection must not keep the daemon busy."""
         if len(self._refused) < 1000:

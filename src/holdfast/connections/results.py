@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ToolFigures:
-    """How often a tool was called, and how long it took."""
-
     tool: str
     calls: int
     errors: int
@@ -18,8 +16,6 @@ class ToolFigures:
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """A stored line of the audit."""
-
     row_id: int
     at: int
     action: str
@@ -39,6 +35,6 @@ class StoredKey:
     scope: str
     hash: str
     teams: tuple[str, ...] | None
-    """The teams that it is limited to; None where it is not."""
+    """The teams that it is limited to, if any."""
     created_at: int
     revoked_at: int | None

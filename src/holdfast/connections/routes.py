@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -83,24 +84,20 @@ def _reading(connections: Connections) -> list[RestRoute]:
         found = await connections.newest(ended=ended, before=before, limit=wanted + 1)
         return Reply(rest_models.sessions(found, wanted))
 
-    async def every(asked: RestRequest) -> Reply:
-        return await page(asked, ended=True)
-
-    async def active(asked: RestRequest) -> Reply:
-        return await page(asked, ended=False)
-
     async def one(asked: RestRequest) -> Reply:
         return Reply(rest_models.session(await _still_there(connections, asked)))
 
     listed = {200: Answer("A page of sessions, the newest first.", rest_models.Sessions)}
     return [
-        RestRoute("GET", f"{BASE}/sessions", "sessions", "All sessions", every, listed, query=SessionsPage),
+        RestRoute(
+            "GET", f"{BASE}/sessions", "sessions", "All sessions", partial(page, ended=True), listed, query=SessionsPage
+        ),
         RestRoute(
             "GET",
             f"{BASE}/sessions/active",
             "active_sessions",
             "Sessions that neither expired nor were revoked",
-            active,
+            partial(page, ended=False),
             listed,
             query=SessionsPage,
         ),

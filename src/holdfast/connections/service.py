@@ -31,8 +31,6 @@ class Connections:
         self.reconnects = reconnects
         self.usage = Usage(store, clock)
 
-    # -- the daemon's life --------------------------------------------------------------------------------------------
-
     async def start(self) -> None:
         """Take over from this daemon's previous run: callers whose relay still runs are expected back."""
         await self.reconnects.start()
@@ -100,8 +98,6 @@ class Connections:
 
         if identities:
             await self._store.write(write)
-
-    # -- callers ------------------------------------------------------------------------------------------------------
 
     async def find(self, identity: str) -> Connection | None:
         """Return the connection of a recognised caller, if it ever called a tool."""
@@ -174,8 +170,6 @@ class Connections:
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> list[Connection]:
         """The other live callers in these sessions, one per session."""
         return connections.live_holders(tx, session_ids, but.id if but else None)
-
-    # -- what is told of them -----------------------------------------------------------------------------------------
 
     async def requests(self, connection_id: str, before: int | None, limit: int) -> list[ToolCall]:
         return await self._store.read(lambda tx: usage.of_connection(tx, connection_id, before, limit))

@@ -23,7 +23,7 @@ class Claims:
 
 def sign(token: Token, key: SigningKey) -> str:
     """Sign a token; the same fields always give the same text, so that an answer can be repeated."""
-    import jwt  # late, as below: a daemon that a hook starts must answer it soon
+    import jwt  # imported late, here and below, because a hook waits for the daemon's start
 
     payload = {
         "session_id": token.connection_id,

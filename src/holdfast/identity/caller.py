@@ -132,7 +132,7 @@ class Caller:
     transport: Transport
     era: Era
     identity: str | None
-    """Stable over reconnects of the same caller; None for a stranger."""
+    """Stable across reconnects; None for an unrecognised caller."""
     live: bool = False
     """Whether its transport is open now, so that its sessions are not given to others."""
     pid: int | None = None
@@ -143,10 +143,10 @@ class Caller:
     principal: str | None = None
     """The name of the key it came with, over HTTP."""
     key_teams: frozenset[str] | None = None
-    """The teams that this key is limited to; None where it is not."""
+    """The teams that this key is limited to, if any."""
     managed: Managed | None = None
-    """The conversation that it is the agent of, where Holdfast itself runs it."""
+    """Its conversation, if Holdfast runs this agent."""
     directories: tuple[str, ...] = ()
-    """Where its process is, the strongest first; no call can change that."""
+    """Directories of its process, strongest first; no call can change them."""
     root: Root | None = None
     client_roots: tuple[str, ...] = ()

@@ -10,7 +10,6 @@ from holdfast.store import Tx
 
 
 def note(tx: Tx, root: Root) -> None:
-    """Mark a project as forgotten now."""
     for mark in _marks(root):
         tx.run(
             "INSERT INTO forgotten_projects (mark, at) VALUES (:mark, :now)"

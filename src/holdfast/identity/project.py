@@ -20,7 +20,7 @@ PATH_SAFE = "/-._~!$&'()*+,;=:@"
 DEFAULT_PORTS = {"https": 443, "http": 80, "git": 9418}
 
 
-# A repository that nobody trusts yet writes what they read: none may look at a character more than a few times.
+# They read what an untrusted repository wrote, so they must run in linear time.
 _SECTION = re.compile(r'\[\s*+([A-Za-z0-9.-]++)(?:\s++"((?:[^"\\]++|\\.)*+)")?\s*+\]')
 _URL = re.compile(r"url\s*+=\s*(.+)$", re.IGNORECASE)
 _SCP_LIKE = re.compile(r"(?:[^/@:]++@)?([A-Za-z0-9._-]++):(?!/{2})(.+)$")
@@ -56,14 +56,11 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """The git checkout that a directory is in."""
-
     top: Path
     common: str
     """The directory that all worktrees of the repository share."""
     branch: str | None
     """None while HEAD is detached."""
-    has_remote: bool
 
 
 def locate(text: str, source: RootSource) -> Root:
@@ -109,7 +106,7 @@ def _file_uri(path: str) -> str:
     if "\0" in path or not path.startswith("/"):
         raise BadInput("mcpRootUri", "is not an absolute path", recovery="Example: file:///home/me/project")
     try:
-        real = "/" + os.path.realpath(path).lstrip("/")  # POSIX lets two leading slashes stand
+        real = "/" + os.path.realpath(path).lstrip("/")  # POSIX allows two leading slashes
     except RecursionError:  # Python follows a chain of links by calling itself
         raise BadInput("mcpRootUri", "leads through too many symbolic links") from None
     return _spelled(real)
@@ -149,7 +146,7 @@ def checkout_of(path: Path) -> Checkout | None:
     linked = (_read(dot_git) or "").removeprefix("gitdir:").strip()
     head = _read((top / linked if linked else dot_git) / "HEAD") or ""
     branch = head.strip().removeprefix("ref: refs/heads/") if head.startswith("ref: refs/heads/") else None
-    return Checkout(top, os.path.realpath(common), branch, _remote_url(_read(common / "config") or "") is not None)
+    return Checkout(top, os.path.realpath(common), branch)
 
 
 def _top_of(path: Path) -> Path | None:
@@ -217,7 +214,7 @@ def _remote_name(host: str, path: str) -> str:
 def _read(path: Path) -> str | None:
     """Read the beginning of a small text file; None if it cannot be read."""
     try:
-        # A pipe where git has a file would keep its reader, and with it every project, waiting for ever.
+        # Reading a pipe in the place of git's file would block every project for ever.
         with open_regular(path) as file:
             return file.read(READ_LIMIT).decode("utf-8", "surrogateescape")
     except OSError:

@@ -145,7 +145,7 @@ def sender_of(caller: Caller, teams: Mapping[str, HasProject]) -> Sender:
     """Return who a caller is, with the teams as configured now."""
     managed = caller.managed.team if caller.managed is not None else None
     here = _around_any(teams, caller.directories) if managed is None else ()
-    if managed is not None or here:  # what is declared counts for nobody of them
+    if managed is not None or here:  # then the declared root does not matter
         return identify_sender(caller.transport, managed=managed, here=here)
     root = path_of(caller.root.uri) if caller.root is not None else None
     elsewhere = root is not None and str(root) not in caller.directories
@@ -172,8 +172,8 @@ def _around_any(teams: Mapping[str, HasProject], directories: Sequence[str]) -> 
     if not directories:
         return ()
     first = directories[0]
-    # Most agents are started where their project begins: this is asked at every call, and each look at the disk costs.
-    # Teams that share a project under other names of it are then not among them, which only narrows what it may.
+    # Most agents start at their project's top, and this runs at every call, so avoid the disk. Teams that share the
+    # project under another path are then missing, which only narrows what the caller may do.
     if found := tuple(name for name, team in teams.items() if str(team.project) == first):
         return found
     homes = _homes(teams) if teams else {}
@@ -192,7 +192,7 @@ def _around(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...
     place = _place(directory) if homes else None
     if place is None:
         return _around_missing(homes, directory) if homes else ()
-    # The system itself goes up from where a directory really is; that takes a tenth of the time of `realpath`.
+    # Going up with `..` lets the kernel resolve links, in a tenth of the time of `realpath`.
     folder, above = directory, None
     while place != above:
         if place in homes:

@@ -12,7 +12,7 @@ from holdfast.reasoning.results import Step
 from holdfast.times import iso
 
 PAUSE_MS = 10 * 60 * 1000
-"""A longer silence than this is a break, not slow thinking."""
+"""A longer gap is a break, not slow thinking."""
 
 MOST_REVISED = 5
 BRANCHES_SHOWN = 100

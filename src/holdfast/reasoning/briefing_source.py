@@ -13,7 +13,7 @@ TITLE = 100
 THOUGHT = 220
 MORE = 'init {operation: "load_context"}'
 OWN = "own thoughts"
-"""The kind of what the agent itself thought: it is in its context unless that was compacted."""
+"""The kind of the agent's own thoughts, which are in its context unless that was compacted."""
 
 
 def thoughts(reasoning: Reasoning) -> Source:

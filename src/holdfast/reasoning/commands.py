@@ -21,7 +21,7 @@ from holdfast.reasoning.views import outline_view, piece_view, search_view, sess
 from holdfast.text.masking import mask_for_async
 
 PERSON = Caller(Transport.RELAY, Era.LEGACY, None)
-"""Whoever asks at a terminal: no agent, and on no session."""
+"""The caller at a terminal: not an agent, and in no session."""
 ALL = "`holdfast sessions list --all --status all` lists all of them."
 EVERYTHING = 1 << 40
 """Room for a whole session on one page."""
@@ -42,8 +42,6 @@ async def _pause(reasoning: Reasoning, paused: bool, args: dict[str, Any], progr
 
 
 class SessionCommands:
-    """The commands of `holdfast sessions`."""
-
     def __init__(self, browser: SessionBrowser) -> None:
         self._browser = browser
 

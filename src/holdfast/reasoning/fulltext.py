@@ -133,7 +133,6 @@ def match_expression(engine: str, terms: Sequence[Term]) -> str:
 
 
 def holds(tokens: Sequence[str], term: Term) -> bool:
-    """Whether words of an indexed text hold a term."""
     size = len(term.words)
     *first, last = term.words
     for start in range(len(tokens) - size + 1):

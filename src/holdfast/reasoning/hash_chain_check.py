@@ -60,7 +60,7 @@ def _session_problems(tx: Tx, session: Session) -> Iterator[str]:
     for thought, prev_hash, own_hash in check_queries.thoughts(tx, session.id):
         number = thought.number
         count += 1
-        # Where thoughts are known to be lost, gaps and broken links are no news; a changed text still is.
+        # Where thoughts are known to be lost, gaps and broken links are expected; a changed text is not.
         if not session.damage:
             if number != expected:
                 yield f"{_missing(expected, number - 1)} missing"

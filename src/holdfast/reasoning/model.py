@@ -10,28 +10,28 @@ from holdfast.errors import BadInput
 from holdfast.identity.project import Root
 
 AUTO_RESUME_MS = 2 * 60 * 60 * 1000
-"""How old a session may be for a thought to go on in it without being asked to."""
+"""How old a session may be for a thought to continue it automatically."""
 
 ARCHIVE_AFTER_MS = 90 * 24 * 60 * 60 * 1000
-"""How long a session lies untouched before it is archived."""
+"""How long a session is unused before it is archived."""
 
 KEEP_DELETED_MS = 30 * 24 * 60 * 60 * 1000
 """How long a deleted session can be restored."""
 
 
 FORGETTING = "being forgotten"
-"""The damage of a session whose removal has begun; there is no way back from it."""
+"""The damage of a session whose removal has begun; it cannot be restored."""
 
 ADOPTED = "adopted from "
-"""How the tag begins that names the archive or backup which a session came with."""
+"""Prefix of the tag that names the archive or backup a session came with."""
 
 
 class Status(StrEnum):
     ACTIVE = "active"
     ARCHIVED = "archived"
-    """Searchable and readable; no longer recovered by itself. A thought sent to it opens it again."""
+    """Searchable and readable, but not recovered automatically. A thought sent to it reopens it."""
     DELETED = "deleted"
-    """Out of sight, and restorable for a while."""
+    """Hidden, and restorable for a while."""
 
 
 class Outcome(StrEnum):
@@ -54,16 +54,16 @@ class Session:
     pinned: bool
     root_uri: str | None
     project_key: str | None
-    """What the project is called on every machine, if it is a git checkout."""
+    """The project's name on every machine, if it is a git checkout."""
     thought_count: int
     branch_count: int
     head_hash: str
     """The hash of the newest thought."""
     damage: str | None
-    """What is known to be lost of it; None for a whole one."""
+    """What is known to be lost of it, if anything."""
     created_at: int
     updated_at: int
-    """When it was last reasoned in (or restored); naming and tagging leave it alone, because recovery goes by it."""
+    """When it was last used or restored; renaming and tagging do not change it, because recovery uses it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from holdfast.reasoning.results import OutlinePage, Surroundings, ThoughtsPage
 
     Measure = Callable[[ThoughtsPage], int]
-    """The characters that a page takes where it is shown."""
+    """Returns the characters that a page takes where it is shown."""
 
 CONTEXT_CUT = 2000
 """How many characters of a thought the context shows."""
 MARGIN = 1000
-"""Characters behind the cut that are searched for secrets too: none is told because its other half was cut off."""
+"""Characters after the cut that are searched for secrets too, so that no half of one is shown."""
 OUTLINE_LIMIT = 200
 OUTLINE_CUT = 400
 BRANCHES_SHOWN = 100
@@ -31,7 +31,7 @@ EXPORT_BRANCHES = 10_000
 AT_ONCE = 10
 """Whole thoughts fetched together: at most 10 MiB."""
 LEAST_ROOM = 4_000
-"""The characters that a page has for its thoughts, however much stands around them."""
+"""The least characters that a page has for its thoughts."""
 
 
 def newest_first(tx: Tx, session: Session, before: int, limit: int) -> Sequence[Thought]:

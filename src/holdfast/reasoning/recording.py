@@ -29,7 +29,7 @@ class Recorded:
     count: int
     """How many thoughts the session holds."""
     duplicate: bool
-    """It was there already: the caller had sent it right before."""
+    """Whether the caller had sent it right before."""
 
 
 def create_session(
@@ -38,7 +38,7 @@ def create_session(
     now = used = tx.now()
     if root is not None:
         projects.know(tx, root)
-        # Two sessions made within one millisecond still have an order: the newer one is the most recent.
+        # Sessions created within one millisecond still have an order, the newer one last.
         used = max(now, sessions.newest_use(tx, root.uri) + 1)
     session_id = tx.new_id()
     session = Session(

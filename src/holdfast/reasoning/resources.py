@@ -23,7 +23,7 @@ SESSIONS = "holdfast://sessions"
 LISTED = 50
 COMPLETED = 100
 READ_CHARACTERS = 240 * 1024
-"""How much a session that is read as a resource holds: nothing of it is in a model's context by itself."""
+"""Characters of a session read as a resource; a resource enters a model's context only on request."""
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
 

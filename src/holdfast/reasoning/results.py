@@ -16,8 +16,6 @@ Held = tuple[Session, Connection]
 
 @dataclass(frozen=True, slots=True)
 class RecordedThought:
-    """A thought that was recorded, and the session it went to."""
-
     session: Session
     """As it was before the thought."""
     recorded: Recorded
@@ -29,9 +27,9 @@ class RecordedThought:
     others: tuple[Held, ...]
     """Where the session is new: those of the project that other live callers are in."""
     previous: Session | None
-    """Where the session is new: the one that the caller could have gone on with."""
+    """Where the session is new: the one that the caller could have continued."""
     needs_id: bool
-    """Whether nothing but the session's id leads the caller back to it."""
+    """Whether the caller can come back to it only by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +97,12 @@ class BoundRoot:
 
 @dataclass(frozen=True, slots=True)
 class SessionsPage:
-    """A page of sessions, and whether there are more."""
-
     sessions: tuple[Session, ...]
     more: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FoundThought:
-    """Where a search found a thought."""
-
     session_id: str
     number: int
     title: str
@@ -117,8 +111,6 @@ class FoundThought:
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """A page of what a search found."""
-
     terms: tuple[Term, ...]
     everywhere: bool
     sessions: tuple[Session, ...]
@@ -169,16 +161,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How much was removed for good."""
-
     sessions: int
     thoughts: int
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How much the regular sweep archived and removed."""
-
     archived: int
     purged: int
     calls: int

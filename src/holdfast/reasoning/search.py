@@ -17,11 +17,11 @@ from holdfast.reasoning.fulltext import (
     indexed,
     terms_of,
 )
-from holdfast.reasoning.model import Session, Status, Thought
+from holdfast.reasoning.model import Session, Status
 from holdfast.reasoning.queries import search as search_queries
 from holdfast.reasoning.queries import sessions
 from holdfast.reasoning.queries.sessions import Scope
-from holdfast.reasoning.results import FoundThought, SearchPage
+from holdfast.reasoning.results import SearchPage
 from holdfast.store import Tx
 from holdfast.text import one_line
 from holdfast.text.quoting import in_quotes
@@ -29,9 +29,9 @@ from holdfast.text.quoting import in_quotes
 MAX_OFFSET = 10_000
 TITLE_HITS = 10
 TITLES_LOOKED_AT = 2_000
-"""How many of the most recent sessions are looked at for their titles and tags, which no engine folds as we do."""
+"""How many of the most recent sessions are searched by title and tags, which the engines do not index."""
 TERMS_TRIED = 8
-"""How many terms are tried by themselves where all of them together find nothing."""
+"""How many terms are tried alone when all of them together find nothing."""
 AROUND = 100
 """How many characters a snippet shows before the first hit."""
 SNIPPET = 300
@@ -52,7 +52,10 @@ def search(tx: Tx, scope: Scope, query: str, limit: int, offset: int) -> SearchP
         terms=tuple(terms),
         everywhere=scope.root is None,
         sessions=tuple(named),
-        thoughts=tuple((hit, _text_of(tx, hit)) for hit in hits[:limit]),
+        thoughts=tuple(
+            (hit, sessions.thoughts(tx, hit.session_id, hit.number, hit.number, 1, cut=INDEXED)[0])
+            for hit in hits[:limit]
+        ),
         offset=offset,
         more=len(hits) > limit,
         advice=None if hits or named or offset else _what_to_relax(tx, scope, terms),
@@ -110,7 +113,3 @@ def names_match(title: str, tags: Sequence[str], terms: Sequence[Term]) -> bool:
 def _named(tx: Tx, scope: Scope, terms: Sequence[Term]) -> list[Session]:
     recent = sessions.sessions_page(tx, scope, None, TITLES_LOOKED_AT)
     return [found for found in recent if names_match(found.title, found.tags, terms)][:TITLE_HITS]
-
-
-def _text_of(tx: Tx, hit: FoundThought) -> Thought:
-    return sessions.thoughts(tx, hit.session_id, hit.number, hit.number, 1, cut=INDEXED)[0]

@@ -224,7 +224,7 @@ class Reasoning:
         except (NotFound, Conflict) as error:
             if session_id is None:
                 raise
-            return NotLoaded(error.message, error.recovery)  # an answer, as the seed has it
+            return NotLoaded(error.message, error.recovery)  # an answer and not an error, as in the seed
         if session_id is not None and isinstance(loaded, LoadedContext) and loaded.cross_root:
             _log_cross_root(session_id)
         if session_id is None and caller.root is None:
@@ -286,7 +286,7 @@ class Reasoning:
             session = SessionChoice(tx, self._connections, connection, root).attached()
             linked = session is not None and sessions.is_linked(tx, session.id, root.uri)
             if session is not None and of_another_project(session, root) and not linked:
-                # Whoever turns to another project means that project's session with the next thought.
+                # The next thought after a change of project belongs to that project's session.
                 self._connections.attach_session(tx, connection, None)
                 session = None
             return BoundRoot(root.uri, session)
@@ -333,5 +333,5 @@ def _offered(tx: Tx, session: Session, *, own: bool) -> OfferedSession:
 
 
 def _log_cross_root(session_id: str) -> None:
-    # Not which: no log is to name a project, and the event says whose connection it was.
+    # The log must not name a project; the event names the connection.
     _log.info("session %s used from another root", session_id)

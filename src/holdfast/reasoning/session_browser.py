@@ -29,7 +29,7 @@ SEARCH_DEFAULT, SEARCH_LIMIT = 10, 50
 OUTLINE_DEFAULT = 100
 PAGE_DEFAULT, PAGE_LIMIT = 100, 1000
 REPLY_CHARACTERS = 23_500
-"""How much a reply carries, so that the whole of it stays under 25,000: agents cut off what is longer."""
+"""Characters of a reply's content, so that the whole reply stays under 25,000: agents cut off what is longer."""
 MAX_ROOTS = 20
 VISIBLE = (Status.ACTIVE, Status.ARCHIVED)
 

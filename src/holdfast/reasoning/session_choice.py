@@ -20,10 +20,10 @@ from holdfast.reasoning.queries import sessions as queries
 from holdfast.store import Tx
 
 LOOK_AT = 100
-"""How many of a project's most recent sessions are looked at for one that is free."""
+"""How many of a project's most recent sessions are searched for a free one."""
 
 TELL_OF = 20
-"""How many of a project's most recent sessions are looked at for other agents to tell of."""
+"""How many of a project's most recent sessions are searched for other agents."""
 
 
 class SessionChoice:

@@ -25,8 +25,6 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """A button below a text."""
-
     label: str
     action: str
     """What comes back when it is pressed; at most 64 bytes."""
@@ -61,7 +59,7 @@ class ChatError(HoldfastError):
     def __init__(self, message: str, *, recovery: str | None = None, uncertain: bool = False) -> None:
         super().__init__(message, recovery=recovery)
         self.uncertain = uncertain
-        """Whether it may have arrived all the same: sent again, it is marked."""
+        """Whether it may have arrived anyway; if so, a repeated text is marked."""
 
 
 class RetryLater(ChatError):
@@ -84,9 +82,9 @@ class Transport(Protocol):
     """One way to reach people."""
 
     name: str
-    """Under which the store keeps how far it has come."""
+    """The name under which its progress is stored."""
     account: str
-    """Whose it is: two daemons with the same one must not send at the same time."""
+    """Identifies the sender: two daemons with the same account must not send at the same time."""
     longest: int
     """UTF-16 units of one text; longer ones are split before they come here."""
 
@@ -106,6 +104,4 @@ class Transport(Protocol):
         """Send one text and return the id it got there."""
         ...
 
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
+    async def close(self) -> None: ...

@@ -14,7 +14,7 @@ GENERAL_TOPIC = 1
 """The topic of a forum that messages do not name."""
 MAX_STORED_INTEGER = 2**63 - 1
 KINDS = ("message", "edited_message", "callback_query")
-"""The updates to ask for."""
+"""The kinds of updates to request."""
 
 _ATTACHMENTS = (
     "photo",
@@ -36,12 +36,12 @@ class Arrival:
     """Something that somebody wrote or a button that they pressed in a chat."""
 
     number: int
-    """The update's own, by which a repetition is known."""
+    """The update's own number, by which repetitions are recognised."""
     chat: str
     chat_name: str | None
     topic: int | None
     user: int | None
-    """None where the sender cannot be known."""
+    """None if the sender is unknown."""
     user_name: str
     message: int
     text: str
@@ -52,7 +52,7 @@ class Arrival:
     """The id of the press that must be answered, where it was a button."""
     action: str | None = None
     old: bool = False
-    """A button below a message so old that its topic is not told any more."""
+    """Whether it is a button of a message so old that Telegram no longer names its topic."""
 
 
 def number_of(raw: Any) -> int | None:

@@ -13,7 +13,7 @@ from holdfast.store import Tx
 from holdfast.teams.config_fields import shown
 
 FITS = 3_000
-"""Characters of a message that one text of a chat surely holds."""
+"""Characters of a message that always fit into one chat text."""
 AT_ONCE = 5
 """Messages that one /held shows."""
 

@@ -41,9 +41,9 @@ class Answers:
     """Replies besides the durable ones. Losing one does no harm: the chat shows what was done."""
 
     press: Callable[[str, str], Awaitable[None]]
-    """Tell whoever pressed a button (by the id of the press) what came of it."""
+    """Answer a button press, by its id."""
     refuse: Callable[[Arrival, str], Awaitable[None]]
-    """Tell a stranger, politely, that they are one."""
+    """Tell somebody that they are not on the list."""
 
 
 class Intake:
@@ -160,7 +160,7 @@ class Intake:
         return f"{self._id(one.chat, one.message)}{edit}"
 
     def _id(self, chat: str, message: int) -> str:
-        # With the account: another bot counts the messages of the same private chat anew.
+        # With the account, because another bot numbers the messages of the same private chat from the start.
         return f"tg.{self._account.number}.{chat}.{message}"
 
     async def _turn_away(self, one: Arrival) -> None:

@@ -15,11 +15,11 @@ from holdfast.teams.permissions import Permissions, shown_input
 from holdfast.teams.queries.permissions import PermissionRequest
 
 FITS = 3_000
-"""Characters of a request that one message of a chat surely holds; what is longer is decided in a terminal."""
+"""Characters of a request that always fit into one chat message; longer ones are decided in a terminal."""
 IN_TERMINAL = "It is too long to show here. Answer in the terminal: `holdfast approve` shows all of it."
 LOOK_S = 5.0
 ONCE = "permission"
-"""Under which the store remembers that a request was shown."""
+"""The name under which the store remembers that a request was shown."""
 
 
 class PermissionDesk:
@@ -72,7 +72,7 @@ class PermissionDesk:
         if command.name not in ("approve", "deny") or not command.argument:
             return None
         request_id, allowed = command.argument, command.name == "approve"
-        # Only what this chat's own team asks: somebody who may order one team about must not decide for another.
+        # Only requests of this chat's own team: somebody who may command one team must not decide for another.
         asked_here = [one for one in await self._requests.open() if one.team == target and one.id == request_id]
         if not asked_here:
             return "No such request is waiting here: it was decided, expired after five minutes, or never existed."
@@ -95,10 +95,9 @@ def asked(request: PermissionRequest) -> str:
 
 
 def fits(request: PermissionRequest) -> bool:
-    """Whether one message can show the whole request."""
     return len(_input(request)) + len(request.tool) <= FITS
 
 
 def _input(request: PermissionRequest) -> str:
-    # A fence of its own would end ours; within JSON this is another way to write the same character.
+    # A fence in the input would end ours; in JSON this escape means the same character.
     return shown_input(request.input).replace("`", "\\u0060")

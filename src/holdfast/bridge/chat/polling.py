@@ -34,7 +34,7 @@ class Poller:
         self._sleep = sleep
         self._introduced = False
         self.trouble: str | None = None
-        """Why nothing comes in at present."""
+        """Why updates cannot be received now, if so."""
 
     async def run(self) -> None:
         offset: int | None = None

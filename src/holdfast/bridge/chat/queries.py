@@ -20,10 +20,10 @@ class Progress:
 
     sent_seq: int
     sending_seq: int | None
-    """The update that was on its way last; after `sent_seq`, nobody knows whether it arrived."""
+    """The update that was sent last; if it is after `sent_seq`, it is unknown whether it arrived."""
     attempts: int
     wait_ms: int
-    """How long the chat is left alone after a failure."""
+    """How long to wait after a failure."""
     failure: str | None
 
 
@@ -41,9 +41,6 @@ class Undelivered:
     transport: str
     target: str
     failure: str
-
-
-# -- what came in -----------------------------------------------------------------------------------------------------
 
 
 def receive(tx: Tx, transport: str, account: str, number: int) -> bool:
@@ -66,15 +63,10 @@ def was_received(tx: Tx, transport: str, account: str, number: int) -> bool:
 
 
 def forget_received(tx: Tx) -> int:
-    """Delete the numbers of updates that cannot come again."""
     return tx.run("DELETE FROM bridge_received WHERE at < :before", before=tx.now() - KEPT_MS)
 
 
-# -- what goes out ----------------------------------------------------------------------------------------------------
-
-
 def is_behind(tx: Tx, transport: str, target: str) -> bool:
-    """Whether a target has unsent updates."""
     found = tx.one(
         "SELECT 1 AS found FROM bridge_updates WHERE target = :target AND kind <> 'adopted'"
         " AND seq > coalesce((SELECT sent_seq"

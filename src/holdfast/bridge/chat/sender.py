@@ -31,8 +31,6 @@ class LeaseLost(ChatError):
 
 
 class Sender:
-    """Sends every target's updates over one transport."""
-
     def __init__(
         self,
         store: Store,
@@ -110,7 +108,7 @@ class Sender:
         """Send to one target until nothing is left; its pauses hold up no other target."""
         name = self._transport.name
         await self._under_lease(lambda tx: queries.begin(tx, name, target))
-        # The address is looked up every time: whoever corrects it in teams.json need not start anything again.
+        # The address is looked up every time, so that a correction in teams.json takes effect without a restart.
         while (address := self._address(target)) is not None:
             found = await self._store.read(lambda tx: queries.unsent(tx, name, target))
             if found is None:
@@ -198,8 +196,6 @@ class Sender:
         return [other.target for other in others if self._transport.place(other) == place]
 
     async def _under_lease(self, write: Callable[[Tx], None]) -> None:
-        """Write only while this daemon holds the lease."""
-
         def checked(tx: Tx) -> bool:
             if not self._lease.is_held(tx):
                 return False

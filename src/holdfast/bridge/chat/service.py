@@ -36,7 +36,7 @@ class ChatStatus:
     transports: tuple[str, ...]
     undelivered: list[queries.Undelivered]
     receiving: str | None
-    """Why nothing can be received; None where it can."""
+    """Why updates cannot be received, if so."""
     refused: int
     """Messages of people who are not on the list."""
 

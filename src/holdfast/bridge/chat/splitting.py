@@ -31,7 +31,7 @@ def split(text: str, limit: int) -> list[str]:
     whole, at, pieces = clean(text).strip("\n"), 0, []
     reopened = ""
     while True:
-        # No more than could fit is looked at: counting all that is left, for each piece, takes a long text's square.
+        # Only as much as could fit: counting the whole rest for each piece would take quadratic time.
         rest = reopened + whole[at : at + limit + 1]
         if units(rest) <= limit:
             break
@@ -62,7 +62,7 @@ def _head(text: str, limit: int) -> str:
     most = _fitting(text, limit)
     window = text[:most]
     for cut in _CUTS:
-        # A cut in the first half would make many short pieces; the next kind of cut serves better then.
+        # A cut in the first half would make many short pieces; then the next kind of cut is better.
         found = [match.end() for match in cut.finditer(window, most // 2)]
         if found and window[: found[-1]].strip():
             return text[: found[-1]]

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from telegram.ext import ExtBot
 
 WEBHOOK = "/telegram/webhook"
-"""Where Telegram brings updates by itself, with the secret in this header."""
+"""The path to which Telegram posts updates; the secret is in the header below."""
 SECRET_HEADER = "x-telegram-bot-api-secret-token"  # noqa: S105 - its name, not the secret
 API = "https://api.telegram.org/bot"
 LONGEST = 4096
 POLL_S = 25
-"""How long Telegram keeps a question for updates open."""
+"""How long one long poll lasts."""
 BATCH = 100
 TIMEOUT_S = 20.0
 ALL_CHATS = Limit("all", 30, 1.0)
@@ -42,7 +42,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _TOKEN = re.compile(r"(?P<bot>[0-9]{1,20}):[A-Za-z0-9_-]{20,100}")
-# What is wrong with the place and not with the text: it can be put right, and the text then arrives.
+# Errors of the chat and not of the text: once they are fixed, the text can be delivered.
 _PLACE = re.compile(r"chat not found|rights|kicked|blocked|thread not found|topic|deactivated|upgraded", re.IGNORECASE)
 _UNREADABLE = re.compile(r"can't parse|can't find end|entit", re.IGNORECASE)
 
@@ -59,8 +59,6 @@ class PollConflict(ChatError):
 
 
 class Telegram:
-    """A Telegram bot as a transport."""
-
     name = "telegram"
     longest = LONGEST
 
@@ -84,8 +82,6 @@ class Telegram:
         self._per_group = per_group
         self._timeout = timeout_s
         self._bot: ExtBot[None] | None = None
-
-    # -- sending ------------------------------------------------------------------------------------------------------
 
     def reaches(self, address: Address) -> bool:
         return address.chat is not None
@@ -154,8 +150,6 @@ class Telegram:
         except ChatError as error:
             logger.info("a refusal was not delivered: %s", error)
 
-    # -- receiving ----------------------------------------------------------------------------------------------------
-
     async def fetch(self, offset: int | None, wait_s: int = POLL_S) -> list[Any]:
         """Fetch the unconfirmed updates unparsed; an offset confirms all before it."""
         bot = await self._opened()
@@ -195,8 +189,6 @@ class Telegram:
         if bot is not None:
             # The bot itself closes only what its own initialize() opened, and that needs the network.
             await bot.request.shutdown()
-
-    # -- the bot ------------------------------------------------------------------------------------------------------
 
     async def _opened(self) -> ExtBot[None]:
         if self._bot is None:

@@ -39,8 +39,6 @@ LONGEST_PAUSE_S = 3600.0
 
 
 class SignedWebhook:
-    """A webhook URL as a transport."""
-
     name = "webhook"
     longest = LONGEST
 
@@ -81,7 +79,7 @@ class SignedWebhook:
         try:
             answer = await self._client.post(self._url, content=body, headers=headers)
         except httpx2.HTTPError as error:
-            # The address may hold a secret of the receiver's, and the error's own text may hold the address.
+            # The address may contain a secret of the receiver, and the error's text may contain the address.
             never_left = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
             said = f"The webhook did not answer ({type(error).__name__})."
             raise ChatError(said, uncertain=not never_left) from None

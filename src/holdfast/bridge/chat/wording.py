@@ -10,14 +10,12 @@ from holdfast.bridge.model import Outcome, Task, Update, UpdateKind
 from holdfast.redaction import masked
 
 REPETITION = "(may be a repetition)"
-"""Before a text that may have arrived already."""
+"""Prefix of a text that may have arrived before."""
 SILENT = (UpdateKind.TASK, UpdateKind.MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An update as a chat shows it."""
-
     text: str
     buttons: tuple[Button, ...] = ()
     urgent: bool = False
@@ -30,7 +28,7 @@ def shown(update: Update, task: Task | None) -> Shown:
 
 
 def _shown(update: Update, task: Task | None) -> Shown:
-    buttons = _buttons(update)
+    buttons = tuple(Button(masked(label), action) for label, action in update.buttons)
     if update.kind == UpdateKind.SESSION_RESTART:
         return _restart(update, task)
     text = update.content
@@ -55,7 +53,3 @@ def _restart(update: Update, task: Task | None) -> Shown:
     text = f"{update.content}\n\nIt was working on: {task.current_task}{step}\nResume or start fresh?"
     about = question(update.restart.new if update.restart else "")
     return Shown(text, (Button("Resume", f"resume:{about}"), Button("Start fresh", f"new:{about}")), urgent=True)
-
-
-def _buttons(update: Update) -> tuple[Button, ...]:
-    return tuple(Button(masked(label), action) for label, action in update.buttons)

@@ -46,7 +46,6 @@ def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: b
 
 
 def _begin(tx: Tx, target: str) -> None:
-    """Lock the target and create its row."""
     tx.lock(f"bridge:{target}")
     tx.run("INSERT INTO bridge_targets (target) VALUES (:target) ON CONFLICT (target) DO NOTHING", target=target)
 

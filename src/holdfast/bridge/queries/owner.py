@@ -26,8 +26,6 @@ class ListedMessage(Message):
 
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
-    """A message that waits for the owner's decision."""
-
     row_id: int
     id: str
     target: str

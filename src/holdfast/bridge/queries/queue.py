@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from holdfast.bridge.model import (
     ADOPTED,
@@ -23,10 +23,7 @@ from holdfast.bridge.model import (
 from holdfast.bridge.queries import updates
 from holdfast.store import Row, Tx, leases
 
-MESSAGE = (
-    "row_id, id, target, seq, text, sender, priority, reply_to, status, attempts, lease_by, lease_until, way, outcome,"
-    " expires_at"
-)
+MESSAGE = ", ".join(field.name for field in fields(Message))
 MESSAGES = leases.Lease(
     "bridge_messages",
     "row_id",
@@ -36,7 +33,7 @@ MESSAGES = leases.Lease(
     released="status = 'pending', way = NULL",
 )
 OF_SESSION = "session:"
-"""How the name of a taker begins that is an agent's session."""
+"""Prefix of a lease holder that is an agent session."""
 NEXT_SEQ = "(SELECT coalesce(max(seq), 0) + 1 FROM bridge_messages WHERE target = :target)"
 """The place behind everything that was ever sent to a target."""
 WAITING = "(SELECT count(*) FROM bridge_messages WHERE target = :target AND status = 'pending')"
@@ -45,7 +42,7 @@ FRONT = (
     f" UNION ALL SELECT {MESSAGE}, {WAITING} FROM bridge_messages WHERE row_id = (SELECT row_id FROM bridge_messages"
     " WHERE target = :target AND status = 'pending' ORDER BY priority DESC, seq LIMIT 1)"
 )
-"""What is out, and what is handed out next."""
+"""The leased messages, and the next one."""
 FOUND = (
     f"SELECT {MESSAGE}, {WAITING.replace(':target', 'm.target')} AS waiting FROM bridge_messages AS m WHERE id = :id"
 )
@@ -138,11 +135,11 @@ def most_urgent(messages: Iterable[Message]) -> Message | None:
 @dataclass(frozen=True, slots=True)
 class Front:
     out: list[Message]
-    """What somebody works on, oldest first."""
+    """The leased messages, oldest first."""
     following: Message | None
-    """What is handed out next."""
+    """The next message."""
     waiting: int
-    """How many wait, with that one."""
+    """How many are waiting, the next one included."""
 
 
 def front(tx: Tx, target: str) -> Front:
@@ -215,7 +212,7 @@ def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
     rows = tx.all(
         f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'leased'"
         + (" AND lease_by = :by" if by is not None else "")
-        + " ORDER BY priority DESC, seq",  # as the index has them; it is one, and seldom a STOP besides
+        + " ORDER BY priority DESC, seq",  # in the order of the index; there is one, rarely a STOP as well
         target=target,
         **({} if by is None else {"by": by}),
     )

@@ -45,7 +45,7 @@ def forget(tx: Tx, target: str) -> int:
     """Remove a target's queue and updates; returns how many messages there were."""
     tx.lock(f"bridge:{target}")
     removed = tx.run("DELETE FROM bridge_messages WHERE target = :target", target=target)
-    # How far a chat was told goes as well: the numbers of what happens next begin anew.
+    # The chats' progress is removed too, because updates are numbered from 1 again.
     for table in ("bridge_updates", "bridge_tasks", "bridge_chats", "bridge_targets", "bridge_incarnations"):
         tx.run(f"DELETE FROM {table} WHERE target = :target", target=target)
     tx.emit("bridge.forgotten", "target", {"messages": removed})

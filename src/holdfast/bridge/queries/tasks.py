@@ -18,15 +18,13 @@ from holdfast.store.events import to_json
 from holdfast.text.quoting import in_quotes
 
 MOST_OPEN = 20
-"""Open tasks that are kept of one root; a new one takes the place of the oldest."""
-LONGEST = 4_000
+"""Open tasks stored per root; a new one replaces the oldest."""
+MAX_COMPARED = 4_000
 """Characters of a task that are compared with another."""
 WORK = "session_id, current_task, current_task_id, last_completed_step, pending_messages, updated_at"
 """The columns that both kinds of task have."""
 WORK_VALUES = ", ".join(f":{name}" for name in WORK.split(", "))
 WORK_REPLACED = ", ".join(f"{name} = excluded.{name}" for name in WORK.split(", "))
-
-# -- of a target ------------------------------------------------------------------------------------------------------
 
 
 def of_target(tx: Tx, target: str) -> Task | None:
@@ -80,9 +78,6 @@ def decide(tx: Tx, target: str, decision: str) -> Task | None:
     return of_target(tx, target)
 
 
-# -- of a project -----------------------------------------------------------------------------------------------------
-
-
 def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
     """Save the caller's task; False if nothing changed."""
     tx.lock(f"project-tasks:{key or saved.root}")
@@ -134,7 +129,7 @@ def is_same_task(known: ProjectTask, current_task: str, task_id: str | None) -> 
     """Whether a caller means a known task, by its id or by its words as a briefing shows them."""
     if task_id is not None and known.current_task_id is not None:
         return task_id == known.current_task_id
-    whole, said = (in_quotes(text, LONGEST)[1:-1] for text in (known.current_task, current_task))
+    whole, said = (in_quotes(text, MAX_COMPARED)[1:-1] for text in (known.current_task, current_task))
     return whole == said or (said.endswith("…") and whole.startswith(said[:-1]))
 
 
@@ -156,9 +151,6 @@ def _of_project(tx: Tx, root: str, key: str | None) -> list[ProjectTask]:
 
 def _remove(tx: Tx, task: ProjectTask) -> None:
     tx.run("DELETE FROM project_tasks WHERE root = :root AND owner = :owner", root=task.root, owner=task.owner)
-
-
-# -- both -------------------------------------------------------------------------------------------------------------
 
 
 def _work(tx: Tx, task: Work) -> Row:

@@ -229,7 +229,7 @@ def connected_agents(tx: Tx) -> set[str]:
 
 def is_held(tx: Tx, session_id: str, but: str) -> bool:
     """Whether a live caller other than `but` was given this session; callers that joined it by name do not count."""
-    # In two steps: nearly always nobody else was ever in the session, and every thought asks.
+    # In two steps, because every thought asks this and nearly always nobody else was in the session.
     sql = "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but"
     others = tx.all(sql, session=session_id, but=but)
     attached = {row["attached_by"] for row in others} - {None}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from holdfast.connections.model import Token
 from holdfast.store import Tx
 
-COLUMNS = "jti, connection_id, kid, issued_at, expires_at, retired_at, successor, revoked_at"
+COLUMNS = ", ".join(field.name for field in fields(Token))
 
 # ruff: noqa: S608 - the only text put into SQL here is the column names above
 
@@ -40,7 +42,6 @@ def retire(tx: Tx, jti: str, successor: str) -> None:
 
 
 def revoke_all(tx: Tx, connection_id: str) -> None:
-    """Revoke every token of this connection."""
     sql = "UPDATE tokens SET revoked_at = :now WHERE connection_id = :connection AND revoked_at IS NULL"
     tx.run(sql, now=tx.now(), connection=connection_id)
 

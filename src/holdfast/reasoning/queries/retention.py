@@ -68,7 +68,7 @@ def remove_some(tx: Tx, session_id: str) -> bool:
         id=session_id,
         limit=ROWS_AT_ONCE,
     )
-    # The log is numbered without gap, which is how a lost event is noticed: an erased one leaves an empty place.
+    # The log has no gaps, which is how a lost event is noticed, so an erased event leaves an empty row.
     removed += tx.run(
         "UPDATE events SET kind = 'reasoning.erased', subject = 'erased', data = '{}' WHERE seq IN"
         " (SELECT seq FROM events WHERE subject = :id AND kind LIKE 'reasoning.%' ORDER BY seq LIMIT :limit)",
@@ -77,7 +77,7 @@ def remove_some(tx: Tx, session_id: str) -> bool:
     )
     if removed:
         return False
-    # A kept result may hold the session's title, which is the first line of a thought.
+    # A stored result may contain the session's title, which is the first line of a thought.
     tx.run("DELETE FROM calls WHERE replace(result, :id, '') <> result", id=session_id)
     tx.run("DELETE FROM session_links WHERE session_id = :id OR linked_id = :id", id=session_id)
     tx.run("DELETE FROM session_roots WHERE session_id = :id", id=session_id)

@@ -28,7 +28,7 @@ _RANKED = {
         " ORDER BY ts_rank(f.words, to_tsquery('simple', :match)) DESC, t.row_id DESC LIMIT :limit OFFSET :offset"
     ),
 }
-# On PostgreSQL a row may be committed after its followers, so a thousand behind the newest are looked at as well.
+# On PostgreSQL a row may be committed after later ones, so the thousand rows before the newest are checked as well.
 _PENDING = {
     "sqlite": (
         "SELECT row_id, substr(content, 1, :indexed) AS content FROM {table}"

@@ -323,7 +323,6 @@ def extend_branch(tx: Tx, session_id: str, branch_id: str, from_number: int) -> 
 
 
 def branches(tx: Tx, session_id: str, limit: int) -> list[Branch]:
-    """The branches of a session, the oldest first."""
     rows = tx.all(
         "SELECT branch_id, from_number, thought_count FROM branches WHERE session_id = :id"
         " ORDER BY created_at, branch_id LIMIT :limit",
