@@ -244,7 +244,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("git statu"),
         T("read "),
     ),
-    "protocol.project.from_document:_upper_snake_case:'\\\\W+'": (T(" "), T("a "), T("a")),
+    "protocol.project.from_document:_named:'\\\\W+'": (T(" "), T("a "), T("a")),
     "protocol.project.table_rows:_RUNS": (T("`"), T("` ")),
     "protocol.project.table_rows:_UNESCAPED_PIPE": (T("|"), T("\\|"), T("\\")),
     "protocol.project.table_rows:_ESCAPED": (T("\\"), T("\\a"), T("\\|")),
