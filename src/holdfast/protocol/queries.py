@@ -34,10 +34,9 @@ def find(tx: Tx, row_id: int) -> Run | None:
     return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)
 
 
-def ended(tx: Tx, project: str, limit: int) -> list[Run]:
-    """The runs of a project that ended, in all its worktrees, newest first."""
-    condition = "project = :project AND status <> 'active' ORDER BY row_id DESC LIMIT :limit"
-    return _runs(tx, condition, project=project, limit=limit)
+def history(tx: Tx, project: str, limit: int) -> list[Run]:
+    """The runs of a project in all its worktrees, newest first."""
+    return _runs(tx, "project = :project ORDER BY row_id DESC LIMIT :limit", project=project, limit=limit)
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:

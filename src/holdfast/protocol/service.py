@@ -19,7 +19,7 @@ from holdfast.protocol.evidence import judge
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
-from holdfast.protocol.runs import ActiveRun, EvidenceKind, Run, RunRecord, Source, Verdict
+from holdfast.protocol.runs import ActiveRun, EvidenceKind, Run, RunRecord, RunStatus, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, record
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
@@ -249,8 +249,8 @@ class Protocols:
 
         def read(tx: Tx) -> list[RunRecord]:
             active = queries.active(tx, root)
-            runs = [*([active] if active else []), *queries.ended(tx, project, limit)]
-            return [queries.record_of(tx, run) for run in runs[:limit]]
+            ended = [run for run in queries.history(tx, project, limit) if run.status != RunStatus.ACTIVE]
+            return [queries.record_of(tx, run) for run in [*([active] if active else []), *ended][:limit]]
 
         return await self._store.read(read)
 
