@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 import threading
 from dataclasses import FrozenInstanceError, asdict, field, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pytest
@@ -156,3 +158,14 @@ def test_threads_that_use_a_class_first_at_once_all_get_an_instance() -> None:
         for thread in running:
             thread.join()
         assert made == [Fresh(1, (2,))] * threads
+
+
+def test_what_a_daemon_imports_defines_its_data_classes_lazily() -> None:
+    """All but the relay, the guard and the client, which know the standard library alone."""
+    source = Path(__file__).parents[2] / "src" / "holdfast"
+    eager = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if re.search(r"^from dataclasses import .*\bdataclass\b", path.read_text(), re.M)
+    }
+    assert eager <= {"client.py", "process/guard_process.py"}

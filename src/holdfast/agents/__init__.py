@@ -8,10 +8,12 @@ that has the part.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from holdfast.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.agents.settings import Allow, Registered, Scope, SettingsPart, SetupRequest, registered
+from holdfast.lazy_dataclass import dataclass
 from holdfast.setup import json_entry, toml_entry
 from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside, read_settings, read_text
 from holdfast.setup.originals import Originals

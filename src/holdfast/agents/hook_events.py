@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from holdfast.lazy_dataclass import dataclass
 
 
 class HookKind(StrEnum):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.agents.project_settings import ProjectSettings
+from holdfast.lazy_dataclass import dataclass
 from holdfast.setup.json_file import Change
 from holdfast.setup.server import HOME, Server, of_any_machine, of_this_machine
 from holdfast.setup.steps import Step

@@ -5,8 +5,9 @@ Apart from the entries, which a daemon does without until it reads a transcript.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from holdfast.lazy_dataclass import dataclass
 
 
 class CallKind(StrEnum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from holdfast.bridge.errors import UnknownMessage
 from holdfast.bridge.model import MAX_PENDING
@@ -11,6 +10,7 @@ from holdfast.bridge.queries import owner
 from holdfast.bridge.queries.owner import HeldMessage
 from holdfast.bridge.queries.queue import is_full
 from holdfast.errors import BadInput, Busy
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 from holdfast.teams.config_fields import shown
 

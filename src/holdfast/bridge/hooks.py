@@ -8,7 +8,6 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolUse
@@ -19,6 +18,7 @@ from holdfast.bridge.queries import incarnations, queue, tasks
 from holdfast.bridge.service import Targets
 from holdfast.bridge.wording import heading
 from holdfast.files.in_time import in_time
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx, leases
 from holdfast.teams.team import Delivery, Team
 

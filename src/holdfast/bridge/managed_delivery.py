@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 
 from holdfast.agents.errors import AgentError
@@ -19,6 +18,7 @@ from holdfast.bridge.service import Bridge
 from holdfast.bridge.wording import beginning, delivered, resumption
 from holdfast.errors import Busy, HoldfastError, NotFound, StoreError
 from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx, calls, leases
 from holdfast.store.calls import CallKey
 from holdfast.store.wakeups import Wakeups

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from holdfast.errors import BadInput
+from holdfast.lazy_dataclass import dataclass
 
 MAX_TEXT = 100_000
 """Characters of a message."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from holdfast.errors import BadInput
 from holdfast.identity.caller import Caller
 from holdfast.identity.project import Root, path_of
 from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of, teams_around
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.queries import projects
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, had_no_effect, locked_answer, store_answer

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from holdfast.bridge.model import Task, Work, is_same_work
 from holdfast.bridge.queries import tasks
 from holdfast.bridge.queries.incarnations import present
 from holdfast.bridge.service import Bridge, Targets
 from holdfast.bridge.session_files import SessionFile, read_small, session_in, state_in
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.teams.team import Team
 

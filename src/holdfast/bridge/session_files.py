@@ -7,12 +7,12 @@ missing, cut off or no file at all is never a sign that its agent is gone.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.bridge.model import MAX_ID, MAX_PENDING_IDS, MAX_TASK_FIELD, Work
 from holdfast.files import open_regular
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 
 MAX_BYTES = 64 * 1024

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.briefing.model import MAX_PATH_CHARS
 from holdfast.briefing.session_directory import GIT_SECONDS
 from holdfast.capability.briefing import Item, Rank
 from holdfast.identity.project import Root, checkout_of, path_of
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Store
 from holdfast.text.quoting import named

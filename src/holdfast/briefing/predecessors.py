@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from holdfast.briefing.unfinished import (
 from holdfast.connections.queries.connections import connected_agents
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import is_running, mark_of
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Store, Tx, leases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from holdfast.capability.briefing import Audience, Covered, Item, Rank, Source
 from holdfast.errors import BadInput
 from holdfast.files.in_time import in_time
 from holdfast.identity.project import Root, RootSource, locate, path_of
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.briefing_source import OWN
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Store, Tx

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from holdfast.briefing.unfinished import GitNow
 from holdfast.identity.project import Checkout, Root, checkout_of, path_of
+from holdfast.lazy_dataclass import dataclass
 
 GIT_SECONDS = 1.5
 """How long an agent that starts waits for git; what git does not say in time is not told."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import Ledger
+from holdfast.lazy_dataclass import dataclass
 
 CLEARED = "clear"
 """The end reason of a session that its user cleared: its plans are given up, its files are not."""

@@ -8,12 +8,12 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from holdfast.connections.queries import keys
 from holdfast.errors import BadInput, Conflict, NotFound
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
 if TYPE_CHECKING:

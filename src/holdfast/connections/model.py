@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from holdfast.lazy_dataclass import dataclass
 
 SEEN_EVERY_MS = 10_000
 """The precision of a caller's `seen_at`."""

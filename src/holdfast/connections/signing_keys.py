@@ -6,7 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from holdfast.config import SHORTEST_SECRET
 from holdfast.errors import Conflict
 from holdfast.files import write_private
 from holdfast.files.private import UnfitSecret, read_secret
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
 FILE = "signing-keys"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
 from holdfast.connections.model import Reason, Token
 from holdfast.connections.signing_keys import SigningKey, SigningRing
+from holdfast.lazy_dataclass import dataclass
 
 ALGORITHM = "HS256"
 PURPOSE = "session_reconnect"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text import clipped
 
 MIN_TEXT_WIDTH = 12

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.demo.picture import UNICODE, TreeLines, drawn
 from holdfast.demo.stage import Stage
 from holdfast.doctor.mcp_client import StdioClient
 from holdfast.errors import HoldfastError
+from holdfast.lazy_dataclass import dataclass
 
 TITLE = "Orders are charged twice"
 INDENT = "   "

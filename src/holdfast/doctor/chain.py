@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from holdfast.doctor import agents, daemon, hooks, installation, registration, store, work
 from holdfast.doctor.examination import ChainCheck, examine, repaired
 from holdfast.doctor.findings import Finding, Mark
 from holdfast.doctor.surroundings import Surroundings
+from holdfast.lazy_dataclass import dataclass
 
 DAEMON = ChainCheck("daemon", daemon.check_daemon)
 STAGES: tuple[tuple[ChainCheck, ...], ...] = (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.doctor.findings import Finding, Mark, fault
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
+from holdfast.lazy_dataclass import dataclass
 
 EXTRA_SECONDS = 30.0
 """Each check has shorter timeouts of its own; this one is for anything they missed."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from holdfast.lazy_dataclass import dataclass
 
 Fix = Callable[[], str]
 """Makes a safe repair and returns what it did; raises HoldfastError or OSError if it cannot."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.config import Settings
 from holdfast.errors import NoDaemon
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.home_lock import Holder, current_holder
 from holdfast.relay.main import DAEMON_WAIT
 

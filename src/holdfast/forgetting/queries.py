@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from holdfast.forgetting.model import Counts, Scope
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 ROOTS = (

@@ -8,11 +8,11 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.files.inside import TooLarge, UnreadableInside, read_inside
 from holdfast.git.command import GitFault, GuardedGit
+from holdfast.lazy_dataclass import dataclass
 
 __all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState"]
 

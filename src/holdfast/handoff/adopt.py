@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from shlex import quote
 
 from holdfast.bridge.model import Status
@@ -28,6 +27,7 @@ from holdfast.handoff.queries import adopt
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.validation import commands_of, protocol_of, teams_of
 from holdfast.identity import forgotten_queries
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import run_id
 from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning.queries import projects as project_queries

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import BadInput
 from holdfast.identity.project import Root, RootSource, locate
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.team import Team
 

@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -31,6 +31,7 @@ from holdfast.handoff.queries import export
 from holdfast.handoff.staging import Staged
 from holdfast.handoff.tables import MAX_ROW, TABLES, read, written
 from holdfast.handoff.validation import changed_thoughts, check, commands_of, with_changed
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import is_running, mark_of
 from holdfast.protocol.project.settings import read_project
 from holdfast.store import Row, Store, Tx, leases

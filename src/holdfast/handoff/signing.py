@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.files import write_private
 from holdfast.files.private import read_or_make
 from holdfast.handoff.errors import ArchiveRefused
+from holdfast.lazy_dataclass import dataclass
 
 KEY = "archive-key"
 """File of the private key in the data directory; no archive or backup contains it."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from holdfast.handoff.errors import ArchiveRefused
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row
 from holdfast.times import YEAR_10000
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.agents import TranscriptsPart
 from holdfast.agents.transcript_entries import Spoken
+from holdfast.lazy_dataclass import dataclass
 from holdfast.redaction import masked
 
 HEAD, TAIL = 12_000, 8_000

@@ -6,7 +6,7 @@ A key, a root and a client's name never select an identity: two HTTP clients may
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from holdfast.errors import BadInput
 from holdfast.identity.managed import Managed
 from holdfast.identity.project import Root, RootSource, locate
+from holdfast.lazy_dataclass import dataclass
 
 
 class Transport(StrEnum):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import ancestors, initial_variable
 from holdfast.process.guard_process import LOCK_VARIABLE
 

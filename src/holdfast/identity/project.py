@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from holdfast.errors import BadInput
 from holdfast.files import open_regular
+from holdfast.lazy_dataclass import dataclass
 
 MAX_ROOT = 4096
 READ_LIMIT = 256 * 1024

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Protocol
 from holdfast.errors import BadInput, Conflict
 from holdfast.identity.caller import Caller, Transport
 from holdfast.identity.project import path_of
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text import one_line
 from holdfast.text.quoting import MAX_NAME_CHARS, quoted
 

@@ -7,9 +7,9 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text.quoting import in_quotes
 
 DRAIN_S = 2.0

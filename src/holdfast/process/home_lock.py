@@ -6,10 +6,11 @@ import contextlib
 import fcntl
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from holdfast.errors import DaemonRunning, HoldfastError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.relay import place
 from holdfast.version import __version__
 

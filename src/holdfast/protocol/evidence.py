@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.git.state import Git
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.errors import EvidenceRejected
 from holdfast.protocol.model import CheckKind, Gate, says_something
 from holdfast.protocol.runs import EvidenceKind, Source

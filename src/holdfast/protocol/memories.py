@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.files import bounded_lines
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
 from holdfast.protocol.runs import GateResult, RunRecord, RunStatus
 from holdfast.text import bounded_json, one_line

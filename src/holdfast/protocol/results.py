@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.evidence import Judged
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Gate, Protocol, Standing

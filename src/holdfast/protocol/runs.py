@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol import model
 from holdfast.protocol.errors import UnknownGate
 from holdfast.protocol.model import Gate, Protocol, Standing, Status

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from holdfast.files.inside import OutsideWorktree, real_path
 from holdfast.identity.project import canonical_uri, project_key
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.protocols import SESSIONS
 
 MAX_LOGS = 100_000

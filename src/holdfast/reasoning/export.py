@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.model import Thought
 from holdfast.reasoning.results import ThoughtsPage
 from holdfast.reasoning.views import branch_view, piece_view, present, session_view, size

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from holdfast.errors import BadInput
+from holdfast.lazy_dataclass import dataclass
 
 MAX_WORDS = 32
 INDEXED = 200_000

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.errors import BadInput
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 
 AUTO_RESUME_MS = 2 * 60 * 60 * 1000
 """How old a session may be for a thought to continue it automatically."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning import hash_chain
 from holdfast.reasoning.model import (
     Draft,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.connections.model import Connection
 from holdfast.identity.caller import Caller
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.fulltext import Term
 from holdfast.reasoning.model import Branch, Draft, Outcome, Piece, Session, Status, Thought
 from holdfast.reasoning.recording import Recorded

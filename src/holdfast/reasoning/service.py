@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.files.in_time import in_time
 from holdfast.identity.caller import Caller
 from holdfast.identity.project import Root, RootSource, locate
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning import limits, reading, recording, session_choice
 from holdfast.reasoning.model import (
     ARCHIVE_AFTER_MS,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast.errors import Conflict
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.hash_chain_check import chain_check, register_check
 from holdfast.store import Clock, Store
 from holdfast.store.backup import own_backups

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import holdfast.relay
+from holdfast.lazy_dataclass import dataclass
 
 CLIENT = "holdfast/relay/hook.py"
 

@@ -8,12 +8,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.files import TooLarge, read_bounded, write_private
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 from holdfast.text.terminal import one_line
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from holdfast.errors import Conflict
+from holdfast.lazy_dataclass import dataclass
 
 NAME = "holdfast"
 """The server's name in every agent; tools and permission rules are named after it."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from holdfast.config import HOUR_MS
+from holdfast.lazy_dataclass import dataclass
 from holdfast.teams import config_fields
 from holdfast.teams.config_fields import Reader, Refused, shown
 from holdfast.teams.project_paths import check_allowed, check_project

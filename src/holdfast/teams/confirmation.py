@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, astuple, dataclass, field, fields, replace
+from dataclasses import MISSING, astuple, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from holdfast.files import read_bounded, write_private
+from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.config import SETTINGS, TEAM_FIELDS
 from holdfast.teams.config_fields import Refused
 from holdfast.teams.team import Chat, Delivery, Team, TeamSettings

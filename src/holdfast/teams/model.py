@@ -6,9 +6,9 @@ import json
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text.masking import Words
 from holdfast.text.quoting import MARK, marked, read_signed
 

@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from holdfast.agents.errors import AgentNotReady, SessionInUse, SessionMissing
 from holdfast.errors import StoreError
 from holdfast.identity.managed import VARIABLE, token_for
 from holdfast.ids import random_id
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import is_running
 from holdfast.store import Store
 from holdfast.teams.errors import SessionCreationError

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.config import Fault
 from holdfast.teams.model import Ask, Conversation
 from holdfast.teams.team import Team

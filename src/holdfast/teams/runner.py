@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from holdfast.agents import AgentEvent, AgentSession, RunPart, Turn
 from holdfast.agents.errors import AgentDied
 from holdfast.errors import HoldfastError, StoreCorrupt, StoreError, StoreRemoved
 from holdfast.ids import random_id
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.teams.config import TeamsConfig
 from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
 from holdfast.agents.registry import DEFAULT
+from holdfast.lazy_dataclass import dataclass
 
 RESERVED_NAME = "external"
 """What people call a caller that is no team."""

@@ -7,11 +7,11 @@ import os
 import shlex
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import HoldfastError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.setup import json_entry
 from holdfast.setup.json_file import Change, read_text
 from holdfast.setup.originals import Original, Originals

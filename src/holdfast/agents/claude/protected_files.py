@@ -16,9 +16,10 @@ import re
 import stat
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from holdfast.lazy_dataclass import dataclass
 
 PATH_ARGUMENTS = ("file_path", "notebook_path", "path")
 READING = frozenset({"Read", "NotebookRead", "Grep", "Glob", "LS"})

@@ -8,10 +8,10 @@ Either says nothing where Holdfast is gone: a hook that is missing would warn at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.setup.hook_command import command, is_ours
 from holdfast.setup.json_file import (
     REPAIR,

@@ -8,10 +8,10 @@ are the sender's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from holdfast.errors import HoldfastError
+from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.team import Chat
 
 

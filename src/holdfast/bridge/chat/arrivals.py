@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from holdfast.bridge.chat.splitting import clean
 from holdfast.bridge.wording import beginning
+from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.team import Chat, Team
 
 GENERAL_TOPIC = 1

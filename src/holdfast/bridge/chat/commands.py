@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from holdfast.bridge.chat import held
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status
 from holdfast.bridge.queries import incarnations, queue, tasks
 from holdfast.bridge.wording import beginning
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 from holdfast.times import iso
 

@@ -7,7 +7,6 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bridge.chat import queries as chat_queries
@@ -18,6 +17,7 @@ from holdfast.bridge.model import Refusal, Status, UpdateKind
 from holdfast.bridge.queries import queue, updates
 from holdfast.bridge.service import Targets
 from holdfast.identity.senders import Kind, Sender
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.text import one_line
 

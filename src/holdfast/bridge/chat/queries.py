@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.bridge.model import Task, Update
 from holdfast.bridge.queries import tasks, updates
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 NEW_CHAT_MS = 3_600_000

@@ -6,7 +6,6 @@ import asyncio
 import hmac
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.bridge.chat import Transport, queries
@@ -20,6 +19,7 @@ from holdfast.bridge.chat.webhook_out import SignedWebhook
 from holdfast.bridge.service import Targets
 from holdfast.config import Settings
 from holdfast.errors import BadInput
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store
 from holdfast.teams.permissions import Permissions
 from holdfast.text import bounded_json

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.bridge.chat import Button
 from holdfast.bridge.model import Outcome, Task, Update, UpdateKind
+from holdfast.lazy_dataclass import dataclass
 from holdfast.redaction import masked
 
 REPETITION = "(may be a repetition)"

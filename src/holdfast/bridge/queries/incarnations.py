@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from holdfast.bridge.model import Restart, UpdateKind, restart
 from holdfast.bridge.queries import queue, updates
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 

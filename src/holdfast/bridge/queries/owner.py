@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.bridge.model import TTL_MS, Message, Priority, Status
 from holdfast.bridge.queries.queue import MESSAGE, NEXT_SEQ
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 LISTED = f"{MESSAGE}, source, reply, created_at, finished_at"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from holdfast.bridge.model import (
     ADOPTED,
@@ -21,6 +21,7 @@ from holdfast.bridge.model import (
     fingerprint,
 )
 from holdfast.bridge.queries import updates
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Row, Tx, leases
 
 MESSAGE = ", ".join(field.name for field in fields(Message))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.changed_files import changed_files
 from holdfast.briefing.ledger.model import MAX_FILES, GitStart, Ledger
 from holdfast.briefing.ledger.queries import TranscriptLocation
 from holdfast.identity.project import Root, path_of
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
 MOST_WAITING = 64

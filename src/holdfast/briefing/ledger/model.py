@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Self
+
+from holdfast.lazy_dataclass import dataclass
 
 MAX_LEDGER_BYTES = 60_000
 """Bytes of a ledger as it is stored."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Tx
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import dropwhile
 from posixpath import basename
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.hooks.git_actions import without_keywords
 from holdfast.protocol.hooks.shell import Command, read
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from holdfast.briefing.ledger.queries import Kept, TranscriptLocation
 from holdfast.errors import BadInput
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, canonical_uri
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from posixpath import basename, isabs, join, normpath, splitext
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.hooks.git_actions import without_keywords
 from holdfast.protocol.hooks.shell import Word, read
 

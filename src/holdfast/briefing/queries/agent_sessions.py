@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, RootSource
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx, leases
 
 COLUMNS = (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.queries import agent_sessions
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.briefing.unfinished import LaterSession, Settled
 from holdfast.identity.project import Root, path_of
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.connections.model import Attempt
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.checks.findings import shown
 
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Status
 from holdfast.text.quoting import named as plain_or_quoted
 

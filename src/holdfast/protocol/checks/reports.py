@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 import posixpath
 import re
-from dataclasses import dataclass
 
 from holdfast.files import bounded_lines
 from holdfast.files.in_time import in_time
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.git.state import Git, GitFault
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.checks.files import MAX_TEXT_BYTES
 from holdfast.protocol.checks.findings import Finding, any_of, failed, first_few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from posixpath import basename, join
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.hooks.shell import Command, Word, read
 
 COMMIT = "commit"

@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard
 
 from holdfast.agents.hook_events import ShownFile, ToolKind, ToolUse
 from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.lazy_dataclass import dataclass
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 ENOUGH_LINES = 200

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from holdfast.lazy_dataclass import dataclass
 
 MAX_TEXT = 256 * 1024
 """Characters that are parsed; the rest is ignored."""

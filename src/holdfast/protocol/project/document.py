@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import ChecklistItem, Level, Part
 from holdfast.protocol.project.table_rows import cells, plain, without_code
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
+from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Gate, Protocol
 from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.toml_lines import line_of, located

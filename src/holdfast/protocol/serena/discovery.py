@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from holdfast.agents.registry import settings_of
 from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.child_environment import command_environment, without_own
 from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
 from holdfast.text import bounded_json

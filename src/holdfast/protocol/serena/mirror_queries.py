@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx, events
 
 READ_AT_ONCE = 500

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.model import Branch, Session, Status, Thought
 from holdfast.store import Row, Tx
 

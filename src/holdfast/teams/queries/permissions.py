@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
 REQUEST = "id, team, tool, input, allowed, created_at, expires_at"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import parse_qsl
@@ -22,6 +22,7 @@ from holdfast.connections.keys import Scope as KeyScope
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound, OutcomeUnknown, StoreUnreachable
 from holdfast.identity.caller import Transport
 from holdfast.identity.senders import OWNERS_KEY, NotYours, Sender, identify_sender
+from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 from holdfast.text.masking import mask_for_async
 

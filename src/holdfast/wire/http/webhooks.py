@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from holdfast.lazy_dataclass import dataclass
 from holdfast.wire.http.rest import refusal
 
 MAX_BODY = 1024 * 1024

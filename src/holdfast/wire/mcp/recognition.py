@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -19,6 +19,7 @@ from holdfast.connections.tokens import claimed_session
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.identity.caller import Caller, Era, Transport, identify
 from holdfast.identity.managed import VARIABLE, read_token
+from holdfast.lazy_dataclass import dataclass
 from holdfast.wire.mcp import roots
 from holdfast.wire.mcp.tools import Tool
 from holdfast.wire.mcp.transports import OpenTransport, OpenTransports

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, TypeVar, get_args
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from holdfast.connections.model import Attempt
 from holdfast.identity.caller import Caller
 from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
 from holdfast.store.calls import CallKey
 from holdfast.store.events import Event
 

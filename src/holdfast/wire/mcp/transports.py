@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from holdfast.agents.caller_signals import project_in, session_in
 from holdfast.files.in_time import in_time
 from holdfast.identity.caller import Era, Hello, Signals, Transport, choose_root, identify
+from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import exists
 
 if TYPE_CHECKING:
