@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from holdfast.connections.model import ToolCall
@@ -19,7 +18,7 @@ def add(tx: Tx, call: ToolCall) -> None:
         "INSERT INTO requests (connection_id, tool, at, duration_us, outcome)"
         " VALUES (:connection_id, :tool, :at, :duration_us, :outcome)"
     )
-    tx.run(sql, **asdict(call))
+    tx.run(sql, **vars(call))
 
 
 def of_connection(tx: Tx, connection_id: str, before: int | None, limit: int) -> list[ToolCall]:

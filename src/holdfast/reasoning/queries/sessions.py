@@ -252,7 +252,7 @@ def highest_number(tx: Tx, session_id: str) -> int:
 
 
 def add_thought(tx: Tx, thought: Thought, prev_hash: str, own_hash: str) -> None:
-    _insert(tx, "thoughts", **asdict(thought), prev_hash=prev_hash, hash=own_hash)
+    _insert(tx, "thoughts", **vars(thought), prev_hash=prev_hash, hash=own_hash)
 
 
 def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
