@@ -24,4 +24,8 @@ def call_id_in(meta: Mapping[str, Any]) -> str | None:
 
 
 def _first(found: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    return next((value for name in names if isinstance(value := found.get(name), str) and value), None)
+    for name in names:
+        value = found.get(name)
+        if value and isinstance(value, str):
+            return value
+    return None

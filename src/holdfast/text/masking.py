@@ -22,6 +22,7 @@ _PLAIN = re.compile(
     r"[\w.-]{0,19}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.]{8,15}(?:Z|\+00:00)"
 )
 """Ids, times and single words: too short for a token, and with nothing that would name one."""
+_TEXTLESS = frozenset({bool, int, float, type(None)})
 
 
 class Words(str):
@@ -64,9 +65,9 @@ def mask_for(value: Any, reader: str | None) -> Any:
     if isinstance(value, Words):
         return value.mask_for(reader)
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) else Words(value, None).mask_for(reader)
+        return value if _PLAIN.fullmatch(value) else without_secrets(value)
     if isinstance(value, dict):
-        return {name: mask_for(one, reader) for name, one in value.items()}
+        return {name: one if type(one) in _TEXTLESS else mask_for(one, reader) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [mask_for(one, reader) for one in value]
     return value
@@ -83,5 +84,5 @@ def _size(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, dict):
-        return sum(map(_size, value.values()))
+        return sum([_size(one) for one in value.values() if type(one) not in _TEXTLESS])
     return sum(map(_size, value)) if isinstance(value, list | tuple) else 0

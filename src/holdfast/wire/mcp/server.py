@@ -164,12 +164,15 @@ class Wire:
             progress=partial(_report, ctx),
             key=None if repetition is Repetition.IDEMPOTENT else _key(ctx, met.caller, tool.name, arguments),
         )
+        alone = call.key if repetition is Repetition.STORED else None
+        await self._wait_for_first(alone)
         try:
-            async with self._alone(call.key if repetition is Repetition.STORED else None):
-                result = await _handled(tool, call, parsed)
-                if not tool.hands_out_token:
-                    result = await mask_for_async(result, met.connection.id if met.connection is not None else None)
+            result = await _handled(tool, call, parsed)
+            if not tool.hands_out_token:
+                result = await mask_for_async(result, met.connection.id if met.connection is not None else None)
         finally:
+            if alone is not None:
+                self._under_way.pop(alone).set()
             if tool.rebinds:
                 transport.forget_caller()
         meta: dict[str, Any] | None = None
@@ -187,23 +190,15 @@ class Wire:
             content=[types.TextContent(type="text", text=text)], structured_content=result, _meta=meta
         )
 
-    @asynccontextmanager
-    async def _alone(self, key: CallKey | None) -> AsyncIterator[None]:
+    async def _wait_for_first(self, key: CallKey | None) -> None:
         """Make a repetition wait for the first call while that is under way, so that it finds its result.
 
         Transactions are once-only even without this, but agents and commands would be started twice.
         """
-        while key is not None and (first := self._under_way.get(key)) is not None:
-            await first.wait()
-        if key is None:
-            yield
-            return
-        over = self._under_way[key] = asyncio.Event()
-        try:
-            yield
-        finally:
-            del self._under_way[key]
-            over.set()
+        if key is not None:
+            while (first := self._under_way.get(key)) is not None:
+                await first.wait()
+            self._under_way[key] = asyncio.Event()
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

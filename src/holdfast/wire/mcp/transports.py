@@ -36,6 +36,8 @@ class OpenTransport:
     hello: Hello | None = None
     mcp_session: str | None = None
     agent_session: str | None = None
+    project: str | None = None
+    """The project directory that the agent told its relay."""
     reachable: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the daemon can send to the client by itself: over a relay's socket, or an HTTP client's open stream."""
     client_roots: tuple[str, ...] | None = None
@@ -77,8 +79,7 @@ class OpenTransport:
         """The working directories of the caller's process, strongest first."""
         if self.hello is None:
             return ()
-        known = (project_in(self.hello.env), self.hello.cwd)
-        return tuple(directory for directory in known if directory)
+        return tuple(directory for directory in (self.project, self.hello.cwd) if directory)
 
     def forget_caller(self) -> None:
         """Look up the caller's connection again on the next request."""
@@ -87,8 +88,7 @@ class OpenTransport:
     async def root(self, argument: str | None, bound: str | None) -> Root | None:
         """The strongest root; cached for a while. Raises ProjectTooSlow."""
         hello = self.hello
-        environment = project_in(hello.env) if hello else None
-        inputs = (argument, bound, self.client_roots, environment, hello.cwd if hello else None)
+        inputs = (argument, bound, self.client_roots, self.project, hello.cwd if hello else None)
         loop = asyncio.get_running_loop()
         if (known := self._known_root(inputs, loop.time())) is not None:
             return known[2]
@@ -142,7 +142,9 @@ class OpenTransports:
 
     def open_relay(self, hello: Hello) -> OpenTransport:
         """Add a relay that connected."""
-        transport = OpenTransport(Transport.RELAY, hello=hello, agent_session=session_in(hello.env))
+        transport = OpenTransport(
+            Transport.RELAY, hello=hello, agent_session=session_in(hello.env), project=project_in(hello.env)
+        )
         transport.reachable.set()
         self._relays.add(transport)
         return transport
