@@ -198,8 +198,7 @@ def build(
         transcripts = SharedTranscripts(store, home, gives=settings.share_transcripts)
     briefings = Briefings(store, machine, Ledgers(store, machine), _Sources(capabilities), links.has_agent, transcripts)
     environment = {"HOLDFAST_HOME": str(home)}
-    brief, settings_off = briefings.managed, protocols.settings_off
-    runner = Runner(store, machine, Runs(home, store), environment, settings_off=settings_off, brief=brief)
+    runner = Runner(store, machine, Runs(home, store), environment, settings_off=protocols.settings_off)
     teams = Teams(store, TeamsFile(home), runner)
     bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, links.has_agent)
 

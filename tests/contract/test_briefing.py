@@ -317,12 +317,6 @@ async def test_what_was_recovered_is_kept(place: Place) -> None:
         assert rows == [{"session_id": new.id, "recovered": old.id, "occasion": "crash"}]
 
 
-async def test_a_managed_agent_is_not_told_of_a_persons_session(place: Place) -> None:
-    async with world(place) as one:
-        await worked(one)
-        assert await one.briefings.managed(one.project, "11111111-1111-4111-8111-111111111111") == ""
-
-
 async def test_what_a_session_does_is_read_while_it_goes_on_for_other_machines(place: Place) -> None:
     async with world(place) as one:
         old = await worked(one)

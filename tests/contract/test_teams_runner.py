@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -27,7 +26,7 @@ from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.errors import AskCycle, UnknownTeam
 from holdfast.teams.model import LEASE_MS, Ask
 from holdfast.teams.queries import conversations as queries
-from holdfast.teams.runner import Brief, Runner, no_briefing
+from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +44,6 @@ class World:
         store: Store,
         name: str,
         agent: RunPart | None = None,
-        brief: Brief = no_briefing,
         **settings: Any,
     ) -> None:
         home = place.home / name
@@ -57,7 +55,7 @@ class World:
         (home / "teams.json").write_text(json.dumps({"settings": settings, "teams": teams}))
         self.store = store
         echo = EchoAgent(place.home, place.home / "transcripts")
-        self.runner = Runner(store, name, {"echo": agent or echo}, {}, brief=brief)
+        self.runner = Runner(store, name, {"echo": agent or echo}, {})
         self.teams = Teams(store, TeamsFile(home), self.runner)
         self._task: asyncio.Task[None] | None = None
 
@@ -322,24 +320,14 @@ async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(pla
         assert again.answer is not None and again.answer.startswith("echo 2")
 
 
-async def test_the_first_turn_of_a_new_process_is_told_what_changed_and_no_other(sqlite_place: Place) -> None:
-    briefed: list[tuple[str, str]] = []
-
-    async def brief(project: Path, session_id: str) -> str:
-        briefed.append((project.name, session_id))
-        return "[news]"
-
-    async with _world(sqlite_place, brief=brief) as world:
+async def test_the_first_turn_of_a_new_process_is_told_its_ask_alone(sqlite_place: Place) -> None:
+    async with _world(sqlite_place) as world:
         first = await world.answer(await world.ask("a", "one"))
-        assert "[news]" not in (first.answer or "") and briefed == [], "a conversation that begins missed nothing"
-        await world.answer(await world.ask("a", "two"))
-        assert briefed == [], "its process went on"
-    async with _world(sqlite_place, brief=brief) as world:
-        again = await world.answer(await world.ask("a", "three"))
-        assert again.answer is not None and again.answer.startswith("echo 3") and again.answer.endswith("[news]")
-        assert [project for project, _ in briefed] == ["a"]
-        await world.answer(await world.ask("a", "four"))
-        assert len(briefed) == 1
+    async with _world(sqlite_place) as world:
+        again = await world.answer(await world.ask("a", "one"))
+        assert first.answer is not None and again.answer is not None
+        assert again.answer.startswith("echo 2")
+        assert len(again.answer.splitlines()) == len(first.answer.splitlines())
 
 
 async def test_an_answer_for_which_there_was_no_room_is_stored_when_there_is(

@@ -21,8 +21,7 @@ from holdfast.briefing.queries.agent_sessions import AgentSession, StartedSessio
 from holdfast.briefing.settings import budget
 from holdfast.capability.briefing import Audience, Covered, Item, Rank, Source
 from holdfast.errors import BadInput
-from holdfast.files.in_time import in_time
-from holdfast.identity.project import Root, RootSource, locate, path_of
+from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.briefing_source import OWN
 from holdfast.reasoning.queries import projects as project_queries
@@ -138,17 +137,6 @@ class Briefings:
     async def look_at_git(self, *, once: bool = False) -> None:
         """Look at git for sessions that begin and go on, for as long as the daemon runs."""
         await (self._ledgers.git.finish() if once else self._ledgers.git.run())
-
-    async def managed(self, project: Path, session_id: str) -> str:
-        """Return what a managed agent is told with the first turn of a new process.
-
-        It has its own conversation and gets its messages one by one, so it is told neither of the work of a person's
-        sessions in the same project nor of the queue.
-        """
-        root = await in_time(locate, str(project), RootSource.DIRECTORY)
-        session = StartedSession(session_id, root, self._machine, "resume", None, None, None)
-        found = await self.begins(session, None, NOTHING.and_known("messages"))
-        return found.text if found is not None else ""
 
     async def asked(self, audience: Audience, limit: int | None = None) -> Briefing:
         """Return all there is to tell, within a budget of tokens."""

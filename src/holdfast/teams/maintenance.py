@@ -53,7 +53,7 @@ class Maintenance:
             conversations.set_status(tx, conversation.id, ConversationStatus.COMPACT_PENDING)
 
         await self._store.write(begin)
-        slot, _, _ = await self._runner.open(team, conversation)
+        slot, _ = await self._runner.open(team, conversation)
         try:
             done = await slot.session.compact()
         except (CompactionFailed, PartMissing):
@@ -92,7 +92,7 @@ class Maintenance:
         ):
             team = self._runner.config.teams.get(conversation.to_team)
             if team is not None and self._runner.pool.can_run(team) and self._runner.room:
-                slot, _, _ = await self._runner.open(team, conversation)
+                slot, _ = await self._runner.open(team, conversation)
                 self._runner.pool.give_back(slot)
 
     async def found(self, team: Team) -> list[FoundSession]:

@@ -112,8 +112,8 @@ class Pool:
         for agent in self._agents.values():
             agent.forget(session_ids)
 
-    async def open(self, team: Team, conversation: Conversation, limit: int) -> tuple[Slot, str | None, bool]:
-        """Return the conversation's process, what its caller must be told, and whether it was just opened."""
+    async def open(self, team: Team, conversation: Conversation, limit: int) -> tuple[Slot, str | None]:
+        """Return the conversation's process, and what its caller must be told."""
         notes: list[str | None] = []
 
         async def open_session() -> AgentSession:
@@ -128,7 +128,7 @@ class Pool:
         except BaseException:
             await self.discard(slot)
             raise
-        return slot, next(filter(None, notes), conversation.note), bool(notes)
+        return slot, next(filter(None, notes), conversation.note)
 
     async def take(self, conversation: Conversation, limit: int, open_session: Open) -> Slot:
         """Return the conversation's process, warm or newly opened; idle ones of others make room.

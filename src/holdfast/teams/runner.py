@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TypeVar
 
 from holdfast.agents import AgentEvent, AgentSession, RunPart, Turn
@@ -49,15 +48,6 @@ STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
 logger = logging.getLogger(__name__)
 
 
-Brief = Callable[[Path, str], Awaitable[str]]
-"""Returns what an agent is told besides the ask, in the first turn of a new process."""
-
-
-async def no_briefing(project: Path, session_id: str) -> str:
-    """Nothing."""
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Claimed:
     """An ask that this runner alone may work on."""
@@ -80,13 +70,11 @@ class Runner:
         env: Mapping[str, str],
         *,
         settings_off: SettingsOff = always_off,
-        brief: Brief = no_briefing,
     ) -> None:
         self._store = store
         self._name = name
         self.pool = Pool(store, name, agents, env, settings_off)
         self.config = TeamsConfig()
-        self._brief = brief
         self._running: dict[str, asyncio.Task[None]] = {}
         self._conversations: dict[str, int] = {}
         self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
@@ -251,9 +239,8 @@ class Runner:
         try:
             team = self.config.teams[ask.to_team]
             await self._check_budget(team)
-            slot, note, opened = await self.open(team, conversation)
-            briefing = await self._brief(team.project, conversation.session_id) if opened and conversation.begun else ""
-            turn = await self.turn(slot.session, _text(claimed, note, briefing))
+            slot, note = await self.open(team, conversation)
+            turn = await self.turn(slot.session, _text(claimed, note))
             if turn.is_error:
                 said = turn.text or turn.subtype
                 raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
@@ -289,7 +276,7 @@ class Runner:
                 self._running.pop(ask.id, None)  # last: whoever stops the runner waits for all of this
                 self._wake.set()
 
-    async def open(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None, bool]:
+    async def open(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None]:
         """The conversation's process, within the limit of processes; see `Pool.open`."""
         return await self.pool.open(team, conversation, self.config.settings.max_processes)
 
@@ -389,13 +376,13 @@ class Runner:
         return len(lost)
 
 
-def _text(claimed: Claimed, note: str | None, briefing: str) -> str:
+def _text(claimed: Claimed, note: str | None) -> str:
+    """Return all that the agent is told: one conversation knows itself alone, and what it knew is in its transcript."""
     conversation = claimed.conversation
     summary = None if conversation.begun else conversation.summary
-    text = framed(
+    return framed(
         conversation.from_team, conversation.thread, claimed.ask.text, claimed.notices, summary, lost=note == LOST
     )
-    return f"{text}\n\n{briefing}" if briefing else text
 
 
 def _again(tx: Tx, ask: Ask, why: str) -> None:
