@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
@@ -15,7 +15,6 @@ from holdfast.briefing.capability import capability as briefing_capability
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.service import Briefings
 from holdfast.capability import Capability, Command, Loop
-from holdfast.capability.briefing import Source
 from holdfast.config import Settings
 from holdfast.connections.capability import capability as connections_capability
 from holdfast.connections.capability import make_connections
@@ -56,7 +55,7 @@ class App:
         self,
         store: Store,
         settings: Settings,
-        links: OpenTransports,
+        transports: OpenTransports,
         connections: Connections,
         keys: Callable[[], Keys],
         at_once: Sequence[Capability],
@@ -64,7 +63,7 @@ class App:
     ) -> None:
         self.store = store
         self.settings = settings
-        self.links = links
+        self.transports = transports
         self.connections = connections
         self.keys = keys
         self.hooks = Hooks(hook for one in at_once for hook in one.hooks)
@@ -118,7 +117,7 @@ class App:
         from holdfast.wire.mcp.server import Wire
 
         offers = [offer for one in self.capabilities for offer in one.offers()]
-        return Wire(Catalog(offers), self.connections, self.links)
+        return Wire(Catalog(offers), self.connections, self.transports)
 
     @property
     def is_busy(self) -> bool:
@@ -150,30 +149,18 @@ class App:
         return self.capabilities if "_late" in vars(self) else self._at_once
 
 
-class _Sources:
-    """What rooms tell in a briefing, looked up when one is made: teams both tell there and have agents to brief."""
-
-    def __init__(self, capabilities: Iterable[Capability]) -> None:
-        self._capabilities = capabilities
-
-    def __iter__(self) -> Iterator[Source]:
-        return (one.briefing_source for one in self._capabilities if one.briefing_source is not None)
-
-
 def build(
     store: Store,
     settings: Settings,
     machine: str,
-    links: OpenTransports | None = None,
+    transports: OpenTransports | None = None,
     owns_home: Callable[[], bool] = lambda: True,
 ) -> App:
     """Build the services on an open store.
 
-    `links` are a daemon's open transports; `owns_home` tells whether the data directory is still its own.
+    `transports` are those that a daemon has open; `owns_home` tells whether the data directory is still its own.
     """
-    links = OpenTransports() if links is None else links
-    capabilities: list[Capability] = []
-
+    transports = transports or OpenTransports()
     home, shared = settings.home, store.engine == "postgres"
     connections = make_connections(store, settings, machine)
     reasoning = Reasoning(
@@ -191,26 +178,27 @@ def build(
 
     surroundings = Surroundings(home)
     protocols = Protocols(store, surroundings, surroundings.foreign_state)
-    transcripts = None
-    if shared:
-        from holdfast.briefing.sharing import SharedTranscripts
-
-        transcripts = SharedTranscripts(store, home, gives=settings.share_transcripts)
-    briefings = Briefings(store, machine, Ledgers(store, machine), _Sources(capabilities), links.has_agent, transcripts)
     environment = {"HOLDFAST_HOME": str(home)}
     runner = Runner(store, machine, Runs(home, store), environment, settings_off=protocols.settings_off)
     teams = Teams(store, TeamsFile(home), runner)
-    bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, links.has_agent)
+    bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, transports.has_agent)
 
-    capabilities += [
-        connections_capability(connections, keys, links),
+    others = [
+        connections_capability(connections, keys, transports),
         teams_capability(teams, runner, shared=shared),
         protocol_capability(store, protocols, surroundings),
         bridge_capability(store, settings, machine, bridge, bridge_hooks, teams),
         reasoning_capability(reasoning),
-        briefing_capability(briefings, machine, teams),
         records_capability(store, settings, owns_home),
     ]
+    shared_transcripts = None
+    if shared:
+        from holdfast.briefing.sharing import SharedTranscripts
+
+        shared_transcripts = SharedTranscripts(store, home, gives=settings.share_transcripts)
+    sources = [one.briefing_source for one in others if one.briefing_source is not None]
+    briefings = Briefings(store, machine, Ledgers(store, machine), sources, transports.has_agent, shared_transcripts)
+    at_once = [*others, briefing_capability(briefings, machine, teams)]
 
     def late() -> list[Capability]:
         from holdfast.forgetting.capability import capability as forgetting_capability
@@ -225,4 +213,4 @@ def build(
             forgetting_capability(store, home, reasoning, teams),
         ]
 
-    return App(store, settings, links, connections, keys, capabilities, late)
+    return App(store, settings, transports, connections, keys, at_once, late)

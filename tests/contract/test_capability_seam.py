@@ -92,7 +92,7 @@ async def test_a_capability_that_answers_hooks_cannot_be_among_those_made_later(
     store = sqlite_place.open()
     try:
         app = build(store, read_settings({}, home=str(sqlite_place.home)), "this-machine")
-        late = App(store, app.settings, app.links, app.connections, app.keys, (), lambda: [sample.capability()])
+        late = App(store, app.settings, app.transports, app.connections, app.keys, (), lambda: [sample.capability()])
         with pytest.raises(TypeError, match="greetings answers hooks"):
             late.prepare()
     finally:

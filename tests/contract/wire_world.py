@@ -140,7 +140,7 @@ class World:
         await app.connections.reconnects.start()
         await teams.refresh()
         teams._runner.use(teams.config)
-        return Life(app, app.wire(), app.links, self._counter)
+        return Life(app, app.wire(), app.transports, self._counter)
 
     @asynccontextmanager
     async def working_life(self) -> AsyncIterator[Life]:
