@@ -81,10 +81,14 @@ class JsonProcess(ABC):
         return self._closing is None and not self._reading.done()
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process, also when the caller is cancelled meanwhile: nothing of it outlives the event loop."""
         if self._closing is None:
             self._closing = asyncio.create_task(self.guarded.end(self._reading))
-        await asyncio.shield(self._closing)
+        try:
+            await asyncio.shield(self._closing)
+        except asyncio.CancelledError:
+            await asyncio.wait([self._closing])
+            raise
 
     async def write(self, message: dict[str, Any]) -> None:
         """Tell the process something."""
