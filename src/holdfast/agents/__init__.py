@@ -141,7 +141,7 @@ class AgentSession(Protocol):
 
 
 class Lack(StrEnum):
-    """What an agent cannot do; asked for it, it raises PartMissing."""
+    """What an agent cannot do; a call that needs it raises PartMissing."""
 
     GIVEN_IDS = "given ids"
     """It chooses the ids of its conversations itself; this alone raises nothing."""
@@ -162,13 +162,13 @@ class RunPart(Protocol):
         ...
 
     def available(self) -> str | None:
-        """Why it cannot run here; None when it can."""
+        """Return why it cannot run here; None when it can."""
         ...
 
     async def open(self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None) -> AgentSession:
         """Start a process on a conversation: a new one, one that exists (`resume`) or a copy of another (`fork_of`).
 
-        A new one gets this id, unless the agent chooses its own: the session tells which it is."""
+        A new one gets this id, unless the agent chooses its own: see the session's `session_id`."""
         ...
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:

@@ -1,4 +1,4 @@
-"""What a caller's environment and its calls say of the agent that it belongs to, whichever agent it is."""
+"""What a caller's environment and calls reveal about the agent that it belongs to, for every kind of agent."""
 
 from __future__ import annotations
 

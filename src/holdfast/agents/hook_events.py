@@ -98,7 +98,7 @@ class HookEvent:
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What one capability, or all of them together, have to say to a hook."""
+    """The answer to a hook, from one capability or from all of them together."""
 
     context: str = ""
     """For the agent."""

@@ -50,7 +50,7 @@ def runnable() -> tuple[str, ...]:
 
 
 class Runs(Mapping[str, RunPart]):
-    """What runs each agent that can be run; made when it is first needed, because its modules take a while."""
+    """The run part of each agent that has one, made on first use because its modules are slow to import."""
 
     def __init__(self, home: Path, store: Store) -> None:
         self._home = home

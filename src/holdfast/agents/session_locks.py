@@ -23,7 +23,7 @@ def canonical_session_id(session_id: str) -> str:
 
 
 def is_canonical_session_id(name: str) -> bool:
-    """Whether a name is a session's id as agents write it."""
+    """Return whether a name is a session's id as agents write it."""
     try:
         return canonical_session_id(name) == name
     except BadInput:
@@ -42,7 +42,7 @@ class SessionLocks:
         return self._folder / f"{session_id}.lock"
 
     def environment(self, session_id: str) -> dict[str, str]:
-        """What a guard needs to know to hold the session."""
+        """Return the environment variables that a guard needs to hold the session."""
         return {guard_process.LOCK_VARIABLE: str(self.path(session_id))}
 
     @asynccontextmanager

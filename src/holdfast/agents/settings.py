@@ -24,7 +24,7 @@ class Scope(StrEnum):
     USER = "user"
     """This user, in every project."""
     PROJECT = "project"
-    """Everybody who works on a project: the files are shared."""
+    """Everyone who works on a project: the files are shared."""
     LOCAL = "local"
     """This user, in one project."""
 
@@ -51,7 +51,7 @@ class SetupRequest:
 
     @property
     def server(self) -> Server:
-        """What the agent starts; a shared file names nothing of this machine."""
+        """Return the server that the agent starts; a shared file names nothing of this machine."""
         return of_any_machine() if self.scope is Scope.PROJECT else of_this_machine(self.other_home)
 
 

@@ -128,20 +128,20 @@ Part = Asked | Said | Called | Answered | TodosWritten | TodoChanged | Queued | 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one entry of a transcript tells, in order."""
+    """The facts in one entry of a transcript, in order."""
 
     parts: tuple[Part, ...] = ()
     at: int | None = None
     """When it was written, in milliseconds."""
     is_side: bool = False
-    """Whether a subagent wrote it: what that did counts, what it was asked and what it said does not."""
+    """Whether a subagent wrote it: its actions count, its requests and replies do not."""
     cwd: str = ""
     branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One thing that somebody said, or that a tool did, word for word; for finding it again."""
+    """One thing that was said, or that a tool did, word for word, for searching."""
 
     role: str
     """user, assistant, tool (what was called), result or error (what it said)."""
@@ -152,11 +152,11 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one reading came to."""
+    """The result of one reading."""
 
     position: Position
     anew: bool
-    """The file is another one than before, or was never read: what was known of it does not count."""
+    """The file was replaced or never read before: nothing known of it counts any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class TranscriptFile:
 
 @dataclass(frozen=True, slots=True)
 class SpokenBatch:
-    """What the next part of a file told."""
+    """The entries in the next part of a file."""
 
     spoken: tuple[Spoken, ...]
     end: int

@@ -49,7 +49,7 @@ class Registry:
         return Registration(self, [self._removal()] if ours else [], None)
 
     def entry(self) -> dict[str, Any] | None:
-        """What is registered now."""
+        """Return the entry that is registered now."""
         return json_entry.found(self.file, self.keys)
 
     def _removal(self) -> list[str]:

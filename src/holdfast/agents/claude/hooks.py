@@ -22,7 +22,7 @@ EVENTS = {
 TOOLS = {"Bash": ToolKind.RUN, "Read": ToolKind.READ}
 SERVER_PREFIX = "mcp__"
 REPORT = "<task-notification>"
-"""How a prompt begins that Claude Code writes for a subagent in the background."""
+"""Beginning of a prompt that Claude Code writes for a background subagent."""
 
 Payload = Mapping[str, Any]
 

@@ -16,7 +16,7 @@ def rules(allow: Allow) -> list[str]:
 
 
 OURS = frozenset(rule for allow in Allow for rule in rules(allow))
-"""What setup puts in and takes out; a rule that somebody wrote for another of our tools stays."""
+"""The rules that setup adds and removes; a rule that a user wrote for another of our tools stays."""
 
 
 def allowing(allow: Allow) -> Edit:

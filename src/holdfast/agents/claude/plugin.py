@@ -72,7 +72,7 @@ def files() -> Mapping[str, str]:
 
 
 def hook_command(event: str) -> str:
-    """What the plugin's hook runs; where Holdfast is missing, the start of a session says so, the rest is silent."""
+    """Return what the plugin's hook runs. If Holdfast is missing, only the start of a session reports it."""
     if event != "SessionStart":
         return portable_command(event)
     said = json.dumps({"systemMessage": MISSING})

@@ -68,7 +68,7 @@ class ClaudeAgent:
         self._locks = SessionLocks(home / "locks", patience)
 
     def available(self) -> str | None:
-        """Why Claude Code cannot run here; None when it can."""
+        """Return why Claude Code cannot run here; None when it can."""
         if find_spec("claude_agent_sdk") is None:
             return f"The claude-agent-sdk is not installed. {INSTALL}"
         if self._program({}) is None:

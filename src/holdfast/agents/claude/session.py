@@ -277,7 +277,7 @@ def _all_input(usage: dict[str, Any]) -> int:
 
 
 def _events(message: Message) -> list[AgentEvent]:
-    """What a message shows of the turn; anything at all is a sign of life."""
+    """Return the turn's events in a message; any message is a sign of life."""
     match message:
         case AssistantMessage(content=blocks):
             said = [AgentEvent("text", block.text) for block in blocks if isinstance(block, TextBlock)]
@@ -320,7 +320,7 @@ def _new_enough(version: str) -> bool:
 
 
 def _refusal(session_id: str, words: str) -> Exception:
-    """Why Claude Code would not start, by what it said."""
+    """Return the error for a Claude Code that would not start, based on its output."""
     if "already in use" in words or "another process has this session" in words:
         return SessionInUse(f"Session {session_id} is in use: {words}")
     if "No conversation found" in words:

@@ -101,7 +101,7 @@ def taking_out(hooks: Iterable[Hook] | None) -> Edit:
 
 
 def is_installed(project: Path, purpose: str) -> bool:
-    """Whether every hook of a purpose is in one of a project's settings files; False for files that cannot be read."""
+    """Return whether a project's settings files have every hook of a purpose; False if they cannot be read."""
     for file in (LOCAL, SHARED):
         try:
             there = hooks_in(inside(project, file))
@@ -113,7 +113,7 @@ def is_installed(project: Path, purpose: str) -> bool:
 
 
 def hooks_in(path: Path) -> set[Hook]:
-    """Which hooks of Holdfast a settings file has; raises SettingsUnusable."""
+    """Return which of Holdfast's hooks a settings file has. Raises SettingsUnusable."""
     try:
         return _ours_in(_section(read_settings(path)))
     except Misshapen as problem:

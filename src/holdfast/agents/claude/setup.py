@@ -31,7 +31,7 @@ class ClaudeSetup(SetupRequest):
     """Sets up one scope of Claude Code."""
 
     def install(self, allow: Allow | None) -> list[Step]:
-        """What sets it up; without a choice of rules, those that are there stay."""
+        """Return the steps that set it up; without a choice of rules, existing rules stay."""
         enabled = plugin(self._settings_files())
         if enabled is not None:
             raise Conflict(
@@ -48,12 +48,12 @@ class ClaudeSetup(SetupRequest):
         return [self._server_in(), hooks]
 
     def remove(self) -> list[Step]:
-        """What takes Holdfast out again, and nothing else."""
+        """Return the steps that remove Holdfast, and nothing else."""
         hooks = steps.taking_out(self._originals(), self._without(self._settings_file()))
         return [self._server_out(), hooks]
 
     def has_rules(self) -> bool:
-        """Whether an allow rule of ours is in force."""
+        """Return whether one of our allow rules is in force."""
         return edited(self._settings_file(), permissions.allowing(Allow.NONE)).needed
 
     def _server_in(self) -> Step:
@@ -119,13 +119,13 @@ class ClaudeSetup(SetupRequest):
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps a user's settings."""
+    """Return the directory of a user's Claude Code settings."""
     chosen = env.get("CLAUDE_CONFIG_DIR")
     return Path(chosen).absolute() if chosen else _user(env) / ".claude"
 
 
 def global_file(env: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps a user's servers, and much else: beside its directory, inside one that was chosen."""
+    """Return the file of a user's MCP servers: beside the default directory, but inside a chosen one."""
     old = config_directory(env) / ".config.json"
     if old.exists():
         return Path(os.path.realpath(old))

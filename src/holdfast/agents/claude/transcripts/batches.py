@@ -22,7 +22,7 @@ MAX_MARKS = 1_200_000
 """Commas and brackets of one line: so many values come of it when it is read."""
 LOOKED_AT = 256 * 1024
 """Bytes of a transcript that are looked at for its directory."""
-MOST_DIRECTORIES = 100
+MAX_DIRECTORIES = 100
 """Directories of one conversation that are looked at."""
 
 
@@ -63,7 +63,7 @@ def directory_of(main: Path, known: dict[str, str]) -> str:
         for line in file.read(LOOKED_AT).splitlines():
             entry = _entry(line)
             cwd = entry.get("cwd") if entry else None
-            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(said) < MOST_DIRECTORIES:
+            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(said) < MAX_DIRECTORIES:
                 said[cwd] = None
     folder = main.parent.name
     own = next((cwd for cwd in said if project_key(Path(cwd)) == folder), None)
@@ -72,14 +72,14 @@ def directory_of(main: Path, known: dict[str, str]) -> str:
 
 
 def mark_of(path: Path, length: int) -> str:
-    """How a file is known again: a hash of its beginning, as far as it was read."""
+    """Return a hash of a file's beginning, as far as it was read, to recognize the file later."""
     size = min(length, MARKED)
     with path.open("rb") as file:
         return f"{size}.{hashlib.sha256(file.read(size)).hexdigest()[:32]}"
 
 
 def is_same(path: Path, mark: str, read_to: int) -> bool:
-    """Whether a file is still the one that was read: it grew, and its beginning is as it was."""
+    """Return whether a file is still the one that was read: it has at most grown, and begins the same."""
     length = mark.partition(".")[0]
     return path.stat().st_size >= read_to and length.isdigit() and mark_of(path, int(length)) == mark
 

@@ -31,15 +31,15 @@ class TranscriptFiles:
         self._projects = config / "projects"
 
     def main_file(self, project_key: str, session_id: str) -> Path:
-        """Where the agent looks for the conversation."""
+        """Return the file in which the agent looks for the conversation."""
         return self._projects / project_key / f"{session_id}.jsonl"
 
     def known(self, session_id: str) -> bool:
-        """Whether a file of this session lies here, under whatever project."""
+        """Return whether there is a file of this session, under any project."""
         return bool(self._main_files(session_id))
 
     def spent(self, project_key: str, session_id: str) -> float:
-        """What the conversation had cost when its last process ended; the next one counts on from there."""
+        """Return the conversation's cost when its last process ended; the next one adds to it."""
         text = self.main_file(project_key, session_id).read_text(encoding="utf-8", errors="surrogateescape")
         entries = [line.entry or {} for line in lines_in("\n".join(_COST_STATE.findall(text)) + "\n")]
         told = [entry.get("totalCostUSD") for entry in entries]
@@ -64,7 +64,7 @@ class TranscriptFiles:
         return found
 
     def file_of(self, project_key: str, session_id: str, subpath: str) -> Path:
-        """Where a conversation of a session lies, its own or a subagent's."""
+        """Return the transcript file of a session's own conversation or of a subagent's."""
         main = self.main_file(project_key, session_id)
         return main if subpath == MAIN else _inside(main.with_suffix(""), subpath)
 
@@ -100,12 +100,12 @@ def _inside(folder: Path, subpath: str) -> Path:
 
 
 def sidecar_of(path: Path) -> Path:
-    """Where Claude Code keeps what a subagent is."""
+    """Return the path of the file in which Claude Code describes a subagent."""
     return path.with_suffix(".meta.json")
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
-    """What lies beside a transcript; None where nothing does, or what no agent wrote."""
+    """Read the file beside a transcript; None if there is none or if no agent can have written it."""
     try:
         told = bounded_json.loads(sidecar_of(path).read_bytes())
     except (FileNotFoundError, ValueError):

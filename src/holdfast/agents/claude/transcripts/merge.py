@@ -15,7 +15,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 
 LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
-"""What the agent writes to its own file and never tells the copy in the store; a conversation goes on without it."""
+"""Entries that the agent writes to its own file alone and not to the store; a conversation resumes without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Line:
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether it belongs into the store."""
+        """Whether it belongs in the store."""
         return self.entry is not None and self.entry.get("type") not in LOCAL_ONLY
 
     @property

@@ -44,18 +44,18 @@ KINDS = {
 }
 _SERVER_READS = re.compile(r"mcp__.*__read_(?:text_|media_)?file")
 _MODIFYING = re.compile(r"(?:write|edit|create|create_text)_file|replace_\w+|insert_(?:before|after)_\w+")
-"""How a tool of a server is called that changes a file."""
+"""Names of MCP servers' tools that change a file."""
 _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 _WITHOUT_PATH = frozenset({"TodoWrite", "TaskUpdate"})
 _QUEUE = {"enqueue": QueueChange.ADDED, "remove": QueueChange.REMOVED, "popAll": QueueChange.EMPTIED}
 _ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
-"""Why a message ended with which a turn ends too."""
+"""Stop reasons of a message that also end the turn."""
 _REFUSED = ("The user doesn't want to", "Permission to use ", "Permission for this ")
 _USER_SAID = re.compile(r"the user said:\s*([\s\S]+)")
 _MISUSED = "<tool_use_error>"
-"""How Claude Code answers a call that it did not make."""
-MOST_ANSWERS = 50
-MOST_VALUES = 50
+"""Beginning of the result that Claude Code writes for a call that it did not make."""
+MAX_ANSWERS = 50
+MAX_VALUES = 50
 
 
 def kind_of(tool: str) -> CallKind:
@@ -156,7 +156,7 @@ def _path_in(arguments: Line) -> str:
 def _answered(line: Line, block: Line) -> Answered:
     text, failed, result = entries.text_of(block), block.get("is_error") is True, line.get("toolUseResult")
     given = result.get("answers") if isinstance(result, dict) else None
-    answers = list(given.items())[:MOST_ANSWERS] if isinstance(given, dict) else []
+    answers = list(given.items())[:MAX_ANSWERS] if isinstance(given, dict) else []
     return Answered(
         text_member(block, "tool_use_id"),
         text,
@@ -183,7 +183,7 @@ def _refused(line: Line, text: str) -> Refused | None:
 
 
 def spoken_in(line: Line) -> Iterator[Spoken]:
-    """Return what a line says, word for word; nothing of lines that nobody said."""
+    """Return what was said or done in a line, word for word; nothing for bookkeeping lines."""
     speaker = line.get("type")
     if speaker not in ("user", "assistant") or line.get("isMeta"):
         return
@@ -205,5 +205,5 @@ def _told(speaker: str, block: Line) -> tuple[str, str]:
 
 
 def _texts(arguments: Any) -> list[str]:
-    values = list(arguments.values())[:MOST_VALUES] if isinstance(arguments, dict) else []
+    values = list(arguments.values())[:MAX_VALUES] if isinstance(arguments, dict) else []
     return [value for value in values if isinstance(value, str)]

@@ -59,7 +59,7 @@ def delete(tx: Tx, key: Mapping[str, Any]) -> None:
 
 
 def is_known(tx: Tx, session_id: str) -> bool:
-    """Whether there is a line of this session, under whatever project."""
+    """Return whether there is a line of this session, under any project."""
     return tx.one("SELECT 1 AS n FROM transcript_lines WHERE session_id = :id LIMIT 1", id=session_id) is not None
 
 

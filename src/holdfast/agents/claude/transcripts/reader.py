@@ -40,7 +40,7 @@ _UNTOLD = tuple(
         "tools-used",
     )
 )
-"""How lines begin that tell a ledger nothing; the largest of a transcript are among them."""
+"""Beginnings of lines that a ledger does not need; the longest lines of a transcript are among them."""
 
 
 def read_new(path: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]) -> Read | None:
@@ -62,7 +62,7 @@ def read_new(path: Path, since: Position, fold: Callable[[Entry], None], *, rest
 
 
 def _spans(begin: int, size: int) -> list[tuple[int, int]]:
-    """What is read of a file: all that is new, or its head and its tail."""
+    """Return the spans of a file to read: everything new, or its head and its tail."""
     if size - begin <= WINDOW:
         return [(begin, size)]
     tail = (size - WINDOW, size)

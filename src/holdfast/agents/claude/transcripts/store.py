@@ -50,7 +50,7 @@ class TranscriptStore:
         await self._store.write(lambda tx: queries.delete(tx, key))
 
     async def known(self, session_id: str) -> bool:
-        """Whether there is a line of this session, under whatever project."""
+        """Return whether there is a line of this session, under any project."""
         return await self._store.read(lambda tx: queries.is_known(tx, session_id))
 
     async def everywhere(self, session_id: str) -> dict[str, list[Entry]]:

@@ -50,4 +50,4 @@ def _beside(transcript: Path, most: int) -> list[tuple[Path, int]]:
 
 
 def _nothing() -> None:
-    """What a subagent did is part of its session's ledger, which is begun anew only with the session's file."""
+    """Reset nothing: a subagent's work is in its session's ledger, which restarts only with the session's file."""

@@ -14,7 +14,7 @@ from holdfast.agents.transcript_copies import MAIN
 
 
 class TranscriptCopy:
-    """What the SDK is given as its session store.
+    """The session store that is passed to the SDK.
 
     It answers every `load` with nothing. Entries would make the SDK move the agent to a temporary configuration
     directory with a copy of the user's credentials; without them the agent resumes its own merged file.
@@ -31,7 +31,7 @@ class TranscriptCopy:
         self.appended += len(entries)
 
     async def load(self, key: Mapping[str, Any]) -> None:
-        """Nothing: the agent has its own file."""
+        """Return nothing: the agent has its own file."""
 
 
 async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_key: str, session_id: str) -> bool:
