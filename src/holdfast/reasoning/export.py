@@ -34,7 +34,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How markdown shows what somebody wrote: within a line, and as a block."""
+    """Renders user text as markdown: within a line, and as a block."""
 
     inline: Callable[[str], str]
     block: Callable[[str], str]

@@ -15,7 +15,7 @@ from holdfast.lazy_dataclass import dataclass
 
 MAX_WORDS = 32
 INDEXED = 200_000
-"""How many characters of a text are indexed; more may not fit into an entry of PostgreSQL's."""
+"""How many characters of a text are indexed; more may not fit into one of PostgreSQL's index entries."""
 REMEMBERED = 10_000
 
 UNSPACED = (
@@ -31,7 +31,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 class _Folding(dict[int, str]):
-    """What each character is indexed as; worked out when it is first met."""
+    """The form in which each character is indexed, computed when it is first met."""
 
     def __init__(self, *, apart: bool) -> None:
         super().__init__()

@@ -106,7 +106,7 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """How many characters of the thought come up to the end of this piece."""
+        """Offset of this piece's end in the thought, in characters."""
         return self.start + len(self.thought.content)
 
     @property
@@ -219,7 +219,7 @@ def other_root(session: Session, root: Root | None) -> str | None:
 
 
 def of_another_project(session: Session, root: Root | None) -> bool:
-    """Whether the session belongs to another project than the caller's, whatever the path."""
+    """Return whether the session belongs to another project than the caller's, whatever the path."""
     if root is None or other_root(session, root) is None:
         return False
     return root.key is None or session.project_key not in (root.key, root.top.key if root.top else root.key)

@@ -85,7 +85,7 @@ def thoughts_page(
     measure: Measure,
     branches: Sequence[Branch] = (),
 ) -> ThoughtsPage:
-    """Whole thoughts as the reader is told them, as many as fit into `room`; a long one comes in pieces.
+    """Return whole thoughts as the reader may see them, as many as fit into `room`; a long one comes in pieces.
 
     `start` is the first thought, and how many of its characters were on the page before.
     """
@@ -120,7 +120,7 @@ def told_thought(thought: Thought, reader: str | None) -> Thought:
 
 
 def told_session(session: Session) -> Session:
-    """Mask the secrets in a title and tags for everybody: their author is not recorded."""
+    """Mask the secrets in a title and tags for every reader: their author is not recorded."""
     tags = tuple(str(mask_for(tag, None)) for tag in session.tags)
     return replace(session, title=str(mask_for(session.title, None)), tags=tags)
 

@@ -42,7 +42,7 @@ class StartedSession:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What belongs to a session beside its thoughts."""
+    """Data of a session besides its thoughts."""
 
     branches: tuple[Branch, ...]
     links: tuple[Session, ...]
@@ -78,7 +78,7 @@ class NotLoaded:
 
 @dataclass(frozen=True, slots=True)
 class CallerState:
-    """Who a caller is to Holdfast, and which session it is on."""
+    """A caller's identity, and the session that it is in."""
 
     caller: Caller
     connection: Connection | None

@@ -1,4 +1,4 @@
-"""Reasoning: thoughts go to the session they belong to, and come back without anybody remembering an id."""
+"""Reasoning: thoughts go to the session they belong to, and come back without an id to remember."""
 
 from __future__ import annotations
 

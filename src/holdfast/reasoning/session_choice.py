@@ -92,7 +92,7 @@ class SessionChoice:
         return self.holders(self._recent(self._with_sessions(root), since=0, limit=TELL_OF))
 
     def holders(self, sessions: Iterable[Session]) -> list[tuple[Session, Connection]]:
-        """Of these sessions, those that another live caller is in, with that caller."""
+        """Return those of these sessions that another live caller is in, with that caller."""
         by_id = {session.id: session for session in sessions}
         held = self._connections.live_holders(self._tx, list(by_id), self._connection)
         return [(by_id[holder.reasoning_session], holder) for holder in held if holder.reasoning_session]
@@ -126,7 +126,7 @@ class SessionChoice:
         return replace(fuller, just_begun=best.session)
 
     def _just_begun(self, session: Session) -> bool:
-        """Whether a bare thought of this caller's made the session, and nothing followed.
+        """Return whether a thought of this caller alone created the session, and nothing followed.
 
         One that was begun by start_new is older than its first thought. A thought without a connection may be anybody's
         whom nothing tells from others, and this caller was such a one until this call.
@@ -161,7 +161,7 @@ class SessionChoice:
         return root if queries.project_has_sessions(self._tx, root.key or "") else root.top
 
     def _goes_by_project(self, root: Root) -> bool:
-        """Whether sessions of the same project elsewhere count: only where this root has none at all."""
+        """Return whether sessions of the same project elsewhere count: only if this root has none at all."""
         return root.key is not None and not queries.root_has_sessions(self._tx, root.uri)
 
 

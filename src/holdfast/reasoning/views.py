@@ -360,7 +360,7 @@ def surroundings_view(around: Surroundings) -> dict[str, Any]:
 
 
 def room_beside(reply: Any) -> int:
-    """How many characters of entries a reply has room for beside what is already in it."""
+    """Return how many characters of entries fit into a reply beside what is already in it."""
     return max(LEAST_ROOM, REPLY_CHARACTERS - size(reply))
 
 

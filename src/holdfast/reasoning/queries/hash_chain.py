@@ -12,7 +12,7 @@ THOUGHTS_AT_ONCE = 50
 
 
 def counted(tx: Tx) -> tuple[int, int] | None:
-    """How many sessions were ever registered, and the sum of their head hashes."""
+    """Return how many sessions were ever registered, and the sum of their head hashes."""
     row = tx.one("SELECT sessions, heads_sum FROM event_head WHERE id = 1")
     return None if row is None else (row["sessions"], row["heads_sum"])
 
@@ -50,7 +50,7 @@ def heads_total(tx: Tx) -> int:
 
 
 def thoughts(tx: Tx, session_id: str) -> Iterator[tuple[Thought, str, str]]:
-    """A session's thoughts, each with the hash before it and its own, a few at a time."""
+    """Yield a session's thoughts, each with the hash before it and its own, read a few at a time."""
     after = 0
     while rows := tx.all(
         f"SELECT {WHOLE}, prev_hash, hash FROM thoughts"  # noqa: S608

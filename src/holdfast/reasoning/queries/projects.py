@@ -25,7 +25,7 @@ def set_paused(tx: Tx, root: Root, paused_at: int | None) -> None:
 
 
 def is_paused(tx: Tx, root: Root | None, target: Session | None) -> bool:
-    """Whether recording is paused for the caller's project or for that of the session it would write to.
+    """Return whether recording is paused for the caller's project or for that of the session it would write to.
 
     A directory of a checkout is paused with the checkout.
     """

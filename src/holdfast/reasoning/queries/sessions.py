@@ -25,7 +25,7 @@ _CUT = WHOLE.replace("content", "substr(content, 1, :cut) AS content")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page of sessions goes on: after this one, in the order of last use."""
+    """Where the next page of sessions begins: after this one, in the order of last use."""
 
     updated_at: int
     id: str
@@ -33,7 +33,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which sessions are meant: those of a project (None: of all), in one of these states, with all of these tags."""
+    """A filter of sessions: of a project (None: of all), in one of these states, with all of these tags."""
 
     root: Root | None
     statuses: tuple[Status, ...]
@@ -52,7 +52,7 @@ def add_session(tx: Tx, new: Session) -> None:
 
 
 def newest_use(tx: Tx, root_uri: str) -> int:
-    """When a session of this root was last used; 0 for never."""
+    """Return when a session of this root was last used; 0 for never."""
     row = tx.one(
         "SELECT updated_at FROM sessions WHERE root_uri = :root AND status = 'active' ORDER BY updated_at DESC LIMIT 1",
         root=root_uri,
@@ -95,13 +95,13 @@ def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[
 
 
 def project_has_sessions(tx: Tx, project_key: str) -> bool:
-    """Whether any session of the project is active or archived, under any root."""
+    """Return whether any session of the project is active or archived, under any root."""
     sql = "SELECT 1 AS found FROM sessions WHERE project_key = :key AND status IN ('active', 'archived') LIMIT 1"
     return tx.one(sql, key=project_key) is not None
 
 
 def root_has_sessions(tx: Tx, root_uri: str) -> bool:
-    """Whether any session of exactly this root is active or archived, linked ones included."""
+    """Return whether any session of exactly this root is active or archived, linked ones included."""
     own = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
     linked = (
         "SELECT 1 AS found FROM session_roots r JOIN sessions s ON s.id = r.session_id"
@@ -236,7 +236,7 @@ def links(tx: Tx, session_id: str, limit: int) -> list[Session]:
 def is_repetition(
     tx: Tx, session_id: str, number: int, content: str, requested: int | None, branch: str | None
 ) -> bool:
-    """Whether the thought with this number says the same, was sent with the same number and is on the same branch."""
+    """Return whether the thought with this number has the same text, sent number and branch."""
     sql = (
         "SELECT requested_number, branch_id FROM thoughts WHERE session_id = :id AND number = :number"
         " AND content = :content"
