@@ -33,8 +33,8 @@ from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Row, Tx, register
 
-MOST_NOTES = 100
-"""Nobody reads more notes than this."""
+MAX_NOTES = 100
+"""The most notes that are worth reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ def merge_rows(tx: Tx, rows: Staged, here: Destination) -> Taken:
     project = here.project
     taken = Taken()
     project_queries.know(tx, project.root)
-    forgotten_queries.lift(tx, project.root)  # whoever adopts a project wants to be told of it
+    forgotten_queries.lift(tx, project.root)  # an adopted project is no longer forgotten
     _reasoning(tx, rows, here, taken)
     _protocol(tx, rows, here, taken)
     _teams(tx, rows, here, taken)
     _agents(tx, rows, here, taken)
-    del taken.notes[MOST_NOTES:]
+    del taken.notes[MAX_NOTES:]
     if taken.added or taken.changed:
         tx.emit("archive.adopted", project.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
     return taken

@@ -156,7 +156,7 @@ class Archive:
 
     @property
     def origin(self) -> str:
-        """How it is named where something that came from it is shown."""
+        """Name of the archive, shown with everything that came from it."""
         if self.signer is None:
             return "an archive that nobody signed"
         return f"an archive of {self.machine} ({self.signer.fingerprint})"

@@ -38,7 +38,7 @@ class Pool:
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._answers = threading.Event()
-        """Set while there is no outage, and once nobody should wait for its end any more."""
+        """Set while there is no outage, and when waiting for its end becomes pointless."""
         self._answers.set()
 
     @contextlib.contextmanager

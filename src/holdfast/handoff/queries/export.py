@@ -35,7 +35,7 @@ def gather(tx: Tx, project: LocalProject, into: Staged) -> None:
 
 
 def open_asks(tx: Tx, teams: Collection[str]) -> int:
-    """Return the number of open asks to these teams; they stay here, where somebody waits for the answer."""
+    """Return the number of open asks to these teams; they stay here, where the asking team waits for the answer."""
     return sum(1 for _ in _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}"))
 
 

@@ -55,7 +55,7 @@ def hold_back(tx: Tx) -> None:
         why=why,
     )
     tx.run("UPDATE conversations SET lease_by = NULL, lease_until = NULL, agent_pid = NULL")
-    # Nobody there is at work here, and no file is read that somebody else named.
+    # No caller of that machine works here, and files that it named are not read.
     tx.run("UPDATE agent_sessions SET pid = NULL, pid_mark = NULL, alive_until = NULL, transcript = NULL")
     tx.run("UPDATE ledgers SET transcript = '', file_mark = '', read_to = 0")
     _drop_unreadable(tx, "bridge_updates", ("target", "kind", "content"), "created_at")

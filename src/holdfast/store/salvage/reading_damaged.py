@@ -21,7 +21,7 @@ from holdfast.store.salvage.raw_pages import Cell, Child, RawPages, Values
 from holdfast.store.salvage.table_shapes import Shape
 
 UNREADABLE = (apsw.Error, MemoryError)
-"""Errors that mean damage: when SQLite reads a copy that nobody else uses, it has no other reason to fail."""
+"""Errors that mean damage: when SQLite reads a private copy, it has no other reason to fail."""
 MAX_ROWID_DISTANCE = 1_000_000
 """A rowid this far from the page's first one is treated as damage, not as the name of a lost row."""
 
