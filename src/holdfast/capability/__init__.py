@@ -102,12 +102,12 @@ async def _healthy() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """What a room does in the course of a daemon's life."""
+    """A room's callbacks in the course of a daemon's life."""
 
     prepare: Callable[[], object] = lambda: None
     """Import and make what hooks and calls may come to need; called once, off the loop, while hooks are served."""
     start: Step = _nothing
-    """Take over from an earlier daemon, before anybody is let in."""
+    """Take over from an earlier daemon, before any caller is let in."""
     sweep: Step = _nothing
     """Drop what is past keeping; called every hour."""
     on_events: Callable[[Sequence[Event]], object] = lambda events: None

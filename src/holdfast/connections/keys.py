@@ -47,7 +47,7 @@ class Keys:
         self._read_at = float("-inf")
 
     async def check(self, given: str) -> Key | None:
-        """Find whose key this is. Every hash is compared, each in constant time. An empty key is nobody's."""
+        """Find the owner of a key. Every hash is compared, each in constant time. An empty key has no owner."""
         if time.monotonic() - self._read_at > FRESH_SECONDS:
             await self._reload()
         presented = _digest(given)

@@ -213,7 +213,7 @@ class Reconnects:
         return Reason.SESSION_ALREADY_DISCONNECTED if connection is not None and connection.ended else reason
 
     def _may_be_renewed(self, tx: Tx, connection: Connection, text: str, attempt: Attempt) -> bool:
-        """Whether an expired token is its connection's own, sent with the key that the connection belongs to.
+        """Return whether an expired token is its connection's own, sent with the key that the connection belongs to.
 
         That key may ask for a token at any time; so a client that made no call for a while gets it with the refusal.
         """

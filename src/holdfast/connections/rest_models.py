@@ -111,7 +111,7 @@ class Reconnected(Token):
 
 
 def session(connection: Connection) -> Session:
-    # The model has no field for the identity: whoever knows it could pose as this caller.
+    # The model has no field for the identity: anyone who knows it could pose as this caller.
     return Session(
         **asdict(connection)
         | {

@@ -162,7 +162,7 @@ class Connections:
             connections.set_session(tx, connection.id, session_id, joined)
 
     def was_taken_over(self, tx: Tx, connection: Connection) -> bool:
-        """Whether another live caller was given this one's session while it was away."""
+        """Return whether another live caller was given this one's session while it was away."""
         if connection.reasoning_session is None or connection.joined:
             return False
         return connections.is_held(tx, connection.reasoning_session, connection.id)

@@ -86,7 +86,7 @@ class Daemon:
 
     @property
     def notices(self) -> list[str]:
-        """What users must be told: of this start, and of losses that nobody acknowledged yet."""
+        """Return the notices for users: about this start, and about losses that are not acknowledged yet."""
         return [*self._notices, *self.losses.lines()]
 
     async def run(self, started: Any = None) -> bool:
@@ -225,7 +225,7 @@ class Daemon:
         return loops
 
     async def _watch(self, app: App, socket: DaemonSocket, file: DatabaseFile) -> None:
-        """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
+        """End when the data directory is gone, or when a daemon that was started automatically is no longer needed."""
         if not self._lock.still_ours():
             self.stop("its data directory was removed")
             return

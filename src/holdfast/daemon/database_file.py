@@ -1,4 +1,4 @@
-"""The database file while a daemon has it open: put back where somebody removed or replaced it.
+"""The database file while a daemon has it open: put back if it was removed or replaced.
 
 Once it is gone, nothing more is acknowledged. The daemon still has the file open, so nothing is lost: it puts the file
 back and starts again, and the next daemon reports it.

@@ -129,7 +129,7 @@ def _older(file: Path, number: int) -> Path:
 
 
 def _is_stderr(file: Path) -> bool:
-    """Whether standard error goes to this file."""
+    """Return whether standard error goes to this file."""
     try:
         return os.path.samestat(file.stat(), os.fstat(STDERR))
     except OSError:

@@ -1,4 +1,4 @@
-"""Whether the store answers; the database is asked once a second at most, however often somebody wants to know."""
+"""Readiness: whether the store answers. The database is asked at most once a second, however often clients ask."""
 
 from __future__ import annotations
 

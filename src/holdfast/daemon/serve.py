@@ -72,7 +72,7 @@ def serve(
     # Nearly all that a start makes stays: to look through it for garbage again and again takes a sixth of the time.
     gc.disable()
     sys.setswitchinterval(STARTING_SWITCH_SECONDS)
-    _spare_the_sniffing()
+    _set_sniffio_loop()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(until_stopped())
 
@@ -106,8 +106,8 @@ def serve_detached(settings: Settings) -> int:
     return 0
 
 
-def _spare_the_sniffing() -> None:
-    """Where sniffio is installed, anyio asks it before every step which loop this is: a tenth of a call's time."""
+def _set_sniffio_loop() -> None:
+    """Tell sniffio the loop in advance: anyio asks it before every step, which takes a tenth of a call's time."""
     try:
         import sniffio
     except ImportError:
@@ -124,9 +124,9 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 
 def _turn() -> Callable[[], None]:
-    """Return how to give back the right to start a daemon; nobody else starts one before."""
+    """Return a callback that gives back the right to start a daemon; until then no other is started."""
     text = os.environ.pop(TURN, "")
-    if not text.isdecimal():  # somebody else than a relay or a hook started us
+    if not text.isdecimal():  # started by neither a relay nor a hook
         return lambda: None
     turn = int(text)
     os.set_inheritable(turn, False)

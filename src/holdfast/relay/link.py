@@ -94,7 +94,7 @@ class Link:
 
     @property
     def due(self) -> float | None:
-        """When `tick` is due again, or None while the daemon is connected."""
+        """Return when `tick` is due again; None while the daemon is connected."""
         if self._open:
             return None
         if self._socket is None:

@@ -108,7 +108,7 @@ def _is_own_directory(path: str) -> bool:
 
 
 def _private(directory: str) -> None:
-    """Create `directory`, private to this user, or refuse one that somebody else created."""
+    """Create `directory`, private to this user, or refuse one that another user created."""
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

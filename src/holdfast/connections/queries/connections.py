@@ -167,7 +167,7 @@ def rest(tx: Tx) -> int:
 
 
 def expire(tx: Tx, life_ms: int, limit: int) -> list[str]:
-    """Expire some of the connections that nobody came back to in their lifetime."""
+    """Expire some of the connections whose callers did not come back within their lifetime."""
     rows = tx.all(
         "SELECT id FROM connections WHERE state IN ('active', 'idle', 'detached') AND attached_by IS NULL"
         " AND seen_at < :before ORDER BY seen_at LIMIT :limit",
@@ -191,7 +191,7 @@ def renew_lease(tx: Tx, daemon: str) -> None:
 
 
 def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Connection]:
-    """For each of these sessions, the live caller other than `but` that is in it, if any."""
+    """Return, for each of these sessions, the live caller other than `but` that is in it, if any."""
     holders: list[Connection] = []
     for session_id in session_ids:
         found = _first(
@@ -209,7 +209,7 @@ def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Co
 
 
 def is_connected(tx: Tx, identity: str) -> bool:
-    """Whether a caller's transport is open at a live daemon."""
+    """Return whether a caller's transport is open at a live daemon."""
     sql = (
         "SELECT 1 AS known FROM connections c JOIN daemons d ON d.id = c.attached_by"
         f" WHERE c.identity = :identity AND {DAEMONS.in_force('d')}"
@@ -228,7 +228,7 @@ def connected_agents(tx: Tx) -> set[str]:
 
 
 def is_held(tx: Tx, session_id: str, but: str) -> bool:
-    """Whether a live caller other than `but` was given this session; callers that joined it by name do not count."""
+    """Return whether a live caller other than `but` was given this session; those that joined by name do not count."""
     # In two steps, because every thought asks this and nearly always nobody else was in the session.
     sql = "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but"
     others = tx.all(sql, session=session_id, but=but)

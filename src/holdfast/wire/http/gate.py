@@ -112,7 +112,7 @@ def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> l
     async def look(request: RestRequest) -> Reply:
         found = await outage() if outage is not None else None
         if found is not None:
-            # Anybody may ask, so the database's address and error are shown only by `holdfast status`.
+            # Anyone may ask, so the database's address and error are shown only by `holdfast status`.
             detail = f"The store has not answered since {iso(found.since)}; `holdfast status` says why."
             raise HTTPException(503, detail, {"Retry-After": str(BUSY_SECONDS)})
         return Reply(Health(status="ready", version=__version__))

@@ -203,7 +203,7 @@ def key_of(ctx: Context) -> Key | None:
 
 
 def attempt_of(ctx: Context, transport: OpenTransport) -> Attempt:
-    """Who presents a token, for the limits and the audit."""
+    """Return who presents a token, for the limits and the audit."""
     info = ctx.session.client_params.client_info if ctx.session.client_params else None
     client = info.name[:200] if info else None
     if transport.kind is Transport.RELAY:

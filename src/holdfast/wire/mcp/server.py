@@ -178,7 +178,7 @@ class Wire:
         meta: dict[str, Any] | None = None
         if met.issued is not None:
             meta = {CONNECTION: issued_view(met.issued)}
-            # A model sees the structured content alone; whoever sends headers reads _meta.
+            # A model sees the structured content alone; a client that sends headers reads _meta.
             if not handle_sent(ctx):
                 result = {**result, "connection": {**result.get("connection", {}), **issued_view(met.issued)}}
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))

@@ -112,7 +112,7 @@ class Tool:
         return get_args(found.annotation) if found is not None else ()
 
     def repetition_of(self, params: Any) -> Repetition:
-        """How a repetition of a call with these parameters is answered."""
+        """Return how a repetition of a call with these parameters is answered."""
         return self.repetition[params.operation] if isinstance(self.repetition, Mapping) else self.repetition
 
 

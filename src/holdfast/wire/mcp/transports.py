@@ -115,7 +115,7 @@ def _strongest_root(
 
 
 def _has_parent(transport: OpenTransport) -> bool:
-    """Whether the process that started a relay is still there, as far as it can be seen: it may be in a container."""
+    """Return whether the process that started a relay is still there; True if it cannot be seen, as in a container."""
     return transport.hello is None or not exists(transport.hello.pid) or exists(transport.hello.ppid)
 
 
@@ -190,7 +190,7 @@ class OpenTransports:
         return left
 
     def has_agent(self, session: str) -> bool:
-        """Whether an agent of this session is connected now. One that was killed is not, before its relay notices."""
+        """Return whether an agent of this session is connected; a killed one is not, even before its relay notices."""
         return any(one.open and one.agent_session == session and _has_parent(one) for one in self)
 
     def attached(self) -> set[str]:
