@@ -169,7 +169,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """That the daemon serves."""
+    """A statement that the daemon serves."""
 
     status: str
     version: str
@@ -189,11 +189,11 @@ class Client:
         self._timeout = timeout
 
     def healthz(self) -> Health:
-        """Whether the daemon serves."""
+        """Return whether the daemon serves."""
         return _made(Health, self._ask("GET", "/healthz"))
 
     def readyz(self) -> Health:
-        """Whether the daemon can work; a RestError with status 503 when its store does not answer."""
+        """Return whether the daemon can work; a RestError with status 503 when its store does not answer."""
         return _made(Health, self._ask("GET", "/readyz"))
 
     def openapi(self) -> dict[str, Any]:
@@ -234,11 +234,11 @@ class Client:
         self._ask("DELETE", _path(session_id))
 
     def usage(self, *, since: str | None = None) -> Usage:
-        """How often each tool was called since a time (ISO 8601), and how long it took."""
+        """Return how often each tool was called since a time (ISO 8601), and how long it took."""
         return Usage(_each(ToolUsage, self._ask("GET", "/api/mcp/usage", {"since": since})["tools"]))
 
     def audit(self, *, limit: int | None = None, cursor: str | None = None, session_id: str | None = None) -> Audit:
-        """Who tried to take up which session, and how that ended; the newest first."""
+        """Return the attempts to reconnect to a session and their outcomes, newest first."""
         page = self._ask("GET", "/api/audit", {"limit": limit, "cursor": cursor, "session_id": session_id})
         return Audit(_each(AuditEntry, page["entries"]), page.get("next_cursor"))
 
@@ -277,7 +277,7 @@ class Client:
         return self._ask("GET", "/api/bridge/messages", {"target": target, "status": status, "limit": limit})
 
     def retry_message(self, message_id: str, *, target: str | None = None) -> dict[str, Any]:
-        """Let a message that nobody did wait again."""
+        """Put a dead letter back into its queue."""
         path = f"/api/bridge/messages/{quote(message_id, safe='')}/retry"
         return self._ask("POST", path, {"target": target})
 
@@ -290,7 +290,7 @@ class Client:
         return self._ask("GET", "/api/bridge/updates", {"target": target, "since": since, "limit": limit})
 
     def briefing(self, project: str, *, budget: int | None = None) -> dict[str, Any]:
-        """Where a project's work stands, as an agent that starts there is told."""
+        """Return the briefing that an agent starting in a project would get."""
         return self._ask("GET", "/api/briefing", {"project": project, "budget": budget})
 
     def _ask(

@@ -14,8 +14,8 @@ from holdfast.process.child_environment import passed_names
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8181
 SHORTEST_SECRET = 32
-MOST_MINUTES = 24 * 60
-MOST_DAYS = 36_500
+MAX_MINUTES = 24 * 60
+MAX_DAYS = 36_500
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 UNITS_MS = {"s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS}
@@ -139,8 +139,8 @@ def _secret(text: str | None) -> str | None:
 
 
 def _minutes(number: int) -> int:
-    if not 1 <= number <= MOST_MINUTES:
-        raise BadInput("MCP_RECONNECT_TOKEN_EXPIRY", f"must be 1 to {MOST_MINUTES} minutes")
+    if not 1 <= number <= MAX_MINUTES:
+        raise BadInput("MCP_RECONNECT_TOKEN_EXPIRY", f"must be 1 to {MAX_MINUTES} minutes")
     return number
 
 
@@ -163,10 +163,10 @@ def _number(name: str, env: Mapping[str, str], default: int) -> int:
 
 
 def _days(name: str, env: Mapping[str, str], default: int) -> int:
-    """Milliseconds of a number of days."""
+    """Return a setting in days as milliseconds."""
     number = _number(name, env, default)
-    if number > MOST_DAYS:
-        raise BadInput(name, f"must be at most {MOST_DAYS} days")
+    if number > MAX_DAYS:
+        raise BadInput(name, f"must be at most {MAX_DAYS} days")
     return number * DAY_MS
 
 

@@ -43,7 +43,7 @@ CAUGHT_UP = 5
 """How many of their transcripts are read on."""
 WEIGHED = 25
 """How many sessions that may have open work are weighed."""
-MOST_UNFINISHED = 3
+MAX_UNFINISHED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class Predecessors:
         maybe = [one for one in over if one.settled is None and may_be_open(one.ledger)]
         git = await self._git_now([*maybe, *([latest] if latest is not None and latest not in maybe else [])])
         open_ones, settled = _sorted_out(over, maybe, git, [one.as_later() for one in weighed])
-        told = [await self._told(root, one, left, git, folder) for one, left in open_ones[:MOST_UNFINISHED]]
+        told = [await self._told(root, one, left, git, folder) for one, left in open_ones[:MAX_UNFINISHED]]
         newest = next((one for one in told if latest is not None and one.session_id == latest.id), None)
         if newest is None and latest is not None:
             newest = await self._told(root, latest, NOTHING_OPEN, git, folder)

@@ -65,7 +65,7 @@ class Briefing:
 
     @property
     def marks(self) -> list[str]:
-        """What is stored to know later what the agent was told: digests of the lines, and the unfinished sessions."""
+        """Return what is stored to avoid repeating a briefing: digests of its lines, and the unfinished sessions."""
         unfinished = self.past.unfinished if self.past else ()
         sessions = [f"{agent_sessions.OF_SESSION}{one.session_id}" for one in unfinished]
         return [*(_digest(item) for item in self.items), *sessions]

@@ -12,10 +12,10 @@ from holdfast.files import NotRegular, make_private, open_regular
 from holdfast.lazy_dataclass import dataclass
 
 SECRET_CHARS = 43
-"""Characters that `read_or_make` writes; a shorter file was truncated or written by somebody else."""
+"""Characters that `read_or_make` writes; a shorter file was truncated or written by another program."""
 MAX_SECRET_BYTES = 1_000_000
 OTHERS = 0o077
-"""Permission bits of everybody but the owner."""
+"""Permission bits of everyone but the owner."""
 
 
 class UnfitSecret(HoldfastError):

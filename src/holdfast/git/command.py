@@ -19,7 +19,7 @@ from holdfast.process.child_environment import command_environment
 from holdfast.process.command import CannotRun, Ending, run
 
 TIMEOUT_S = 60.0
-MOST_OUTPUT = 32 * 1024 * 1024
+MAX_OUTPUT = 32 * 1024 * 1024
 
 KEPT = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
 """Locations of the user's own configuration. Other GIT_ variables could point git at another repository or program."""
@@ -66,7 +66,7 @@ class GuardedGit:
         self._timeout_s = timeout_s
         self._settings: tuple[tuple[str, str], ...] | None = None
 
-    async def ask(self, *arguments: str, refusals: frozenset[int] = frozenset(), most: int = MOST_OUTPUT) -> Ending:
+    async def ask(self, *arguments: str, refusals: frozenset[int] = frozenset(), most: int = MAX_OUTPUT) -> Ending:
         """Run a git command. Raises GitFault if it exits with anything but 0 or one of `refusals`."""
         if self._settings is None:
             self._settings = await self._harmless()
@@ -90,7 +90,7 @@ class GuardedGit:
         return (*SETTINGS, *_emptied(own))
 
     async def _run(
-        self, arguments: tuple[str, ...], settings: tuple[tuple[str, str], ...], most: int = MOST_OUTPUT
+        self, arguments: tuple[str, ...], settings: tuple[tuple[str, str], ...], most: int = MAX_OUTPUT
     ) -> Ending:
         import shutil  # imported late to keep the daemon's start fast
 

@@ -31,12 +31,12 @@ _FRESH = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp")
 EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
 """Files about the work, not the work itself: they may change after the work was verified."""
 
-MOST_HASHED = 64 * 1024 * 1024
-MOST_SEEN = 500
+MAX_HASHED = 64 * 1024 * 1024
+MAX_SEEN = 500
 """Commits that are searched for files."""
-MOST_LOGGED = 200
+MAX_LOGGED = 200
 """Reflog entries of HEAD that are searched for commits."""
-MOST_COMMITS = 5_000
+MAX_COMMITS = 5_000
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LOGGED = re.compile(r"\x01([0-9a-f]{40,64})\x02(.*)", re.DOTALL)
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:")
@@ -120,7 +120,7 @@ class Git(GuardedGit):
 
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
         """Return what was committed in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
-        count = min(await self.moves() - moves, MOST_LOGGED)
+        count = min(await self.moves() - moves, MAX_LOGGED)
         if count <= 0:
             return Committed()
         # Showing signatures, which the repository's configuration can request, would start a program that it names.
@@ -143,7 +143,7 @@ class Git(GuardedGit):
     async def _commits(self, of: str, since: str | None) -> frozenset[str]:
         """Return the commits of HEAD or of all branches that are not reachable from `since`."""
         without = () if since is None else (f"^{since}",)
-        answer = await self.ask("rev-list", "-n", str(MOST_COMMITS), of, *without, "--", refusals=_NOT_THERE)
+        answer = await self.ask("rev-list", "-n", str(MAX_COMMITS), of, *without, "--", refusals=_NOT_THERE)
         return frozenset(_words(answer.output.replace(b"\n", b"\0")))
 
     async def ignored(self, paths: Sequence[str]) -> frozenset[str]:
@@ -206,7 +206,7 @@ class Git(GuardedGit):
         """
         # Showing signatures, which the repository's configuration can request, would start a program that it names.
         answer = await self.ask(
-            *("log", "HEAD", "--branches", "--no-show-signature", f"--since=@{since_ms // 1000}", "-n", str(MOST_SEEN)),
+            *("log", "HEAD", "--branches", "--no-show-signature", f"--since=@{since_ms // 1000}", "-n", str(MAX_SEEN)),
             *("--format=%x01%ct", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--", *paths),
             refusals=_NOT_THERE,
         )
@@ -277,7 +277,7 @@ def _content(worktree: Path, path: str) -> str | None:
             return None
         if stat.S_ISLNK(found.st_mode):
             return f"link {hashlib.sha256(os.fsencode((worktree / path).readlink())).hexdigest()}"
-        content = read_inside(worktree, path, MOST_HASHED)
+        content = read_inside(worktree, path, MAX_HASHED)
         runs = "program" if found.st_mode & stat.S_IXUSR else "file"
         return f"{runs} {hashlib.sha256(content or b'').hexdigest()}"
     except (FileNotFoundError, NotADirectoryError):

@@ -65,7 +65,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class ReadMark:
-    """How far a file was read, and what it began with then."""
+    """How far a file was read, and how it began at that time."""
 
     mark: str
     read_to: int

@@ -16,9 +16,9 @@ from holdfast.text import one_line
 LINE = 200
 AROUND = 60
 """Characters shown before the first word that was found."""
-MOST_BYTES = 512 * 1024 * 1024
+MAX_BYTES = 512 * 1024 * 1024
 """How much a search without an import reads at most, the newest transcripts first."""
-MOST_HITS = 500
+MAX_HITS = 500
 
 
 def by_conversation(hits: Iterable[Hit], terms: Sequence[Term], limit: int) -> tuple[Conversation, ...]:
@@ -55,11 +55,11 @@ def scan(query: str, config: Path, project: Path | None, limit: int, progress: C
     terms = terms_of(query)
     transcripts = transcripts_of()
     found = transcripts.found(config, transcripts.folder_name(project) if project else None)
-    total = min(MOST_BYTES, sum(file.size for file in found))
+    total = min(MAX_BYTES, sum(file.size for file in found))
     hits: list[Hit] = []
     read = looked_at = 0
     for file in found:
-        if read + file.size > MOST_BYTES or len(hits) >= MOST_HITS:
+        if read + file.size > MAX_BYTES or len(hits) >= MAX_HITS:
             break
         progress(read / total if total else 1.0, file.path.name)
         hits += _hits(file, terms, str(project) if project else None)

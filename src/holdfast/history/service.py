@@ -50,7 +50,7 @@ class History:
                 if file.size > MAX_TRANSCRIPT_BYTES:
                     raise OSError(EFBIG, "more than a transcript can have")
                 await self._import_file(file, directories, tally)
-            except OSError:  # it went away, or belongs to somebody else: the others are still worth reading
+            except OSError:  # removed, or another user's: the others are still worth reading
                 tally["unreadable"] += 1
             read += file.size
         await self._index(progress)

@@ -43,7 +43,7 @@ def read_token(token: str | None) -> Managed | None:
 
 
 def runs_under_agent(pid: int, home: Path) -> bool:
-    """Whether a process descends from a managed agent of this data directory; no if the system does not say."""
+    """Return whether a process descends from a managed agent of this data directory; no if the system does not say."""
     locks = (initial_variable(ancestor, LOCK_VARIABLE) for ancestor in ancestors(pid))
     return any(lock is not None and _is_same(Path(lock).parent.parent, home) for lock in locks)
 

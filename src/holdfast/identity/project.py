@@ -154,7 +154,7 @@ def _top_of(path: Path) -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a path exists; a name that no file can have does not, and raises no error."""
+    """Return whether a path exists; False, and no error, for a name that no file can have."""
     try:
         return path.exists()
     except OSError:

@@ -31,14 +31,14 @@ OWNERS_KEY = "owner"
 
 
 class HasProject(Protocol):
-    """What this module needs to know of a team."""
+    """The part of a team's configuration that this module needs."""
 
     @property
     def project(self) -> Path: ...
 
 
 class NotYours(Conflict):
-    """It belongs to somebody else."""
+    """It belongs to another team."""
 
     code = "E_NOT_YOURS"
 
@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Somebody who sends, asks or takes."""
+    """A caller that sends, asks or takes messages."""
 
     kind: Kind
     name: str
@@ -76,11 +76,11 @@ class Sender:
                 return f"an agent in {self.name}" if self.name else "an agent"
 
     def may_act_for(self, team: str) -> bool:
-        """Whether it may do what the team itself may do."""
+        """Return whether it may do what the team itself may do."""
         return self.teams is None or team in self.teams
 
     def may_see(self, team: str) -> bool:
-        """Whether it may know that the team exists: agents may, who ask each other; a limited key may not."""
+        """Return whether it may know that the team exists: agents may, who ask each other; a limited key may not."""
         return self.kind is not Kind.KEY or self.may_act_for(team)
 
     def require(self, team: str, what: str) -> None:

@@ -11,13 +11,13 @@ def is_running(pid: int) -> bool:
     """Return whether this user has a process with this pid."""
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError, OverflowError):  # gone, somebody else's by now, or an impossible pid
+    except (ProcessLookupError, PermissionError, OverflowError):  # gone, another user's by now, or an impossible pid
         return False
     return not _is_zombie(pid)
 
 
 def exists(pid: int) -> bool:
-    """Return whether there is a process with this pid, whoever owns it."""
+    """Return whether there is a process with this pid, of any user."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

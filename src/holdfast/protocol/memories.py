@@ -40,7 +40,7 @@ OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED"}
 
 @dataclass(frozen=True, slots=True)
 class ImportedState:
-    """A session as a state memory describes it, whoever wrote it."""
+    """A session as a state memory describes it, whether Holdfast or an agent wrote it."""
 
     session_id: str
     objective: str | None = None
@@ -249,7 +249,7 @@ _NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
 
 
 def read_current_state(text: str) -> ImportedState | None:
-    """Parse a state memory, whoever wrote it; None if it is not one. Raises LineTooLong."""
+    """Parse a state memory by any author; None if it is not one. Raises LineTooLong."""
     entries: dict[str, str] = {}
     completed: dict[str, str] = {}
     for line in bounded_lines.lines(text, CURRENT_STATE):
@@ -294,7 +294,7 @@ def state_json(records: Sequence[RunRecord]) -> str:
 
 
 def read_state_json(text: str) -> ImportedState | None:
-    """Parse the session of a state file, whoever wrote it; None if there is none."""
+    """Parse the session of a state file by any author; None if there is none."""
     try:
         state = bounded_json.loads(text)
     except ValueError:

@@ -252,5 +252,5 @@ def run_id(day: str, number: int) -> str:
 
 
 def _unmet(gates: Sequence[Gate], standing: Standing) -> list[Gate]:
-    """Those of these gates that block."""
+    """Return those of these gates that block."""
     return [gate for gate in gates if gate.blocking and not standing.gates.get(gate.name, Status.FAIL).met]

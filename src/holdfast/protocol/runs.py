@@ -14,7 +14,7 @@ from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.store.calls import CallKey
 from holdfast.text.quoting import in_quotes
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 
 
 class RunStatus(StrEnum):
@@ -188,11 +188,11 @@ class ActiveRun:
         return found
 
     def still_to_meet(self, longest: int) -> tuple[str, str]:
-        """What blocks, and the first step against it in up to `longest` characters; each empty if there is none."""
+        """What blocks and, in up to `longest` characters, the first step to resolve it; each empty if there is none."""
         names = model.blocked_until(self.protocol, self.standing)
         if not names:
             return "", ""
-        named = ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
+        named = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
         steps = self.gate(names[0]).recovery
         return f"Gates to meet: {named}.", f" Next: {in_quotes(steps[0], longest)}" if steps else ""
 

@@ -284,7 +284,7 @@ class Protocols:
         return await self._store.read(lambda tx: queries.trusted(tx, root))
 
     async def settings_off(self, directory: Path) -> str | None:
-        """Why a managed agent may not use its project's agent settings, and what to do; None if it may.
+        """Return why a managed agent may not use its project's agent settings, and what to do; None if it may.
 
         It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
         worktree are not compared, so they are never used.

@@ -119,7 +119,7 @@ def ended_view(ended: Ended) -> JSON:
 
 
 def blocked_view(blocked: Blocked) -> JSON:
-    """What is missing and how to get it."""
+    """Return as JSON what is missing and how to get it."""
     active = blocked.active
     names = model.blocked_until(active.protocol, active.standing)
     message = "Nothing blocks."
@@ -164,7 +164,7 @@ def run_view(run: Run) -> JSON:
 
 
 def mirror_view(entry: Entry) -> JSON:
-    """Where the memories of a worktree are, and why not in a better location."""
+    """Return as JSON where the memories of a worktree are, and why not in a better location."""
     return _present({"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind})
 
 

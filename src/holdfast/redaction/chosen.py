@@ -71,7 +71,7 @@ _BEFORE = re.compile(
 
 
 def chosen_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Yield passwords that somebody chose."""
+    """Yield passwords that a person chose."""
     speaks: bool | None = None
     for found in _CANDIDATE.finditer(text):
         value = found[0].rstrip("?")

@@ -201,7 +201,7 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("Fly.io, version 1", "FlyV1 ", r"[A-Za-z0-9+/=,_]{20,}"),
     ("Nix signing key", "-1:|-2:", r"(?P<secret>[A-Za-z0-9+/]{80,88}={0,2})(?![A-Za-z0-9+/=])"),
     ("Rancher", "token-", r"[a-z0-9]{5}:[a-z0-9]{40,}"),
-    # Webhooks: anybody who knows the address may post there.
+    # Webhooks: anyone who knows the address may post there.
     ("Slack hook", "hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{8,})"),
     ("Discord hook", "/api/webhooks/", r"\d{5,25}/(?P<secret>[A-Za-z0-9_-]{20,})"),
     ("Teams hook", "webhook.office.com/", r"webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})"),

@@ -17,7 +17,7 @@ from holdfast.briefing.ledger.model import MAX_FILES, MAX_PATH, Changed, GitStar
 from holdfast.git.state import Git, GitFault, GitState
 
 LIMIT_S = 5.0
-MOST_DIRTY = 600
+MAX_DIRTY = 600
 """Uncommitted files at the start; with more, only the transcript is used."""
 SPACE = 16_000
 """Bytes of the paths that are stored."""
@@ -31,7 +31,7 @@ async def start_of(project: Path, began_ms: int) -> GitStart | None:
     at = time.time_ns() // 1_000_000
     git = Git(top, timeout_s=LIMIT_S)
     state = await git.state()
-    if state.problem or len(state.dirty) > MOST_DIRTY:
+    if state.problem or len(state.dirty) > MAX_DIRTY:
         return None
     try:
         moves = await git.moves()

@@ -222,7 +222,7 @@ class Ledger:
 
     @property
     def latest_request(self) -> str | None:
-        """What the user asked last."""
+        """The user's latest request."""
         return self.requests[-1] if self.requests else self.first_request
 
     @property

@@ -44,7 +44,7 @@ _FORMATTERS = {
 """Programs that rewrite the files they are given, and the option without which they do not."""
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/", "/var/folders/")  # noqa: S108
 MOST = 10
-MOST_NAMED = 40
+MAX_NAMED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def files_in(command: str, cwd: str) -> Files:
         _add(named.written, effect.written, at)
         _add(named.removed, effect.removed, at)
         if not effect.shown:
-            _add(named.mentioned, [word.text for word in arguments if word.literal], at, MOST_NAMED)
+            _add(named.mentioned, [word.text for word in arguments if word.literal], at, MAX_NAMED)
     shown, written, removed = (_lasting(paths, cwd) for paths in (named.shown, named.written, named.removed))
     return Files(shown, written, removed, named.mentioned)
 

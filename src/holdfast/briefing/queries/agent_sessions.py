@@ -17,7 +17,7 @@ COLUMNS = (
     " (SELECT NULLIF(read_to, 0) FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
 )
 SESSIONS = leases.Lease("agent_sessions", "session_id", until="alive_until", holder=None, held="ended_at IS NULL")
-MOST_TOLD = 100
+MAX_REMEMBERED_MARKS = 100
 """Digests of lines that a session was told; older ones are told again if they come back."""
 OF_SESSION = "session:"
 """How a mark begins that says of which session's open work it was told."""
@@ -170,7 +170,7 @@ def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
     before = [one for one in (known.digests if known else ()) if one not in digests]
     tx.run(
         "UPDATE agent_sessions SET told = :told WHERE session_id = :session",
-        told=json.dumps([*before, *digests][-MOST_TOLD:]),
+        told=json.dumps([*before, *digests][-MAX_REMEMBERED_MARKS:]),
         session=session_id,
     )
 

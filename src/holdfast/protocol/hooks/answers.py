@@ -31,8 +31,8 @@ LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
 LONGEST_WORDS = 300
 """Characters of a step or a fault in the project's words."""
-MOST_LISTED = 4
-MOST_REMEMBERED = 1_000
+MAX_LISTED = 4
+MAX_REMEMBERED = 1_000
 
 
 class ProtocolHooks:
@@ -153,7 +153,7 @@ class ProtocolHooks:
 def _remember(kept: dict[K, V], key: K, value: V) -> None:
     """Keep something of the last conversations; the oldest is forgotten first."""
     kept[key] = value
-    if len(kept) > MOST_REMEMBERED:
+    if len(kept) > MAX_REMEMBERED:
         del kept[next(iter(kept))]
 
 
@@ -210,10 +210,10 @@ def _unfinished(active: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> s
     if not missing:
         return f"{begun} Every gate is met: call session_end with a summary."
     steps = []
-    for number, (gate, verdict) in enumerate(missing[:MOST_LISTED], start=1):
+    for number, (gate, verdict) in enumerate(missing[:MAX_LISTED], start=1):
         why = f" ({in_quotes(verdict.reason, 100)})" if verdict.reason else ""
         steps.append(f"{number}. {gate.name}{why}: {_words(gate.recovery[:1])}")
-    more = f" And {len(missing) - MOST_LISTED} more." if len(missing) > MOST_LISTED else ""
+    more = f" And {len(missing) - MAX_LISTED} more." if len(missing) > MAX_LISTED else ""
     return f"{begun} If you wait for the user, just stop again. Missing: {' '.join(steps)}{more}"
 
 
