@@ -141,7 +141,7 @@ def _outside(worktree: Path, environment: Mapping[str, str]) -> str:
 def _emptied(own: Iterable[str]) -> list[tuple[str, str]]:
     settings: list[tuple[str, str]] = []
     names = list(own)
-    drivers = {found["driver"] for name in names if (found := _FILTER.fullmatch(name))}
+    drivers = {match["driver"] for name in names if (match := _FILTER.fullmatch(name))}
     for driver in sorted(drivers):
         settings += [(f"filter.{driver}.{key}", "") for key in ("clean", "smudge", "process")]
         settings.append((f"filter.{driver}.required", "false"))

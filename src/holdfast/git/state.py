@@ -173,10 +173,10 @@ class Git(GuardedGit):
     async def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in milliseconds."""
         content = (await self.ask("cat-file", "commit", await self._known(commit))).output
-        found = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
-        if found is None:
+        match = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
+        if match is None:
             raise GitFault(f"The commit {commit} has no date.")
-        return int(found[1]) * 1000
+        return int(match[1]) * 1000
 
     async def fingerprint(self, commit: str | None) -> str:
         """Return a hash of all work since a commit: unchanged by committing it, different after any edit."""

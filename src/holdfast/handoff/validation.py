@@ -160,8 +160,8 @@ def with_changed(damage: str | None, numbers: list[int]) -> str:
 
 
 def _told_as_changed(damage: str | None) -> set[int]:
-    found = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
-    return {int(number) for number in re.findall(r"[0-9]{1,18}", found[1])} if found else set()
+    match = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
+    return {int(number) for number in re.findall(r"[0-9]{1,18}", match[1])} if match else set()
 
 
 def _is_sealed(row: Row) -> bool:

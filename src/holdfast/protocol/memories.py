@@ -257,9 +257,9 @@ def read_current_state(text: str) -> ImportedState | None:
             gate, status, *rest = [*_cells(line), "", ""]
             if _GATE.fullmatch(gate) and status.upper() in _DONE:
                 completed.setdefault(gate, rest[0])
-        elif found := _ENTRY.match(line):
-            name = found[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
-            entries.setdefault("session_id" if name == "sessionid" else name, found[2].strip())
+        elif match := _ENTRY.match(line):
+            name = match[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
+            entries.setdefault("session_id" if name == "sessionid" else name, match[2].strip())
     said = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
     if "session_id" not in said:
         return None

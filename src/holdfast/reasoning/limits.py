@@ -99,7 +99,7 @@ def cursor_parts(pattern: re.Pattern[str], value: str) -> re.Match[str]:
 
 
 def _storable(field: str, value: str) -> None:
-    found = _UNSTORABLE.search(value)
-    if found:
-        what = "a NUL character" if found[0] == "\x00" else "half of a surrogate pair"
-        raise BadInput(field, f"holds {what} at position {found.start()}", recovery="Remove it and repeat the call.")
+    match = _UNSTORABLE.search(value)
+    if match:
+        what = "a NUL character" if match[0] == "\x00" else "half of a surrogate pair"
+        raise BadInput(field, f"holds {what} at position {match.start()}", recovery="Remove it and repeat the call.")

@@ -156,8 +156,8 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> Settings:
 
 
 def _rendered(settings: Settings, like: str | None) -> str:
-    found = _INDENT.match(like or "")
-    indent: int | str = 2 if found is None else "\t" * len(found[1]) if "\t" in found[1] else len(found[1])
+    match = _INDENT.match(like or "")
+    indent: int | str = 2 if match is None else "\t" * len(match[1]) if "\t" in match[1] else len(match[1])
     text = json.dumps(settings, indent=indent, ensure_ascii=False)
     try:
         text.encode()

@@ -315,8 +315,8 @@ def _asking(permission: Permission) -> Any:
 
 
 def _new_enough(version: str) -> bool:
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-    return found is not None and tuple(int(part) for part in found.groups()) >= OLDEST
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return match is not None and tuple(int(part) for part in match.groups()) >= OLDEST
 
 
 def _refusal(session_id: str, words: str) -> Exception:

@@ -98,8 +98,8 @@ def _error_in(line: str, following: str, *, raised: bool, failed: bool) -> str |
 
 
 def _told_at(line: str, at: int, *, announced: bool) -> str | None:
-    found = _TOLD.match(line, at) or (_BARE.match(line, at) if announced else None)
-    return found[1] if found else None
+    match = _TOLD.match(line, at) or (_BARE.match(line, at) if announced else None)
+    return match[1] if match else None
 
 
 def shows_failure(text: str) -> bool:

@@ -39,11 +39,11 @@ class Report:
 
 def read_report(content: str) -> Report:
     """Parse a report's front matter and text."""
-    found = _FRONT_MATTER.match(content)
-    if found is None:
+    match = _FRONT_MATTER.match(content)
+    if match is None:
         return Report(frozenset(), _written(content))
-    sessions = frozenset(_value(line["id"]) for line in _SESSION.finditer(found["head"]))
-    return Report(sessions, _written(content[found.end() :]))
+    sessions = frozenset(_value(line["id"]) for line in _SESSION.finditer(match["head"]))
+    return Report(sessions, _written(content[match.end() :]))
 
 
 async def report(check: Check, scene: Scene) -> Finding:

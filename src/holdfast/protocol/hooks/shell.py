@@ -107,8 +107,8 @@ class _Reader:
                 self._here_documents()
             elif char == "#":
                 self._to_line_end()
-            elif (found := _REDIRECTION.match(self.text, self.at)) and not self._is_process_substitution():
-                self._redirection(found, now)
+            elif (match := _REDIRECTION.match(self.text, self.at)) and not self._is_process_substitution():
+                self._redirection(match, now)
             elif char in ";&|":
                 now = self._operator(now)
             elif char == "(":
@@ -332,8 +332,8 @@ class _Reader:
         return True
 
     def _backticks(self, scope: int) -> None:
-        found = _BACKTICKED.match(self.text, self.at + 1)
-        inside = found[0] if found else ""
+        match = _BACKTICKED.match(self.text, self.at + 1)
+        inside = match[0] if match else ""
         self.at = min(self.at + 1 + len(inside) + 1, len(self.text))
         self.parents.append(scope)
         unescaped = re.sub(r"\\([`\\$])", r"\1", inside)
@@ -361,7 +361,7 @@ class _Reader:
                 self.at += 1
 
     def _ansi_c_quoted(self, parts: list[str]) -> None:
-        found = _ANSI_C_QUOTED.match(self.text, self.at + 2)
-        inside = found[0] if found else ""
+        match = _ANSI_C_QUOTED.match(self.text, self.at + 2)
+        inside = match[0] if match else ""
         self.at = min(self.at + 2 + len(inside) + 1, len(self.text))
         parts.append(re.sub(r"\\(.)", lambda escape: _ANSI_C.get(escape[1], escape[1]), inside, flags=re.DOTALL))

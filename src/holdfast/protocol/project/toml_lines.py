@@ -37,8 +37,8 @@ def line_of(text: str, *keys: str) -> int | None:
 
 def located(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
     """The line (from 1) of a TOML error, and its message without the position."""
-    found = _AT.search(str(error))
-    line = int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
+    match = _AT.search(str(error))
+    line = int(match[1]) if match else text.count("\n", 0, len(text.rstrip())) + 1
     return line, str(error).split(" (at ")[0]
 
 

@@ -134,8 +134,8 @@ def _expand_variables(text: str, env: Mapping[str, str]) -> str:
 
 
 def _closed(part: str, env: Mapping[str, str]) -> str:
-    found = _VARIABLE.search(part)
-    return f"{part}}}" if found is None else part[: found.start()] + (env.get(found[1]) or found[2] or "")
+    match = _VARIABLE.search(part)
+    return f"{part}}}" if match is None else part[: match.start()] + (env.get(match[1]) or match[2] or "")
 
 
 def _within(worktree: Path, project: str | None) -> bool:

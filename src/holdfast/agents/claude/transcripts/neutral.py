@@ -174,9 +174,9 @@ def _refused(line: Line, text: str) -> Refused | None:
     decision = line.get("permissionDecision")
     if text_member(decision, "decision") != "reject" and not text.startswith(_REFUSED):
         return None
-    said = _USER_SAID.search(text)
-    if said:
-        return Refused(by_user=True, said=said[1])
+    match = _USER_SAID.search(text)
+    if match:
+        return Refused(by_user=True, said=match[1])
     if text.startswith(_REFUSED[0]) or text_member(decision, "source").startswith("user"):
         return Refused(by_user=True, reason="" if text.startswith(_REFUSED) else text)
     return Refused(by_user=False, reason=text)
