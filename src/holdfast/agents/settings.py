@@ -92,16 +92,16 @@ class Registered:
 
     def is_of(self, home: Path) -> bool:
         """Return whether it uses this data directory."""
-        given = self.env.get(HOME)
-        return given is None or Path(given).expanduser().absolute() == home
+        home_variable = self.env.get(HOME)
+        return home_variable is None or Path(home_variable).expanduser().absolute() == home
 
 
 def registered(where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env") -> Registered:
     """Return a server as its entry names it; what is not of the right type is missing."""
-    command, args, given = entry.get("command"), entry.get("args"), entry.get(env)
+    command, args, env_table = entry.get("command"), entry.get("args"), entry.get(env)
     words = command if isinstance(command, list) else [command] if isinstance(command, str) and command else []
     more = args if isinstance(args, list) and words else []
-    variables = given.items() if isinstance(given, dict) else ()
+    variables = env_table.items() if isinstance(env_table, dict) else ()
     return Registered(
         where,
         tuple(str(word) for word in [*words, *more]),

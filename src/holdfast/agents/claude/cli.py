@@ -99,7 +99,7 @@ class Registration:
         Change(self.registry.file, after, self._before).write()
 
     def _run(self, command: Sequence[str]) -> None:
-        said = ""
+        problem = ""
         try:
             done = subprocess.run(  # noqa: S603 - the user's own claude, with words of ours
                 [str(self.registry.claude), *command],
@@ -112,12 +112,12 @@ class Registration:
             )
             if done.returncode == 0:
                 return
-            said = os.fsdecode(done.stderr or done.stdout).strip()[-400:] or f"exit status {done.returncode}"
+            problem = os.fsdecode(done.stderr or done.stdout).strip()[-400:] or f"exit status {done.returncode}"
         except subprocess.TimeoutExpired:
-            said = f"no answer within {LIMIT_S:.0f} s"
+            problem = f"no answer within {LIMIT_S:.0f} s"
         except OSError as failure:
-            said = failure.strerror or str(failure)
+            problem = failure.strerror or str(failure)
         raise HoldfastError(
-            f"`claude {' '.join(command[:4])}` failed: {said}.",
+            f"`claude {' '.join(command[:4])}` failed: {problem}.",
             recovery="Nothing was changed. Repair that, and run this again.",
         )

@@ -87,10 +87,10 @@ HOOKS = ClaudeHooks()
 
 
 def _tool(payload: Payload) -> ToolUse | None:
-    name, given = payload.get("tool_name"), payload.get("tool_input")
+    name, tool_input = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(name, str):
         return None
-    arguments = given if isinstance(given, dict) else None
+    arguments = tool_input if isinstance(tool_input, dict) else None
     kind = ToolKind.MCP if name.startswith(SERVER_PREFIX) else TOOLS.get(name, ToolKind.OTHER)
     server, _, server_tool = name.removeprefix(SERVER_PREFIX).rpartition("__") if kind is ToolKind.MCP else ("", "", "")
     command = (arguments or {}).get("command") if kind is ToolKind.RUN else None

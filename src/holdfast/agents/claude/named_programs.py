@@ -78,9 +78,9 @@ def named_programs(texts: Iterable[str], worktree: Path) -> list[str]:
     inside = list(dict.fromkeys(filter(None, (_inside(word, worktree) for word in words))))
     folders = [path for path in inside if path != "." and (worktree / path).is_dir()][:MAX_FOLDERS]
     below = [os.path.normpath(f"{folder}/{path}") for folder in folders for path in inside]
-    found = [path for path in (*inside, *below) if os.path.lexists(worktree / path)]
+    existing = [path for path in (*inside, *below) if os.path.lexists(worktree / path)]
     # A file that is created later will be found then, and so count as a change.
-    return [path for path in dict.fromkeys(found) if path != "."]
+    return [path for path in dict.fromkeys(existing) if path != "."]
 
 
 def _words(text: str) -> Iterator[str]:

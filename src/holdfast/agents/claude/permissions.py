@@ -23,12 +23,12 @@ def allowing(allow: Allow) -> Edit:
     """Makes the rules of a choice those that are in force."""
 
     def edit(settings: Settings) -> None:
-        given = _listed(settings)
+        existing = _listed(settings)
         wanted = rules(allow)
-        there = [rule for rule in given if rule in OURS]
+        there = [rule for rule in existing if rule in OURS]
         if there == wanted:
             return
-        changed = [rule for rule in given if rule not in OURS] + wanted
+        changed = [rule for rule in existing if rule not in OURS] + wanted
         if changed:
             settings.setdefault("permissions", {})["allow"] = changed
             return

@@ -75,8 +75,8 @@ def hook_command(event: str) -> str:
     """Return what the plugin's hook runs. If Holdfast is missing, only the start of a session reports it."""
     if event != "SessionStart":
         return portable_command(event)
-    said = json.dumps({"systemMessage": MISSING})
-    return f"command -v holdfast >/dev/null 2>&1 && exec holdfast hook {event}; echo '{said}'"
+    message = json.dumps({"systemMessage": MISSING})
+    return f"command -v holdfast >/dev/null 2>&1 && exec holdfast hook {event}; echo '{message}'"
 
 
 def write(root: Path) -> None:

@@ -113,18 +113,18 @@ def _folded(path: str) -> str:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - many of them, and none is needed as a Path
+        status = os.stat(path)  # noqa: PTH116 - many of them, and none is needed as a Path
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _has_several_names(path: str) -> bool:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def _files_of(place: str) -> set[tuple[int, int] | None]:

@@ -166,11 +166,11 @@ def config_directory(env: Mapping[str, str]) -> Path:
 
     Refuses an environment in which the SDK would look for it elsewhere, because it would then copy nothing.
     """
-    given = env.get(CONFIG_VARIABLE)
-    if given is not None:
-        if not Path(given).is_absolute():
-            raise BadInput(f"env.{CONFIG_VARIABLE}", f"must be an absolute path, not {given!r}")
-        return Path(given)
+    configured = env.get(CONFIG_VARIABLE)
+    if configured is not None:
+        if not Path(configured).is_absolute():
+            raise BadInput(f"env.{CONFIG_VARIABLE}", f"must be an absolute path, not {configured!r}")
+        return Path(configured)
     inherited = os.environ.get(CONFIG_VARIABLE)
     if inherited:
         return Path(inherited)

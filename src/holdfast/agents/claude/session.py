@@ -184,8 +184,8 @@ class ClaudeSession:
         finally:
             running_now, self._turn = self._turn, None
             if running_now is not None:
-                said = self._guarded.last_words
-                running_now.fail(AgentDied(f"Claude Code ended in mid-turn: {reason}. {said}".rstrip()))
+                last_words = self._guarded.last_words
+                running_now.fail(AgentDied(f"Claude Code ended in mid-turn: {reason}. {last_words}".rstrip()))
 
     def _checked(self, running: _RunningTurn) -> Turn:
         """The turn, unless it happened elsewhere or was not copied to the store."""
@@ -229,9 +229,10 @@ class _RunningTurn:
             case MirrorErrorMessage():
                 self.copy_error = message.error
             case SystemMessage(subtype="compact_boundary"):
-                told = message.data.get("compact_metadata") or message.data.get("compactMetadata") or {}
+                metadata = message.data.get("compact_metadata") or message.data.get("compactMetadata") or {}
                 self.compaction = Compaction(
-                    told.get("pre_tokens", told.get("preTokens")), told.get("post_tokens", told.get("postTokens"))
+                    metadata.get("pre_tokens", metadata.get("preTokens")),
+                    metadata.get("post_tokens", metadata.get("postTokens")),
                 )
             case AssistantMessage(parent_tool_use_id=None, usage=dict(usage)):
                 self._context_tokens = _all_input(usage) + usage.get("output_tokens", 0)
@@ -280,9 +281,9 @@ def _events(message: Message) -> list[AgentEvent]:
     """Return the turn's events in a message; any message is a sign of life."""
     match message:
         case AssistantMessage(content=blocks):
-            said = [AgentEvent("text", block.text) for block in blocks if isinstance(block, TextBlock)]
+            texts = [AgentEvent("text", block.text) for block in blocks if isinstance(block, TextBlock)]
             used = [AgentEvent("tool", block.name) for block in blocks if isinstance(block, ToolUseBlock)]
-            return said + used or [AgentEvent("status", "assistant")]
+            return texts + used or [AgentEvent("status", "assistant")]
         case UserMessage():
             return [AgentEvent("tool_result")]
         case SystemMessage(subtype=subtype):

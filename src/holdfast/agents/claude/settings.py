@@ -89,9 +89,9 @@ def taking_out(hooks: Iterable[Hook] | None) -> Edit:
         section = _section(settings)
         wanted = None if hooks is None else _unshared(section, set(hooks))
         for event, groups in list(section.items()):
-            left = _without_ours(groups, event, wanted)
-            if left or not groups:
-                section[event] = left
+            remaining = _without_ours(groups, event, wanted)
+            if remaining or not groups:
+                section[event] = remaining
             else:
                 del section[event]
                 if not section:

@@ -138,8 +138,8 @@ def plugin(files: Sequence[Path]) -> str | None:
     enabled: dict[str, bool] = {}
     for path in files:
         with contextlib.suppress(SettingsUnusable):  # Claude Code ignores it as well
-            said = read_settings(path).get("enabledPlugins")
-            enabled |= said if isinstance(said, dict) else {}
+            plugins = read_settings(path).get("enabledPlugins")
+            enabled |= plugins if isinstance(plugins, dict) else {}
     return next((name for name, is_on in enabled.items() if is_on and name.startswith(f"{NAME}@")), None)
 
 

@@ -46,7 +46,7 @@ def _is_short(files: TranscriptFiles, session_id: str) -> bool:
 
 
 def _continue(files: TranscriptFiles, folder: str, session_id: str, theirs: Parts) -> bool:
-    found = copies.compare(files, session_id, theirs)
-    if found in (Relation.NEW, Relation.AHEAD):
+    comparison = copies.compare(files, session_id, theirs)
+    if comparison in (Relation.NEW, Relation.AHEAD):
         copies.put(files, folder, session_id, theirs)
-    return found is not Relation.FORKED
+    return comparison is not Relation.FORKED

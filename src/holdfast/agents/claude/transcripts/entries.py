@@ -61,8 +61,8 @@ _COMMAND = re.compile(r"<command-name>/?([^<\n]{1,200})</command-name>")
 
 def text_member(value: Any, name: str) -> str:
     """A member that is a text; empty where there is none."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, str) else ""
 
 
 def blocks(entry: Entry) -> Iterator[Entry]:
@@ -105,14 +105,14 @@ def request_in(entry: Entry) -> str | None:
         return None
     if is_side(entry) or text_member(entry, "teamName") or not _is_human(entry):
         return None
-    said = []
+    texts = []
     for block in blocks(entry):
         if block.get("type") == "tool_result":
             return None
         if block.get("type") == "text":
             words = text_member(block, "text")
-            said.append((_command_in(words) or "") if HARNESS.match(words) else words)
-    return "\n".join(part for part in said if part.strip()).strip() or None
+            texts.append((_command_in(words) or "") if HARNESS.match(words) else words)
+    return "\n".join(part for part in texts if part.strip()).strip() or None
 
 
 def queued_request(entry: Entry) -> str | None:

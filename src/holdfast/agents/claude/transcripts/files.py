@@ -42,8 +42,8 @@ class TranscriptFiles:
         """Return the conversation's cost when its last process ended; the next one adds to it."""
         text = self.main_file(project_key, session_id).read_text(encoding="utf-8", errors="surrogateescape")
         entries = [line.entry or {} for line in lines_in("\n".join(_COST_STATE.findall(text)) + "\n")]
-        told = [entry.get("totalCostUSD") for entry in entries]
-        return float(told[-1]) if told and isinstance(told[-1], int | float) else 0.0
+        costs = [entry.get("totalCostUSD") for entry in entries]
+        return float(costs[-1]) if costs and isinstance(costs[-1], int | float) else 0.0
 
     def read(self, session_id: str) -> dict[str, list[Line]]:
         """The lines by subpath."""
@@ -74,9 +74,9 @@ class TranscriptFiles:
         metadata = [line.entry for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
         _update_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])
         if metadata:
-            told = {name: value for name, value in metadata[-1].items() if name != "type"}
-            if read_sidecar(path) != told:
-                _replace(sidecar_of(path), json.dumps(told))
+            sidecar = {name: value for name, value in metadata[-1].items() if name != "type"}
+            if read_sidecar(path) != sidecar:
+                _replace(sidecar_of(path), json.dumps(sidecar))
 
     def delete(self, session_id: str) -> None:
         """Delete every file of a session."""
@@ -107,17 +107,17 @@ def sidecar_of(path: Path) -> Path:
 def read_sidecar(path: Path) -> dict[str, Any] | None:
     """Read the file beside a transcript; None if there is none or if no agent can have written it."""
     try:
-        told = bounded_json.loads(sidecar_of(path).read_bytes())
+        sidecar = bounded_json.loads(sidecar_of(path).read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return told if isinstance(told, dict) else None
+    return sidecar if isinstance(sidecar, dict) else None
 
 
 def _read(path: Path) -> list[Line]:
     lines = lines_in(path.read_text(encoding="utf-8", errors="surrogateescape"))
-    told = read_sidecar(path)
-    if told is not None:
-        lines += lines_of([{"type": METADATA, **told}])
+    sidecar = read_sidecar(path)
+    if sidecar is not None:
+        lines += lines_of([{"type": METADATA, **sidecar}])
     return lines
 
 

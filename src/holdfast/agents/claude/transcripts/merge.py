@@ -35,8 +35,8 @@ class Line:
     @property
     def timestamp(self) -> str:
         """ISO 8601, or empty."""
-        found = self.entry.get("timestamp") if self.entry else None
-        return found if isinstance(found, str) else ""
+        timestamp = self.entry.get("timestamp") if self.entry else None
+        return timestamp if isinstance(timestamp, str) else ""
 
 
 def lines_of(entries: Iterable[Entry]) -> list[Line]:

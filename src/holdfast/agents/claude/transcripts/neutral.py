@@ -127,8 +127,8 @@ def _from_agent(line: Line, *, side: bool) -> Iterator[Part]:
 
 
 def _called(block: Line) -> Iterator[Part]:
-    tool, given = text_member(block, "name"), block.get("input")
-    arguments: Line = given if isinstance(given, dict) else {}
+    tool, tool_input = text_member(block, "name"), block.get("input")
+    arguments: Line = tool_input if isinstance(tool_input, dict) else {}
     todos = arguments.get("todos")
     if tool == "TodoWrite" and isinstance(todos, list):
         yield TodosWritten(tuple(TodoItem(text_member(one, "content"), text_member(one, "status")) for one in todos))
@@ -155,8 +155,8 @@ def _path_in(arguments: Line) -> str:
 
 def _answered(line: Line, block: Line) -> Answered:
     text, failed, result = entries.text_of(block), block.get("is_error") is True, line.get("toolUseResult")
-    given = result.get("answers") if isinstance(result, dict) else None
-    answers = list(given.items())[:MAX_ANSWERS] if isinstance(given, dict) else []
+    by_question = result.get("answers") if isinstance(result, dict) else None
+    answers = list(by_question.items())[:MAX_ANSWERS] if isinstance(by_question, dict) else []
     return Answered(
         text_member(block, "tool_use_id"),
         text,
