@@ -101,8 +101,8 @@ class Draft:
 
     def finish(self, manifest: dict[str, Any]) -> None:
         """Write and sign the manifest, and give the file its name."""
-        told = {"format": FORMAT, "version": VERSION, **manifest, "members": self._members}
-        content = json.dumps(told, indent=1).encode()
+        described = {"format": FORMAT, "version": VERSION, **manifest, "members": self._members}
+        content = json.dumps(described, indent=1).encode()
         signature = signing.sign(self._home, content)
         with self._writing():
             self._file.writestr(_info(MANIFEST), content)
@@ -148,11 +148,11 @@ class Archive:
     @property
     def machine(self) -> str:
         """The name of the machine that it says it is from."""
-        told = self.manifest.get("machine")
-        if not isinstance(told, str) or not 0 < len(told) <= MAX_MACHINE:
+        machine = self.manifest.get("machine")
+        if not isinstance(machine, str) or not 0 < len(machine) <= MAX_MACHINE:
             return "elsewhere"
         # As names of machines are: it stands in front of what others wrote, and must not look like a part of it.
-        return told if all(one.isalnum() or one in "._-" for one in told) else "elsewhere"
+        return machine if all(one.isalnum() or one in "._-" for one in machine) else "elsewhere"
 
     @property
     def origin(self) -> str:
@@ -271,10 +271,10 @@ def _read_small(path: Path, file: zipfile.ZipFile, name: str, most: int) -> byte
 def _signer(path: Path, file: zipfile.ZipFile, manifest: bytes) -> Signer | None:
     if SIGNATURE not in file.namelist():
         return None
-    found = signing.verify(manifest, _read_small(path, file, SIGNATURE, MAX_SIGNATURE))
-    if found is None:
+    signer = signing.verify(manifest, _read_small(path, file, SIGNATURE, MAX_SIGNATURE))
+    if signer is None:
         raise _refused(path, "was changed: its signature is not of this manifest")
-    return found
+    return signer
 
 
 def _manifest(path: Path, file: zipfile.ZipFile, content: bytes) -> dict[str, Any]:

@@ -43,8 +43,8 @@ def from_task(row: Row, origin: str) -> Row:
 
 def adopted_update(row: Row, origin: str) -> Row:
     """Return an update from elsewhere, marked as such, without buttons and names that look like ours."""
-    told = json.dumps({"archive": origin, "kind": kind_there(row)})
-    return {**row, "kind": UpdateKind.ADOPTED.value, "data": told}
+    data = json.dumps({"archive": origin, "kind": kind_there(row)})
+    return {**row, "kind": UpdateKind.ADOPTED.value, "data": data}
 
 
 def kind_there(row: Row) -> str:

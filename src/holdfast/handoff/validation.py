@@ -155,8 +155,8 @@ def changed_thoughts(thoughts: Iterable[Row]) -> list[int]:
 
 def with_changed(damage: str | None, numbers: list[int]) -> str:
     """Return a session's damage with the numbers of the thoughts that were changed before the export."""
-    told = f"{CHANGED}{', '.join(map(str, numbers))}"
-    return f"{damage}; {told}" if damage else told
+    notice = f"{CHANGED}{', '.join(map(str, numbers))}"
+    return f"{damage}; {notice}" if damage else notice
 
 
 def _told_as_changed(damage: str | None) -> set[int]:
@@ -172,10 +172,10 @@ def _is_sealed(row: Row) -> bool:
 def _check_chain(session: Row, thoughts: Iterable[Row]) -> None:
     """Check a session's hash chain. A damaged session may have gaps, and the changed thoughts that it names."""
     previous, number = chain.genesis(session["id"]), 0
-    told = _told_as_changed(session["damage"])
+    reported = _told_as_changed(session["damage"])
     for number, row in enumerate(thoughts, 1):
         linked = row["prev_hash"] == previous and row["number"] == number
-        if not (_is_sealed(row) or row["number"] in told) or not (linked or session["damage"]):
+        if not (_is_sealed(row) or row["number"] in reported) or not (linked or session["damage"]):
             raise _refused(f"holds a thought {row['number']} of session {session['id']} that was changed")
         previous = row["hash"]
     if not session["damage"] and (number != session["thought_count"] or previous != session["head_hash"]):

@@ -137,11 +137,11 @@ def missing(tx: Tx, mark: Mark) -> Iterator[str]:
     elif here.seq < mark.seq:
         yield f"the newest changes, events {here.seq + 1} to {mark.seq}"
     for batch in _batches(list(mark.sessions)):
-        found = {row["id"]: row for row in _sessions(tx, batch)}
+        rows = {row["id"]: row for row in _sessions(tx, batch)}
         forgotten = {row["id"] for row in _register_rows(tx, batch) if row["gone"]}
         for session_id in batch:
             if session_id not in forgotten:
-                text = _session_loss(tx, found.get(session_id), session_id, *mark.sessions[session_id])
+                text = _session_loss(tx, rows.get(session_id), session_id, *mark.sessions[session_id])
                 if text is not None:
                     yield f"session {session_id}: {text}"
 

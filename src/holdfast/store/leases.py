@@ -71,7 +71,7 @@ def take(
 ) -> bool:
     """Take a lease, or renew the holder's own; returns False while another holder has it."""
     names = {lease.until: "until"} | ({lease.holder: "holder"} if lease.holder else {})
-    given = {"key": key, "holder": holder, "until": tx.now() + lease_ms, "now": tx.now(), **values}
+    parameters = {"key": key, "holder": holder, "until": tx.now() + lease_ms, "now": tx.now(), **values}
     if lease.own_row:
         return bool(
             tx.run(
@@ -79,18 +79,18 @@ def take(
                 f" VALUES (:key, {', '.join(f':{name}' for name in names.values())}) ON CONFLICT ({lease.key})"
                 f" DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in names)}"
                 + (f" WHERE {lease.takeable(lease.table)}" if lease.holder else ""),
-                **given,
+                **parameters,
             )
         )
     if lease.token:
         names[lease.token] = "token"
-        given["token"] = token
+        parameters["token"] = token
     changes = [*(f"{column} = :{name}" for column, name in names.items()), *filter(None, [lease.taken])]
     return bool(
         tx.run(
             f"UPDATE {lease.table} SET {', '.join(changes)}"
             f" WHERE {lease.key} = :key AND {lease.free or lease.takeable(lease.table)}",
-            **given,
+            **parameters,
         )
     )
 

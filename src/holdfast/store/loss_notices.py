@@ -96,11 +96,11 @@ class LossNotices:
         self, now_ms: int, reason: str, lost: Sequence[str], *, report: str | None = None, backup: str | None = None
     ) -> None:
         """Record a notice, on disk when this returns. Items that were reported before are left out."""
-        known = self.all()
-        reported = {line for notice in known for line in notice.lost}
+        notices = self.all()
+        reported = {line for notice in notices for line in notice.lost}
         unreported = tuple(line for line in lost if line not in reported)[:MAX_LINES]
         if unreported:
-            self._write([*known, LossNotice(iso(now_ms), reason, unreported, report, backup)][-MAX_NOTICES:])
+            self._write([*notices, LossNotice(iso(now_ms), reason, unreported, report, backup)][-MAX_NOTICES:])
 
     def acknowledge(self, seen: Sequence[LossNotice], now_ms: int) -> None:
         """Mark notices as acknowledged."""

@@ -63,9 +63,9 @@ class VerifyReport:
 
     def lines(self) -> list[str]:
         """The report as text."""
-        found = [problem.line for problem in self.problems]
+        lines = [problem.line for problem in self.problems]
         more = [] if self.complete else [f"and more; only the first {MAX_PROBLEMS} are listed"]
-        return [f"Checked: {', '.join(self.checked)}.", *(found or ["No problem was found."]), *more]
+        return [f"Checked: {', '.join(self.checked)}.", *(lines or ["No problem was found."]), *more]
 
 
 async def verify(

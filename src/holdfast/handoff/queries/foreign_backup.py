@@ -36,11 +36,13 @@ WAITING = (
 
 def brought(tx: Tx) -> list[str]:
     """Return what is left out or held of a backup that is not the owner's own, with numbers."""
-    told = [f"{number} {what}, left out" for table, what in LEFT_OUT if (number := _count(tx, table))]
-    told += [f"{number} waiting {what}, held" for table, which, what in WAITING if (number := _count(tx, table, which))]
+    lines = [f"{number} {what}, left out" for table, what in LEFT_OUT if (number := _count(tx, table))]
+    lines += [
+        f"{number} waiting {what}, held" for table, which, what in WAITING if (number := _count(tx, table, which))
+    ]
     if asks := _count(tx, "asks", OPEN_ASKS):
-        told.append(f"{asks} asks on their way, not run")
-    return told
+        lines.append(f"{asks} asks on their way, not run")
+    return lines
 
 
 def hold_back(tx: Tx) -> None:
@@ -60,8 +62,8 @@ def hold_back(tx: Tx) -> None:
     tx.run("UPDATE ledgers SET transcript = '', file_mark = '', read_to = 0")
     _drop_unreadable(tx, "bridge_updates", ("target", "kind", "content"), "created_at")
     tx.run("DELETE FROM bridge_updates WHERE chat_only <> 0")
-    told = "json_object('archive', :origin, 'kind', kind)"
-    tx.run(f"UPDATE bridge_updates SET data = {told}, kind = 'adopted'", origin=ORIGIN)
+    data = "json_object('archive', :origin, 'kind', kind)"
+    tx.run(f"UPDATE bridge_updates SET data = {data}, kind = 'adopted'", origin=ORIGIN)
     for row in _pages(tx, "sessions"):
         tags = row["tags"] if _is_list(row["tags"]) else "[]"
         tx.run(

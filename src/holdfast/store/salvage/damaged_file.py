@@ -93,8 +93,8 @@ def _copy_with_log(path: Path, copy: Path) -> tuple[int, RepairedLog | None]:
         return size or DEFAULT_PAGE_SIZE, None
     with log.open("rb") as file:
         header = file.read(WAL_HEADER)
-    said = int.from_bytes(header[8:12], "big")
-    size = said if header_is_valid(header, said) else size or DEFAULT_PAGE_SIZE
+    size_in_log = int.from_bytes(header[8:12], "big")
+    size = size_in_log if header_is_valid(header, size_in_log) else size or DEFAULT_PAGE_SIZE
     rewritten = beside(copy, "-wal")
     repaired = repair_log(log, rewritten, size)
     apply_log(rewritten, copy, size)

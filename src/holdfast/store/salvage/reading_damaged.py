@@ -128,10 +128,10 @@ class DamagedTable:
             return None
         sql = f"SELECT {self._columns} FROM {self.shape.table.quoted} NOT INDEXED WHERE rowid = ?"  # noqa: S608
         try:
-            found = self.connection.execute(sql, (rowid,)).fetchall()
+            rows = self.connection.execute(sql, (rowid,)).fetchall()
         except UNREADABLE:
             return None
-        return (rowid, values(found[0])) if found else None
+        return (rowid, values(rows[0])) if rows else None
 
     def _from_page(self, cell: Cell, leaf: Child) -> Row | None:
         stored = self.pages.row(cell) if leaf.low <= cell.rowid <= leaf.high else None
