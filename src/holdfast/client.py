@@ -300,14 +300,14 @@ class Client:
         query: Mapping[str, object] | None = None,
         body: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        given = {name: value for name, value in (query or {}).items() if value is not None}
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
         headers = {**self._headers, "Content-Type": "application/json"} if body is not None else self._headers
         host, port = self._place
         connection = self._connection(host, port, timeout=self._timeout)
         try:
             connection.request(
                 method,
-                f"{path}?{urlencode(given)}" if given else path,
+                f"{path}?{urlencode(parameters)}" if parameters else path,
                 None if body is None else json.dumps(body),
                 headers,
             )

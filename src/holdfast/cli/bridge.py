@@ -160,8 +160,8 @@ def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
 
 def _print(updates: Iterable[Update], target: str | None = None) -> None:
     for update in updates:
-        told = [update["created_at"], *([shown(target)] if target else []), update["type"]]
+        heading = [update["created_at"], *([shown(target)] if target else []), update["type"]]
         source = [f"from {shown(update['from'], MAX_LINE)}"] if "from" in update else []
-        say("  ".join([*told, shown(update["message_id"] or "-", MAX_LINE), *source]), flush=True)
+        say("  ".join([*heading, shown(update["message_id"] or "-", MAX_LINE), *source]), flush=True)
         for line in str(update["content"]).splitlines():
             say(f"    {shown(line, MAX_LINE)}", flush=True)

@@ -137,15 +137,15 @@ def _amend_foreign(source: Path, mine: bool, tx: Tx) -> None:
     """Hold what a backup of another installation contains, unless a person says that it is theirs."""
     from holdfast.handoff.queries.foreign_backup import brought, hold_back
 
-    told = brought(tx)
-    if told and not mine:
+    contents = brought(tx)
+    if contents and not mine:
         say(f"{source} was not made by this installation. It contains:")
-        for line in told:
+        for line in contents:
             say(f"  {line}")
         mine = _is_theirs()
     if not mine:
         hold_back(tx)
-        if told:
+        if contents:
             say("`holdfast release` shows what is held. If the backup is yours, restore it again with --mine.")
 
 
@@ -184,8 +184,8 @@ def run_verify(options: argparse.Namespace) -> int:
     if not report["ok"]:
         say(f"Something was lost or changed (checked: {checked}).")
         return 1
-    said = f"Nothing was lost or changed beyond the {known} known" if known else "Nothing was lost or changed"
-    say(f"{said} (checked: {checked}).")
+    summary = f"Nothing was lost or changed beyond the {known} known" if known else "Nothing was lost or changed"
+    say(f"{summary} (checked: {checked}).")
     return 0
 
 

@@ -145,12 +145,12 @@ def _asked(*, offers_rules: bool) -> str:
         say(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE_TOOLS)}.")
         question = "Continue? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
     try:
-        given = input(question).strip().lower()
+        answer = input(question).strip().lower()
     except EOFError:
         return "n"
-    if given in ("y", "yes"):
+    if answer in ("y", "yes"):
         return "y"
-    return "a" if given == "a" and offers_rules else "n"
+    return "a" if answer == "a" and offers_rules else "n"
 
 
 def _project(options: argparse.Namespace) -> Path:

@@ -90,8 +90,8 @@ def run_found(options: argparse.Namespace) -> int:
 def run_adopt(options: argparse.Namespace) -> int:
     """Adopt a session."""
     args = {"team": options.team, "session": options.session, "from": options.sender, "thread": options.thread}
-    made = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
-    say(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} continues in session {made['sessionId']}.")
+    adopted = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
+    say(f"{adopted.get('fromTeam', 'outside')} → {adopted['toTeam']} continues in session {adopted['sessionId']}.")
     return 0
 
 

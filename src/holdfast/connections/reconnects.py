@@ -105,9 +105,9 @@ class Reconnects:
             return await self._limited(session_id, attempt, wait)
 
         def write(tx: Tx) -> Reconnected | Reason:
-            known = locked_answer(tx, key)
-            if known is not None:
-                return self._again(tx, known["token"])
+            stored_answer = locked_answer(tx, key)
+            if stored_answer is not None:
+                return self._again(tx, stored_answer["token"])
             claims = tokens.read(text, session_id, self._ring, tx.now())
             if isinstance(claims, Reason):
                 return self._of_unread(tx, session_id, text, claims)

@@ -73,16 +73,16 @@ class ReconnectProblem(Problem):
 
 
 def routes(connections: Connections) -> list[RestRoute]:
-    found = [*_reading(connections), *_figures(connections), *_changing(connections)]
-    return [replace(route, tag="connections") for route in found]
+    routes = [*_reading(connections), *_figures(connections), *_changing(connections)]
+    return [replace(route, tag="connections") for route in routes]
 
 
 def _reading(connections: Connections) -> list[RestRoute]:
     async def page(asked: RestRequest, *, ended: bool) -> Reply:
         wanted = asked.query.limit
         before = rest_models.cursor_of(asked.query.cursor)
-        found = await connections.newest(ended=ended, before=before, limit=wanted + 1)
-        return Reply(rest_models.sessions(found, wanted))
+        page = await connections.newest(ended=ended, before=before, limit=wanted + 1)
+        return Reply(rest_models.sessions(page, wanted))
 
     async def one(asked: RestRequest) -> Reply:
         return Reply(rest_models.session(await _still_there(connections, asked)))

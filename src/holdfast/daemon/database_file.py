@@ -44,9 +44,9 @@ class DatabaseFile:
         aside = await self._store.put_back()
         self._is_back = True
         kept = f" What stood in its place is kept as {aside.name}." if aside is not None else ""
-        told = f"{self._removed.message} It was put back, with all that it held.{kept}"
-        mark(self._home, PUT_BACK, told)
-        return told
+        notice = f"{self._removed.message} It was put back, with all that it held.{kept}"
+        mark(self._home, PUT_BACK, notice)
+        return notice
 
     async def leave_behind(self) -> str | None:
         """Put the file back before the store closes, if that was not done yet: closing would lose it."""
@@ -62,8 +62,8 @@ class DatabaseFile:
 def reported_by_last_daemon(home: Path) -> list[str]:
     """Return what the daemon before this one wants users to know, once."""
     try:
-        told = (home / PUT_BACK).read_text(encoding="utf-8").strip()
+        notice = (home / PUT_BACK).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return []
     (home / PUT_BACK).unlink(missing_ok=True)
-    return [told]
+    return [notice]

@@ -35,17 +35,17 @@ STARTING_SWITCH_SECONDS = 0.0005
 def run_detached(arguments: Sequence[str]) -> int | None:
     """Run what `relay/spawn.py` asks for; None for any other arguments, which are the command line's to read."""
     names, values = arguments[::2], arguments[1::2]
-    given = dict(zip(names, values, strict=False))
-    port = given.get("--port", "")
+    options = dict(zip(names, values, strict=False))
+    port = options.get("--port", "")
     if (
         len(names) != len(values)
-        or given.keys() - {"--home", "--host", "--port"}
+        or options.keys() - {"--home", "--host", "--port"}
         or not (port == "" or port.isdecimal())
     ):
         return None
     try:
         return serve_detached(
-            read_settings(home=given.get("--home"), host=given.get("--host"), port=int(port) if port else None)
+            read_settings(home=options.get("--home"), host=options.get("--host"), port=int(port) if port else None)
         )
     except (HoldfastError, OSError) as error:
         say(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
@@ -100,8 +100,8 @@ def serve_detached(settings: Settings) -> int:
     except (HoldfastError, OSError) as error:
         with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
             settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            told = explain(error) if isinstance(error, OSError) else error
-            Path(place.last_error(str(settings.home))).write_text(str(told))
+            reason = explain(error) if isinstance(error, OSError) else error
+            Path(place.last_error(str(settings.home))).write_text(str(reason))
         raise
     return 0
 

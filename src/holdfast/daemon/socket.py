@@ -118,10 +118,10 @@ async def say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def peer_pid(connection: socket.socket) -> int | None:

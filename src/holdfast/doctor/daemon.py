@@ -140,7 +140,7 @@ def _started(around: Surroundings) -> str:
     home = str(around.home)
     log, last_error, began = around.home / "daemon.log", Path(place.last_error(home)), time.time()
     logged = log.stat().st_size if log.exists() else 0
-    made = subprocess.run(  # noqa: S603 - our own starter
+    started = subprocess.run(  # noqa: S603 - our own starter
         [sys.executable, "-I", "-S", spawn.__file__, home],
         env=dict(around.env),
         stdin=subprocess.DEVNULL,
@@ -148,8 +148,8 @@ def _started(around: Surroundings) -> str:
         text=True,
         timeout=around.timeout,
     )
-    if made.returncode != 0:
-        raise NoDaemon(f"No daemon can be started: {made.stderr.strip()}", recovery=SEE)
+    if started.returncode != 0:
+        raise NoDaemon(f"No daemon can be started: {started.stderr.strip()}", recovery=SEE)
     deadline = time.monotonic() + around.timeout
     while time.monotonic() < deadline:
         try:

@@ -150,9 +150,9 @@ def _emptied(own: Iterable[str]) -> list[tuple[str, str]]:
 
 def _why(command: str, ending: Ending) -> str:
     lines = [line.strip() for line in ending.errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it gave no reason")[
+    reason = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it gave no reason")[
         :300
     ]
-    if "dubious ownership" in said or "unsafe repository" in said:
+    if "dubious ownership" in reason or "unsafe repository" in reason:
         return "The repository belongs to another user, so git does not read it (see git's safe.directory)."
-    return f"git {command} failed: {said.removeprefix('fatal:').strip().rstrip('.')}."
+    return f"git {command} failed: {reason.removeprefix('fatal:').strip().rstrip('.')}."

@@ -90,8 +90,8 @@ class Git(GuardedGit):
         name = commit.strip().lower()
         if not _COMMIT.fullmatch(name):
             return None
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        answer = await self.ask(*asked, refusals=_NOT_THERE)
+        arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        answer = await self.ask(*arguments, refusals=_NOT_THERE)
         if answer.exit_code == 128:
             await self.ask("rev-parse", "--git-dir")  # raises if the repository is the problem, not the name
         found = os.fsdecode(answer.output).strip() if answer.exit_code == 0 else ""
@@ -151,8 +151,8 @@ class Git(GuardedGit):
         if not paths:
             return frozenset()
         # check-ignore has no literal mode, and a path may look like a pattern.
-        asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
-        return frozenset(_words((await self.ask(*asked)).output))
+        arguments = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
+        return frozenset(_words((await self.ask(*arguments)).output))
 
     async def show(self, commit: str, path: str) -> bytes | None:
         """Return the content of a file in a commit; None if it has no such regular file."""

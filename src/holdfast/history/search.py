@@ -71,8 +71,8 @@ def scan(query: str, config: Path, project: Path | None, limit: int, progress: C
 
 def _hits(file: TranscriptFile, terms: list[Term], project: str | None) -> list[Hit]:
     transcripts = transcripts_of()
-    told = [one for batch in batches(transcripts, file.path, 0) for one in batch.passages if holds(one.content, terms)]
-    if not told:
+    hits = [one for batch in batches(transcripts, file.path, 0) for one in batch.passages if holds(one.content, terms)]
+    if not hits:
         return []
     directory = project or transcripts.directory_of(file, {})
-    return [Hit(file.session_id, directory, one.role, one.content, one.at, str(file.path)) for one in reversed(told)]
+    return [Hit(file.session_id, directory, one.role, one.content, one.at, str(file.path)) for one in reversed(hits)]

@@ -38,8 +38,8 @@ def read_token(token: str | None) -> Managed | None:
     team, _, signature = rest.rpartition(":")
     if not (conversation.isascii() and conversation.isdigit() and len(conversation) <= 18 and signature.isascii()):
         return None
-    found = Managed(int(conversation), team)
-    return found if hmac.compare_digest(signature, _signature(found.conversation, team)) else None
+    managed = Managed(int(conversation), team)
+    return managed if hmac.compare_digest(signature, _signature(managed.conversation, team)) else None
 
 
 def runs_under_agent(pid: int, home: Path) -> bool:

@@ -210,16 +210,16 @@ def _around_missing(homes: Mapping[_Place, list[str]], directory: str) -> tuple[
         real = Path(os.path.realpath(directory))
     except ValueError:  # no path can have such characters
         return ()
-    found = (homes.get(place) for folder in (real, *real.parents) if (place := _place(folder)) is not None)
-    return tuple(next(filter(None, found), ()))
+    teams = (homes.get(place) for folder in (real, *real.parents) if (place := _place(folder)) is not None)
+    return tuple(next(filter(None, teams), ()))
 
 
 def _place(folder: str | Path) -> _Place | None:
     try:
-        found = os.stat(folder)  # noqa: PTH116 - takes two thirds of the time
+        status = os.stat(folder)  # noqa: PTH116 - takes two thirds of the time
     except (OSError, ValueError):  # not there yet, not on this machine, or a name that no file can have
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _name(text: str) -> str:

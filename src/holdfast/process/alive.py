@@ -50,8 +50,8 @@ def initial_variable(pid: int, name: str) -> str | None:
     except OSError:
         return None
     start = os.fsencode(name) + b"="
-    found = next((entry for entry in content.split(b"\0") if entry.startswith(start)), None)
-    return None if found is None else os.fsdecode(found[len(start) :])
+    variable = next((entry for entry in content.split(b"\0") if entry.startswith(start)), None)
+    return None if variable is None else os.fsdecode(variable[len(start) :])
 
 
 def _is_zombie(pid: int) -> bool:

@@ -62,8 +62,8 @@ def _hashed(gate: Gate, text: str, worktree: Path) -> Judged:
             recovery='Example: "README.md 3a7bd3e2360a…", as `sha256sum README.md` prints it.',
         )
     digest = match[0].lower()
-    asked = [path for check in gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
-    meant = [path for path in asked if path in text or Path(path).name in text] or asked
+    paths = [path for check in gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
+    meant = [path for path in paths if path in text or Path(path).name in text] or paths
     for path in meant:
         content = _content(worktree, path)
         whole = "" if content is None else hashlib.sha256(content).hexdigest()

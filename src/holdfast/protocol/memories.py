@@ -99,8 +99,8 @@ def violations_log(records: Sequence[RunRecord]) -> str:
         "## Violations",
         "",
     ]
-    told = [record for record in records if record.violations or record.run.status == RunStatus.ACTIVE]
-    return _sections(head, [_violations_section(record) for record in told])
+    reported = [record for record in records if record.violations or record.run.status == RunStatus.ACTIVE]
+    return _sections(head, [_violations_section(record) for record in reported])
 
 
 def timestamp(ms: int) -> str:
@@ -260,15 +260,15 @@ def read_current_state(text: str) -> ImportedState | None:
         elif match := _ENTRY.match(line):
             name = match[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
             entries.setdefault("session_id" if name == "sessionid" else name, match[2].strip())
-    said = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
-    if "session_id" not in said:
+    stated = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
+    if "session_id" not in stated:
         return None
     return ImportedState(
-        said["session_id"].strip("`"),
-        said.get("objective"),
-        said.get("branch"),
-        said.get("starting_commit"),
-        said.get("phase"),
+        stated["session_id"].strip("`"),
+        stated.get("objective"),
+        stated.get("branch"),
+        stated.get("starting_commit"),
+        stated.get("phase"),
         tuple(completed.items()),
     )
 
@@ -301,15 +301,15 @@ def read_state_json(text: str) -> ImportedState | None:
         return None
     if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
         return None
-    said = {name: value for name, value in state.items() if isinstance(value, str) and value}
+    stated = {name: value for name, value in state.items() if isinstance(value, str) and value}
     evidence = state.get("evidence")
     completed = state.get("phases_completed")
     return ImportedState(
-        said["session_id"],
-        said.get("objective"),
-        said.get("branch"),
-        said.get("starting_commit"),
-        said.get("current_phase"),
+        stated["session_id"],
+        stated.get("objective"),
+        stated.get("branch"),
+        stated.get("starting_commit"),
+        stated.get("current_phase"),
         tuple(
             (gate, _said_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
             for gate in (completed if isinstance(completed, list) else [])

@@ -49,14 +49,14 @@ def started_view(started: Started) -> JSON:
 def gate_view(checked: CheckedGate) -> JSON:
     gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
-    said = verdict.evidence if met else verdict.reason
+    detail = verdict.evidence if met else verdict.reason
     view: JSON = {
         "phase": gate.name,
         "requirement_level": gate.level.value,
         "status": verdict.status.value,
         "evidence": verdict.evidence,
         "blocking": gate.blocking,
-        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {said}' if said else ''}.",
+        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {detail}' if detail else ''}.",
         "current_phase": checked.standing.phase,
     }
     if not met:

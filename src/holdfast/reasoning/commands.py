@@ -67,8 +67,8 @@ class SessionCommands:
 
     async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root, query = await _root(args), str(args.get("query", ""))
-        found = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
-        return await _told(search_view(found))
+        hits = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
+        return await _told(search_view(hits))
 
     async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Show a session with the beginning of every thought, or with `text` every thought in full."""
@@ -96,19 +96,19 @@ class SessionCommands:
 
     async def _chosen(self, args: dict[str, Any]) -> str:
         """Find the session whose id begins as given; without one, the project's most recent."""
-        given = args.get("session")
-        if given is None:
+        prefix = args.get("session")
+        if prefix is None:
             root = await _root(args)
             newest = await self._browser.list(root, limit=1)
             if not newest.sessions:
                 raise NotFound("There are no sessions of this project.", recovery=ALL)
             return newest.sessions[0].id
-        ids = await self._browser.ids_beginning(limits.session_id(given))
+        ids = await self._browser.ids_beginning(limits.session_id(prefix))
         if not ids:
-            raise NotFound(f"Session {given} not found.", recovery=ALL)
-        if len(ids) > 1 and given not in ids:
-            raise BadInput("ID", f"{given} matches several sessions", recovery="Give more of it.")
-        return given if given in ids else ids[0]
+            raise NotFound(f"Session {prefix} not found.", recovery=ALL)
+        if len(ids) > 1 and prefix not in ids:
+            raise BadInput("ID", f"{prefix} matches several sessions", recovery="Give more of it.")
+        return prefix if prefix in ids else ids[0]
 
 
 async def _told(reply: dict[str, Any]) -> dict[str, Any]:

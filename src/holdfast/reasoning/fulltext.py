@@ -104,13 +104,13 @@ def terms_of(query: str) -> list[Term]:
     *parts, last = query.split('"')
     terms: list[Term] = []
     for place, part in enumerate(parts):
-        found = _terms(part)
-        if place % 2 and found:
-            terms.append(Term(tuple(word for term in found for word in term.words)))
+        part_terms = _terms(part)
+        if place % 2 and part_terms:
+            terms.append(Term(tuple(word for term in part_terms for word in term.words)))
         else:
-            terms += found
-    if found := _terms(last):
-        terms += [*found[:-1], Term(found[-1].words, beginning=True)]
+            terms += part_terms
+    if part_terms := _terms(last):
+        terms += [*part_terms[:-1], Term(part_terms[-1].words, beginning=True)]
     if not terms:
         raise BadInput("query", "holds no word to search for", recovery="Pass at least one word.")
     if (count := sum(len(term.words) for term in terms)) > MAX_WORDS:

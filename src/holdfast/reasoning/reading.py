@@ -54,8 +54,8 @@ def outline(tx: Tx, session: Session, limit: int, after: int) -> OutlinePage:
     from holdfast.reasoning.results import OutlinePage
 
     end = session_end(tx, session)
-    found = sessions.thoughts(tx, session.id, after + 1, end, limit, cut=OUTLINE_CUT)
-    return OutlinePage(session, tuple(found), surroundings(tx, session), end)
+    thoughts = sessions.thoughts(tx, session.id, after + 1, end, limit, cut=OUTLINE_CUT)
+    return OutlinePage(session, tuple(thoughts), surroundings(tx, session), end)
 
 
 def checked_range(tx: Tx, session: Session, first: int | None, last: int | None) -> tuple[int, int]:
@@ -91,11 +91,11 @@ def thoughts_page(
     """
     from holdfast.reasoning.results import ThoughtsPage
 
-    known = {branch.id: branch for branch in branches}
+    by_id = {branch.id: branch for branch in branches}
 
     def page_of(pieces: Sequence[Piece]) -> ThoughtsPage:
         ids = dict.fromkeys(piece.thought.branch_id for piece in pieces)
-        return ThoughtsPage(session, tuple(known[one] for one in ids if one in known), tuple(pieces))
+        return ThoughtsPage(session, tuple(by_id[one] for one in ids if one in by_id), tuple(pieces))
 
     frame = measure(page_of([]))
     thoughts = (told_thought(thought, reader) for thought in whole(tx, session.id, start[0], last))
@@ -106,12 +106,12 @@ def thoughts_page(
 
 
 def single(tx: Tx, session: Session, number: int) -> Thought:
-    found = sessions.thoughts(tx, session.id, number, number, 1)
-    if not found:
+    thoughts = sessions.thoughts(tx, session.id, number, number, 1)
+    if not thoughts:
         raise NotFound(
             f"Thought {number} of session {session.id} not found", recovery=f"(It has 1-{session_end(tx, session)}.)"
         )
-    return found[0]
+    return thoughts[0]
 
 
 def told_thought(thought: Thought, reader: str | None) -> Thought:

@@ -38,16 +38,16 @@ def session_resource(reasoning: Reasoning) -> Resource:
         return Words(text, ANYBODY)
 
     async def listing(caller: Caller, cursor: str | None) -> Page:
-        found = await reasoning.browser.list(caller.root, limit=LISTED, cursor=cursor)
+        page = await reasoning.browser.list(caller.root, limit=LISTED, cursor=cursor)
         items = [
             (
                 f"{SESSIONS}/{session.id}",
                 one_line(session.title, 100),
                 f"{counted(session.thought_count, 'thought')}, last updated {iso(session.updated_at)}",
             )
-            for session in found.sessions
+            for session in page.sessions
         ]
-        return Page(items, cursor_after(found.sessions[-1]) if found.more else None)
+        return Page(items, cursor_after(page.sessions[-1]) if page.more else None)
 
     async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
         return await _session_ids(reasoning, caller, typed)
@@ -150,5 +150,5 @@ def quoted_context(reply: dict[str, Any]) -> str:
 
 
 async def _session_ids(reasoning: Reasoning, caller: Caller, typed: str) -> list[str]:
-    found = await reasoning.browser.list(caller.root, limit=COMPLETED)
-    return [session.id for session in found.sessions if session.id.startswith(typed)]
+    page = await reasoning.browser.list(caller.root, limit=COMPLETED)
+    return [session.id for session in page.sessions if session.id.startswith(typed)]

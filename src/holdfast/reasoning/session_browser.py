@@ -58,8 +58,8 @@ class SessionBrowser:
         most = limits.page_size(limit, LIST_DEFAULT, LIST_LIMIT)
         after = _position(cursor)
         scope = Scope(root, _statuses(status, (Status.ACTIVE,)), limits.tags(tags))
-        found = await self._store.read(lambda tx: sessions.sessions_page(tx, scope, after, most + 1))
-        return SessionsPage(tuple(found[:most]), more=len(found) > most)
+        page = await self._store.read(lambda tx: sessions.sessions_page(tx, scope, after, most + 1))
+        return SessionsPage(tuple(page[:most]), more=len(page) > most)
 
     async def index(self) -> None:
         """Index every thought; called regularly, so that a search has little left to index."""
@@ -335,8 +335,8 @@ def _unpin(tx: Tx, session: Session) -> None:
 
 def _reader(tx: Tx, caller: Caller) -> str | None:
     """The connection that reads, whose own secrets are not masked."""
-    found = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
-    return found.id if found is not None else None
+    connection = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
+    return connection.id if connection is not None else None
 
 
 def _existing(tx: Tx, session_id: str) -> Session:

@@ -63,12 +63,12 @@ class SessionChoice:
         """
         mine = self._connection.reasoning_session if self._connection else None
         attached = queries.session(self._tx, mine) if mine else None
-        found = self._recovery(root, TELL_OF).session
+        session = self._recovery(root, TELL_OF).session
         if attached is None or attached.status is not Status.ACTIVE:
-            return [found] if found else []
-        if found is None or found.id == attached.id or not (found.pinned or self._just_begun(attached)):
+            return [session] if session else []
+        if session is None or session.id == attached.id or not (session.pinned or self._just_begun(attached)):
             return [attached]
-        return [attached, found]
+        return [attached, session]
 
     def previous(self, root: Root | None) -> Session | None:
         """Return the session that a caller leaves behind by starting a new one."""

@@ -93,12 +93,12 @@ async def why_not_docs_only_since(scene: Scene) -> str | None:
 
 
 async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
-    given = scene.run.starting_commit
-    if given is None:
+    starting_commit = scene.run.starting_commit
+    if starting_commit is None:
         return []
-    start = await git.resolve(given)
+    start = await git.resolve(starting_commit)
     if start is None:
-        return [f"the starting commit {given[:12]} is not in this repository"]
+        return [f"the starting commit {starting_commit[:12]} is not in this repository"]
     if await git.is_ancestor(head, start):
         return [f"HEAD is at {head[:12]}, with no commit since the session began"]
     if await git.is_ancestor(start, head):

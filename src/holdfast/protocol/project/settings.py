@@ -203,8 +203,8 @@ class _Reading:
         from holdfast.protocol.project.gate_settings import configured
 
         table = self.settings.gates.get(gate.name, {})
-        made = configured(gate, table, lambda key, message: self._complain(message, gate.name, key))
-        if made.blocking and not made.checks:
+        gate_settings = configured(gate, table, lambda key, message: self._complain(message, gate.name, key))
+        if gate_settings.blocking and not gate_settings.checks:
             path, line = defined or (SETTINGS, line_of(self.settings.text, "gates", gate.name))
             message = (
                 f"{gate.name} blocks, but no check verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check"
@@ -212,7 +212,7 @@ class _Reading:
                 " blocking = false."
             )
             self.faults.append(ProjectFault(path, line, message))
-        return made
+        return gate_settings
 
     def _complain(self, message: str, *keys: str) -> None:
         if len(self.faults) < MAX_FAULTS:

@@ -80,13 +80,13 @@ def pinned_in_project(tx: Tx, project_key: str) -> list[Session]:
 def active_in_root(tx: Tx, root_uri: str, since: int, limit: int) -> list[Session]:
     """The root's active sessions used since then, those that were linked to it as well, the most recent first."""
     # By themselves, and not as an OR: the root's own ones are read in the order of their index.
-    found = [
+    rows = [
         session
         for condition in ("root_uri = :root", _LINKED)
         for session in _sessions(tx, f"{condition} AND {_ACTIVE}", root=root_uri, since=since, limit=limit)
     ]
-    found.sort(key=lambda one: (one.updated_at, one.id), reverse=True)
-    return found[:limit]
+    rows.sort(key=lambda one: (one.updated_at, one.id), reverse=True)
+    return rows[:limit]
 
 
 def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[Session]:
@@ -125,8 +125,8 @@ def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int
     terms = []
     if scope.root is not None:
         linked = "SELECT session_id FROM session_roots WHERE root_uri IN (:root, :top)"
-        known = f"{prefix}root_uri IN (:root, :top) OR {prefix}project_key IN (:key, :top_key)"
-        terms.append(f"({known} OR {prefix}id IN ({linked}))")
+        condition = f"{prefix}root_uri IN (:root, :top) OR {prefix}project_key IN (:key, :top_key)"
+        terms.append(f"({condition} OR {prefix}id IN ({linked}))")
         top = scope.root.top
         params |= {"root": scope.root.uri, "key": scope.root.key}
         params |= {"top": top.uri if top else None, "top_key": top.key if top else None}

@@ -110,10 +110,10 @@ def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> l
         return Reply(Health(status="ok", version=__version__))
 
     async def look(request: RestRequest) -> Reply:
-        found = await outage() if outage is not None else None
-        if found is not None:
+        problem = await outage() if outage is not None else None
+        if problem is not None:
             # Anyone may ask, so the database's address and error are shown only by `holdfast status`.
-            detail = f"The store has not answered since {iso(found.since)}; `holdfast status` says why."
+            detail = f"The store has not answered since {iso(problem.since)}; `holdfast status` says why."
             raise HTTPException(503, detail, {"Retry-After": str(BUSY_SECONDS)})
         return Reply(Health(status="ready", version=__version__))
 
@@ -165,9 +165,9 @@ class _CheckKey:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self._open:
-            kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            kind, _, presented = Headers(scope=scope).get("authorization", "").partition(" ")
             try:
-                key = await self._keys.check(given) if kind.lower() == "bearer" else None
+                key = await self._keys.check(presented) if kind.lower() == "bearer" else None
             except StoreUnreachable:
                 return await away()(scope, receive, send)
             if key is None:

@@ -82,11 +82,11 @@ class _WithoutNulls(GenerateJsonSchema):
 
 def _schemas(routes: Sequence[RestRoute]) -> tuple[_Schemas, dict[str, Any]]:
     """A schema (or a reference to one) for every model, and the definitions referred to."""
-    given = {model for route in routes for model in (route.path_params, route.query, route.body) if model}
-    told = {answer.body for route in routes for answer in route.answers.values() if answer.body} | {Problem}
+    requests = {model for route in routes for model in (route.path_params, route.query, route.body) if model}
+    responses = {answer.body for route in routes for answer in route.answers.values() if answer.body} | {Problem}
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        *((model, "validation") for model in sorted(given, key=lambda model: model.__name__)),
-        *((model, "serialization") for model in sorted(told, key=lambda model: model.__name__)),
+        *((model, "validation") for model in sorted(requests, key=lambda model: model.__name__)),
+        *((model, "serialization") for model in sorted(responses, key=lambda model: model.__name__)),
     ]
     found, whole = models_json_schema(
         wanted, ref_template="#/components/schemas/{model}", schema_generator=_WithoutNulls

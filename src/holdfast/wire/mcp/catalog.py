@@ -95,11 +95,11 @@ def _wire_tool(tool: Tool) -> types.Tool:
 
 
 def _meta(tool: Tool) -> dict[str, Any]:
-    said = {
+    meta = {
         **{agent.always_load_meta: tool.always_load for agent in AGENTS.values()},
         **{agent.search_hint_meta: tool.hint for agent in AGENTS.values()},
     }
-    return {name: value for name, value in said.items() if name and value}
+    return {name: value for name, value in meta.items() if name and value}
 
 
 def _pattern(template: str) -> re.Pattern[str]:

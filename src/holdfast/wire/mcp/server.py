@@ -337,10 +337,10 @@ class Wire:
         if isinstance(params.ref, types.ResourceTemplateReference):
             for resource in self.catalog.resources:
                 if resource.template == str(params.ref.uri) and resource.complete is not None:
-                    given = (params.context.arguments or {}) if params.context else {}
+                    arguments = (params.context.arguments or {}) if params.context else {}
                     caller = await self._known_caller(ctx)
                     values = list(
-                        await _plain(resource.complete(caller, params.argument.name, params.argument.value, given))
+                        await _plain(resource.complete(caller, params.argument.name, params.argument.value, arguments))
                     )
         return types.CompleteResult(
             completion=types.Completion(values=values[:100], total=len(values), has_more=len(values) > 100)

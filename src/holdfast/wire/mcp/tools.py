@@ -108,8 +108,8 @@ class Tool:
     @property
     def operations(self) -> tuple[str, ...]:
         """The operations that the parameters accept; none for a tool without operations."""
-        found = self.params.model_fields.get("operation")
-        return get_args(found.annotation) if found is not None else ()
+        operation = self.params.model_fields.get("operation")
+        return get_args(operation.annotation) if operation is not None else ()
 
     def repetition_of(self, params: Any) -> Repetition:
         """Return how a repetition of a call with these parameters is answered."""
