@@ -180,7 +180,7 @@ class RunPart(Protocol):
         ...
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
-        """The project's conversations on this machine, the latest first."""
+        """Return the project's conversations on this machine, the latest first."""
         ...
 
 

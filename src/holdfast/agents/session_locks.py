@@ -13,7 +13,7 @@ from holdfast.process import guard_process
 
 
 def canonical_session_id(session_id: str) -> str:
-    """The id as agents write it; an id that is no UUID never becomes a file name."""
+    """Return the id as agents write it; an id that is no UUID never becomes a file name."""
     import uuid  # late: the daemon starts without it
 
     try:
@@ -38,7 +38,7 @@ class SessionLocks:
         self._patience = patience
 
     def path(self, session_id: str) -> Path:
-        """The file whose lock stands for the session."""
+        """Return the file whose lock stands for the session."""
         return self._folder / f"{session_id}.lock"
 
     def environment(self, session_id: str) -> dict[str, str]:

@@ -46,6 +46,6 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """A position as it was written; anything else is the beginning."""
+        """Return a position as it was written; anything else is the beginning."""
         offset, _, mark = text.partition("/")
         return cls(int(offset), mark) if offset.isdecimal() else cls()

@@ -37,14 +37,14 @@ class Registry:
     originals: Originals
 
     def add(self, entry: dict[str, Any]) -> Registration:
-        """The step that registers a server."""
+        """Return the step that registers a server."""
         there = self.entry()
         words = ["mcp", "add-json", "-s", self.scope, NAME, json.dumps(entry, ensure_ascii=False)]
         commands = [words] if there is None else [self._removal(), words]
         return Registration(self, [] if there == entry else commands, entry)
 
     def remove(self) -> Registration:
-        """The step that removes ours; another server of that name stays."""
+        """Return the step that removes ours; another server of that name stays."""
         ours = is_ours(self.entry())
         return Registration(self, [self._removal()] if ours else [], None)
 

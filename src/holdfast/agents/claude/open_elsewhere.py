@@ -13,7 +13,7 @@ OPTIONS = ("--resume", "-r", "--session-id")
 
 
 def opened_by(session_id: str, processes: Path = Path("/proc")) -> int | None:
-    """The process that was started on this session, if one is seen; only Linux shows others' command lines so."""
+    """Return the process that has this session open, if one is seen; only Linux shows other command lines."""
     for entry in processes.glob("[0-9]*"):
         try:
             arguments = (entry / "cmdline").read_bytes().split(b"\0")

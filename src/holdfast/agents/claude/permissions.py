@@ -10,7 +10,7 @@ from holdfast.setup.server import NAME
 
 
 def rules(allow: Allow) -> list[str]:
-    """The rules of a choice."""
+    """Return the rules of a choice."""
     every = f"mcp__{NAME}"
     return {Allow.NONE: [], Allow.CORE: [f"{every}__{tool}" for tool in CORE_TOOLS], Allow.ALL: [every]}[allow]
 

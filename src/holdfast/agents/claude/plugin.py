@@ -43,7 +43,7 @@ Use the plugin or `holdfast setup claude`, not both: setup refuses while the plu
 
 
 def files() -> Mapping[str, str]:
-    """Every file of the plugin and its marketplace, by its path in the repository."""
+    """Return every file of the plugin and its marketplace, by its path in the repository."""
     hooks: dict[str, Any] = {}
     settings.putting_in(settings.BRIEFING, hook_command)(hooks)
     return {

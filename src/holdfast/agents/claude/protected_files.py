@@ -91,12 +91,12 @@ def protected_files(home: Path, config: Path, project: Path) -> ProtectedFiles:
 
 
 def _both_spellings(places: list[Path]) -> frozenset[str]:
-    """Each as it is named and as links lead to it: either may be what the agent asks for."""
+    """Return each as it is named and as links lead to it: either may be what the agent asks for."""
     return frozenset(spelling for place in places for spelling in (str(place.absolute()), os.path.realpath(place)))
 
 
 def _spellings(text: str, project: Path) -> Iterator[str]:
-    """The paths that a tool may take a text for: Claude Code trims and composes what it is given."""
+    """Yield the paths that a tool may take a text for: Claude Code trims and composes what it is given."""
     for spelling in dict.fromkeys((text, text.strip(), unicodedata.normalize("NFC", text.strip()))):
         yield os.path.normpath(project / Path(spelling).expanduser())
         yield str(project / Path(spelling).expanduser())  # `link/..` is not where it seems
@@ -128,7 +128,7 @@ def _has_several_names(path: str) -> bool:
 
 
 def _files_of(place: str) -> set[tuple[int, int] | None]:
-    """The files right in a directory; hard links lead to files alone."""
+    """Return the files right in a directory; hard links lead to files alone."""
     try:
         with os.scandir(place) as entries:
             return {_identity(entry.path) for entry in itertools.islice(entries, MAX_LINKED_FILES)}

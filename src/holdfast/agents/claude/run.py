@@ -137,7 +137,7 @@ class ClaudeAgent:
         return await ClaudeSession.start(options, session_id, self._transcripts, permission, spent)
 
     def _program(self, env: Mapping[str, str]) -> str | None:
-        """The user's own Claude Code, else the one that came with the SDK."""
+        """Return the user's own Claude Code, else the one that came with the SDK."""
         own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
         bundled = bundled_claude()
         brought = None if bundled is None else str(bundled)
@@ -155,14 +155,14 @@ class ClaudeAgent:
         """Delete nothing: its files are the user's own, and their copies are rows of the store."""
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
-        """The project's conversations on this machine, the latest first."""
+        """Return the project's conversations on this machine, the latest first."""
         from holdfast.agents.claude.found import found_sessions
 
         return await found_sessions(config_directory(spec.env), spec.project)
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
-    """The configuration directory an agent with this environment uses.
+    """Return the configuration directory an agent with this environment uses.
 
     Refuses an environment in which the SDK would look for it elsewhere, because it would then copy nothing.
     """
@@ -185,7 +185,7 @@ def config_directory(env: Mapping[str, str]) -> Path:
 
 
 def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | None:
-    """The question that the spec has for a tool, unless it would reach what is protected."""
+    """Wrap the spec's permission callback to refuse any tool that would reach protected files."""
     ask = spec.permission
     if ask is None:
         return None
@@ -199,13 +199,13 @@ def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | N
 
 
 def _telling(text: str) -> str:
-    """The command of a hook that tells the agent something at every start; a resumed one keeps its system prompt."""
+    """Return a hook command that gives the agent a text at every start; a resumed one keeps its system prompt."""
     answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
     return f"printf %s {shlex.quote(json.dumps(answer))}"
 
 
 def _denying(protected: ProtectedFiles, project: Path) -> Any:
-    """The hook that sees every use of a file tool, also of one that is allowed beforehand."""
+    """Return the hook that sees every use of a file tool, also of one that is allowed beforehand."""
 
     async def look(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         tool, arguments = str(given.get("tool_name")), given.get("tool_input")

@@ -188,7 +188,7 @@ class ClaudeSession:
                 running_now.fail(AgentDied(f"Claude Code ended in mid-turn: {reason}. {last_words}".rstrip()))
 
     def _checked(self, running: _RunningTurn) -> Turn:
-        """The turn, unless it happened elsewhere or was not copied to the store."""
+        """Return the turn, unless it happened elsewhere or was not copied to the store."""
         turn = running.turn()
         if turn.session_id != self._session_id:
             raise SessionChanged(f"Claude Code answered from session {turn.session_id}, not {self._session_id}.")
@@ -250,7 +250,7 @@ class _RunningTurn:
         self.ended.exception()  # a caller that was cancelled does not come for it
 
     def turn(self) -> Turn:
-        """The turn as its result tells it."""
+        """Return the turn that a result message describes."""
         result = self._result
         if result is None:
             raise AgentDied("The turn has no result.")
@@ -301,7 +301,7 @@ async def _one_message(text: str, marked: bool) -> AsyncIterator[dict[str, Any]]
 
 
 def _asking(permission: Permission) -> Any:
-    """The SDK's question about a tool, put to `permission`."""
+    """Return the SDK's question about a tool, put to `permission`."""
 
     async def ask(
         tool: str, arguments: dict[str, Any], context: ToolPermissionContext

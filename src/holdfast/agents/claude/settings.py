@@ -57,12 +57,12 @@ PURPOSES: Mapping[str, tuple[Hook, ...]] = {
 
 
 def installed(project: Path, hooks: Iterable[Hook], *, file: str = LOCAL, home: str | None = None) -> Change:
-    """The settings with these hooks of Holdfast in them; ours that are there already are brought up to date."""
+    """Return the settings with these hooks of Holdfast; existing ones of ours are updated."""
     return edited(inside(project, file), putting_in(hooks, lambda event: command(event, home=home)))
 
 
 def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = LOCAL) -> Change:
-    """The settings without Holdfast's hooks; what others put there stays.
+    """Return the settings without Holdfast's hooks; what others put there stays.
 
     Without these of them, where some are named: those that another purpose shares stay, as long as that is installed.
     """
@@ -201,7 +201,7 @@ def _is_for(group: object, matcher: str | None) -> bool:
 
 
 def _matcher(group: Any) -> str | None:
-    """The tools a group is for; there are several ways to say that it is for all."""
+    """Return the tools a group is for; None if it is for all, which can be written in several ways."""
     matcher = group.get("matcher")
     return matcher if isinstance(matcher, str) and matcher not in ("", "*") else None
 

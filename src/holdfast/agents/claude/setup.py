@@ -113,7 +113,7 @@ class ClaudeSetup(SetupRequest):
         return inside(self.project, claude_settings.LOCAL if local else claude_settings.SHARED)
 
     def _settings_files(self) -> list[Path]:
-        """The user's file, then the project's where it counts: later ones override earlier ones."""
+        """Return the user's file, then the project's where it counts: later ones override earlier ones."""
         project = () if self.scope is Scope.USER else (claude_settings.SHARED, claude_settings.LOCAL)
         return [config_directory(self.env) / "settings.json", *(inside(self.project, file) for file in project)]
 
@@ -169,7 +169,7 @@ def _user(env: Mapping[str, str]) -> Path:
 
 
 def _claude_project(directory: Path) -> Path:
-    """The directory under which Claude Code files a project: its repository's, which linked worktrees share."""
+    """Return the directory under which Claude Code files a project: its repository's, which linked worktrees share."""
     common = git_answer(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")
     if common is not None and Path(common).name == ".git":
         return Path(os.path.realpath(common)).parent

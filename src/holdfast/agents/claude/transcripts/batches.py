@@ -27,7 +27,7 @@ MAX_DIRECTORIES = 100
 
 
 def found(config: Path, folder: str | None = None) -> list[TranscriptFile]:
-    """The transcripts of one project's folder or of all, the newest first."""
+    """Return the transcripts of one project's folder or of all, the newest first."""
     folders = [config / "projects" / folder] if folder else sorted((config / "projects").glob("*"))
     files: list[TranscriptFile] = []
     for place in folders:
@@ -49,7 +49,7 @@ def _file(path: Path, session_id: str) -> list[TranscriptFile]:
 
 
 def main_file(file: TranscriptFile) -> Path:
-    """The transcript of the conversation that a file belongs to."""
+    """Return the transcript of the conversation that a file belongs to."""
     if file.path.stem == file.session_id:
         return file.path
     folder = next(folder for folder in file.path.parents if folder.name == file.session_id)
@@ -57,7 +57,7 @@ def main_file(file: TranscriptFile) -> Path:
 
 
 def directory_of(main: Path, known: dict[str, str]) -> str:
-    """The project a conversation belongs to here; `known` names the directory of folders that are known otherwise."""
+    """Return the project a conversation belongs to here; `known` has the directories of known folders."""
     said: dict[str, None] = {}
     with main.open("rb") as file:
         for line in file.read(LOOKED_AT).splitlines():
@@ -85,7 +85,7 @@ def is_same(path: Path, mark: str, read_to: int) -> bool:
 
 
 def batches(path: Path, offset: int) -> Iterator[SpokenBatch]:
-    """The rest of a file, part by part; a line that is still being written is left for the next time."""
+    """Yield the rest of a file, part by part; a line that is still being written is left for the next time."""
     with path.open("rb") as file:
         file.seek(offset)
         told: list[Spoken] = []

@@ -60,13 +60,13 @@ _COMMAND = re.compile(r"<command-name>/?([^<\n]{1,200})</command-name>")
 
 
 def text_member(value: Any, name: str) -> str:
-    """A member that is a text; empty where there is none."""
+    """Return a member that is a text; empty where there is none."""
     member = value.get(name) if isinstance(value, dict) else None
     return member if isinstance(member, str) else ""
 
 
 def blocks(entry: Entry) -> Iterator[Entry]:
-    """The parts of an entry's message; a message that is one text has one."""
+    """Yield the parts of an entry's message; a message that is one text has one."""
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):

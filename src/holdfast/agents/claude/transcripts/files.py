@@ -46,7 +46,7 @@ class TranscriptFiles:
         return float(costs[-1]) if costs and isinstance(costs[-1], int | float) else 0.0
 
     def read(self, session_id: str) -> dict[str, list[Line]]:
-        """The lines by subpath."""
+        """Return the lines by subpath."""
         found: dict[str, list[Line]] = {}
         for subpath, paths in self.paths(session_id).items():
             for path in paths:
@@ -54,7 +54,7 @@ class TranscriptFiles:
         return found
 
     def paths(self, session_id: str) -> dict[str, list[Path]]:
-        """The files by subpath; a project that was moved has left files under more than one key."""
+        """Return the files by subpath; a project that was moved has left files under more than one key."""
         found: dict[str, list[Path]] = {}
         for main in self._main_files(session_id):
             folder = main.with_suffix("")
@@ -91,7 +91,7 @@ class TranscriptFiles:
 
 
 def _inside(folder: Path, subpath: str) -> Path:
-    """The file of a subagent; the subpath comes from outside and must not lead out of the session's folder."""
+    """Return the file of a subagent; the subpath comes from outside and must not lead out of the session's folder."""
     parts = PurePosixPath(subpath).parts
     if not parts or any(part in {"..", "/"} or "\\" in part or "\0" in part for part in parts):
         raise ValueError(f"a transcript is filed under {subpath!r}, which leads out of its session's folder")

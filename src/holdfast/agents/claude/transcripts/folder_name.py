@@ -13,7 +13,7 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def project_key(project: Path) -> str:
-    """The folder's name for a project directory, symbolic links resolved."""
+    """Return the folder's name for a project directory, symbolic links resolved."""
     spelled = str(project.resolve()).encode("utf-16-le", "surrogatepass")
     units = [int.from_bytes(spelled[at : at + 2], "little") for at in range(0, len(spelled), 2)]
     name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)

@@ -45,12 +45,12 @@ def lines_of(entries: Iterable[Entry]) -> list[Line]:
 
 
 def text_of(entry: Entry) -> str:
-    """An entry from the store as Claude Code writes it into its file."""
+    """Return an entry from the store as Claude Code writes it into its file."""
     return json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
 
 
 def lines_in(text: str) -> list[Line]:
-    """The lines of a transcript file; an end that was cut off in the middle of a line is left out."""
+    """Return the lines of a transcript file; an end that was cut off in the middle of a line is left out."""
     found: list[tuple[str, Entry | None]] = []
     pieces = text.split("\n")
     for number, piece in enumerate(pieces):
@@ -65,7 +65,7 @@ def lines_in(text: str) -> list[Line]:
 
 
 def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
-    """A uuid identifies a line; without one its content does, and how often it came before."""
+    """Key each line by its uuid, or by its content and how often that came before."""
     seen: Counter[str] = Counter()
     lines = []
     for text, entry in found:
@@ -81,7 +81,7 @@ def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
 
 
 def merge(copy: Sequence[Line], local: Sequence[Line]) -> list[Line]:
-    """One transcript of two copies. Where both went on differently, the earlier continuation comes first."""
+    """Return one transcript of two copies. Where both went on differently, the earlier continuation comes first."""
     at_local = {line.key: number for number, line in reversed(list(enumerate(local)))}
     in_copy = {line.key for line in copy}
     merged: dict[str, Line] = {}

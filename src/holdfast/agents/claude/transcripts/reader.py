@@ -82,7 +82,7 @@ def _fold_lines(file: BinaryIO, first: int, last: int, fold: Callable[[Entry], N
 
 
 def _lines(file: BinaryIO, first: int, last: int) -> Iterator[tuple[bytes, int]]:
-    """Each whole line and where it ends; of one that is too long, nothing but its end."""
+    """Yield each whole line and where it ends; of one that is too long, nothing but its end."""
     file.seek(first)
     at, rest, too_long = first, b"", False
     while at < last:
@@ -138,7 +138,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
 
 
 def first_cwd(path: Path) -> str | None:
-    """The directory in which a session was begun."""
+    """Return the directory in which a session was begun."""
     found: list[str] = []
 
     def look(entry: Entry) -> None:

@@ -36,7 +36,7 @@ def read_subagents(
 
 
 def _beside(transcript: Path, most: int) -> list[tuple[Path, int]]:
-    """The transcripts of a session's subagents with their sizes, the oldest first."""
+    """Return the transcripts of a session's subagents with their sizes, the oldest first."""
     found: list[tuple[int, str, int]] = []
     try:
         with os.scandir(transcript.with_suffix("") / FOLDER) as folder:
