@@ -168,7 +168,7 @@ class Connections:
         return connections.is_held(tx, connection.reasoning_session, connection.id)
 
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> list[Connection]:
-        """The other live callers in these sessions, one per session."""
+        """Return the other live callers in these sessions, one per session."""
         return connections.live_holders(tx, session_ids, but.id if but else None)
 
     async def requests(self, connection_id: str, before: int | None, limit: int) -> list[ToolCall]:

@@ -59,7 +59,7 @@ class LeapWatch:
         self._leap: Leap | None = None
 
     def now(self) -> int:
-        """The wall clock's time; after a leap, the time without it until everything in force was carried over."""
+        """Return the wall clock's time; after a leap, the time without it until all leases were extended."""
         while True:
             steady, wall = self._steady(), self._wall()
             if self._steady() - steady < SLOW_MS:

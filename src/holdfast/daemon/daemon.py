@@ -263,7 +263,7 @@ class Daemon:
             self._loop.add_signal_handler(number, self.stop, f"it got {number.name}")
 
     def _salvage_next(self, error: StoreCorrupt) -> None:
-        """The database turned out to be damaged, which was noted: start again, because that salvages it."""
+        """Start again after damage to the database was noted, because a start salvages it."""
 
         def stop() -> None:
             self.stop(str(error), restart=True)

@@ -130,7 +130,7 @@ def is_newer(one: str, other: str) -> bool:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version; a text without any counts as the oldest."""
+    """Return the leading numbers of a version; a text without any counts as the oldest."""
     numbers: list[int] = []
     for part in version.split("."):
         digits = "".join(char for char in part if char in "0123456789")

@@ -162,7 +162,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _common_dir(dot_git: Path) -> Path | None:
-    """The directory that all worktrees of a repository share."""
+    """Return the directory that all worktrees of a repository share."""
     if dot_git.is_dir():
         return dot_git
     text = _read(dot_git)
@@ -174,7 +174,7 @@ def _common_dir(dot_git: Path) -> Path | None:
 
 
 def _remote_url(config: str) -> str | None:
-    """The URL of `origin` in a git configuration, else of the first remote."""
+    """Return the URL of `origin` in a git configuration, else of the first remote."""
     remotes: dict[str, str] = {}
     section: str | None = None
     for raw in config.splitlines():

@@ -163,12 +163,12 @@ _Place = tuple[int, int]
 
 
 def teams_around(teams: Mapping[str, HasProject], path: Path) -> tuple[str, ...]:
-    """The teams whose project contains a directory, whatever links lead there; of nested projects the nearest."""
+    """Return the teams whose project contains a directory, links resolved; of nested projects the nearest."""
     return _around(_homes(teams), str(path))
 
 
 def _around_any(teams: Mapping[str, HasProject], directories: Sequence[str]) -> tuple[str, ...]:
-    """The teams whose project contains the first of these directories that is in any."""
+    """Return the teams whose project contains the first of these directories that is in any."""
     if not directories:
         return ()
     first = directories[0]
@@ -205,7 +205,7 @@ def _around(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...
 
 
 def _around_missing(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...]:
-    """The same for a directory that does not exist, or whose parents cannot be entered."""
+    """Return the same for a directory that does not exist, or whose parents cannot be entered."""
     try:
         real = Path(os.path.realpath(directory))
     except ValueError:  # no path can have such characters

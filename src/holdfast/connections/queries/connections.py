@@ -142,7 +142,7 @@ def detach(tx: Tx, identity: str, daemon: str) -> None:
 
 
 def attached(tx: Tx, daemon: str) -> list[tuple[str, int | None]]:
-    """The identities attached to this daemon, each with its relay's process."""
+    """Return the identities attached to this daemon, each with its relay's process."""
     rows = tx.all(
         "SELECT identity, pid FROM connections WHERE attached_by = :daemon AND identity IS NOT NULL", daemon=daemon
     )
@@ -218,7 +218,7 @@ def is_connected(tx: Tx, identity: str) -> bool:
 
 
 def connected_agents(tx: Tx) -> set[str]:
-    """The agent sessions whose transport is open at a live daemon."""
+    """Return the agent sessions whose transport is open at a live daemon."""
     rows = tx.all(
         "SELECT c.identity FROM connections c JOIN daemons d ON d.id = c.attached_by"
         f" WHERE {DAEMONS.in_force('d')} AND c.identity LIKE 'agent:%'",

@@ -104,7 +104,7 @@ def behind_the_gate(
 
 
 def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> list[RestRoute]:
-    """The REST routes of the capabilities, plus /healthz and /readyz."""
+    """Return the REST routes of the capabilities, plus /healthz and /readyz."""
 
     async def tell(request: RestRequest) -> Reply:
         return Reply(Health(status="ok", version=__version__))
@@ -214,7 +214,7 @@ class _WatchStreams:
 
 
 def allowed_hosts(host: str, extra: str) -> frozenset[str]:
-    """The host names under which the port may be addressed."""
+    """Return the host names under which the port may be addressed."""
     names = {name.strip().lower() for name in extra.split(",") if name.strip()}
     return LOOPBACK_HOSTS | {host.lower()} | names
 

@@ -47,7 +47,7 @@ def with_document(routes: Sequence[RestRoute]) -> list[RestRoute]:
 
 
 def document(routes: Sequence[RestRoute]) -> dict[str, Any]:
-    """An OpenAPI 3.1 document."""
+    """Return an OpenAPI 3.1 document."""
     schemas, definitions = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -81,7 +81,7 @@ class _WithoutNulls(GenerateJsonSchema):
 
 
 def _schemas(routes: Sequence[RestRoute]) -> tuple[_Schemas, dict[str, Any]]:
-    """A schema (or a reference to one) for every model, and the definitions referred to."""
+    """Return a schema (or a reference to one) for every model, and the definitions referred to."""
     requests = {model for route in routes for model in (route.path_params, route.query, route.body) if model}
     responses = {answer.body for route in routes for answer in route.answers.values() if answer.body} | {Problem}
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
@@ -137,7 +137,7 @@ def _parameters(place: str, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _answers(route: RestRoute) -> list[tuple[int, Answer]]:
-    """The route's own answers, and those that every route can give."""
+    """Return the route's own answers, and those that every route can give."""
     common = {
         403: Answer("The origin is foreign, or the key's scope does not suffice.", Problem),
         421: Answer("The host name is not served here.", Problem),

@@ -273,7 +273,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _checked(model: type[M], values: dict[str, Any]) -> M:
-    """The parameters, or an error that names the field and what it takes."""
+    """Return the parameters, or an error that names the field and what it takes."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -65,7 +65,7 @@ class Recognition:
         self._transports = transports
 
     def transport(self, ctx: Context) -> OpenTransport:
-        """The transport a request came over."""
+        """Return the transport a request came over."""
         if isinstance(ctx.lifespan_context, OpenTransport):
             return ctx.lifespan_context
         legacy = era_of(ctx) is Era.LEGACY
@@ -80,7 +80,7 @@ class Recognition:
         ask: bool = True,
         handle: bool = True,
     ) -> Recognised | InputRequiredResult:
-        """The caller with its root and its connection, if it has one; or a request for its roots.
+        """Return the caller with its root and its connection, if it has one; or a request for its roots.
 
         Without `handle`, a connection that the request names is ignored.
         """
@@ -118,7 +118,7 @@ class Recognition:
         return Recognised(caller, known, issued)
 
     async def meet(self, ctx: Context, tool: Tool, found: Recognised) -> Recognised:
-        """The same caller with a connection, created now if this is its first call."""
+        """Return the same caller with a connection, created now if this is its first call."""
         caller = found.caller
         if not tool.meets:
             return found
@@ -130,7 +130,7 @@ class Recognition:
         transport = self.transport(ctx)
         if found.connection is None:
             connection, first = await self._connections.meet(caller, tell_token=not _knows_itself(caller))
-            transport.known, transport.known_as = connection, caller.identity
+            transport.connection, transport.connection_identity = connection, caller.identity
             transport.token_due = time.monotonic() + self._half_life
             return Recognised(caller, connection, first)
         if found.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
@@ -155,13 +155,13 @@ class Recognition:
     async def _by_transport(self, transport: OpenTransport, identity: str | None) -> Connection | None:
         if identity is None:
             return None
-        if transport.known_as != identity:
-            transport.known = await self._connections.find(identity)
-            transport.known_as = identity if transport.known else None
-        return transport.known
+        if transport.connection_identity != identity:
+            transport.connection = await self._connections.find(identity)
+            transport.connection_identity = identity if transport.connection else None
+        return transport.connection
 
     async def _by_handle(self, ctx: Context) -> tuple[Connection | None, bool]:
-        """The connection that the request's token proves, and whether to issue a new token."""
+        """Return the connection that the request's token proves, and whether to issue a new token."""
         meta = (ctx.params or {}).get("_meta") or {}
         headers = ctx.request.headers if ctx.request is not None else {}
         session = headers.get(SESSION_HEADER) or meta.get(SESSION_META)
@@ -183,7 +183,7 @@ class Recognition:
 
 
 def era_of(ctx: Context) -> Era:
-    """The MCP era of a request."""
+    """Return the MCP era of a request."""
     return Era.MODERN if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else Era.LEGACY
 
 
@@ -197,7 +197,7 @@ def handle_sent(ctx: Context) -> bool:
 
 
 def key_of(ctx: Context) -> Key | None:
-    """The key an HTTP request came with."""
+    """Return the key an HTTP request came with."""
     key: Key | None = ctx.request.scope.get("holdfast.key") if ctx.request is not None else None
     return key
 

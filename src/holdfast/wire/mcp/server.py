@@ -223,7 +223,7 @@ class Wire:
     # -- resources ----------------------------------------------------------------------------------------------------
 
     async def _known_caller(self, ctx: Context) -> Caller:
-        """The caller of a request that cannot be answered with a question."""
+        """Return the caller of a request that cannot be answered with a question."""
         _require_unlimited(ctx)
         found: Recognised | types.InputRequiredResult = await _plain(
             self._recognition.caller(ctx, ask=era_of(ctx) is Era.LEGACY)
@@ -366,7 +366,7 @@ async def _handled(tool: Tool, call: Call, parsed: Any) -> dict[str, Any]:
 
 
 def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> CallKey | None:
-    """The key that identifies repetitions of this call: the model's tool-use id, otherwise the relay's own key.
+    """Return the key that identifies repetitions of this call: the model's tool-use id, otherwise the relay's own key.
 
     A relay's key begins with the relay's random name, so no caller can get another's result.
     """

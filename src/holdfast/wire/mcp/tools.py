@@ -42,7 +42,7 @@ class Call:
     """Identifies repetitions of this call; None if the client sent nothing to identify it by."""
 
     async def reply(self, result: Awaitable[T], view: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
-        """The reply that a view makes of a service's result; the same is stored for a repetition."""
+        """Return the reply that a view makes of a service's result; the same is stored for a repetition."""
         if self.key is not None:
             self.key.view = view
         return view(await result)
