@@ -11,7 +11,7 @@ from holdfast.protocol.views import worktree_view
 
 
 def commands(protocols: Protocols) -> list[Command]:
-    """The commands, each answered with JSON."""
+    """Return the commands, each answered with JSON."""
 
     async def trust(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await root_argument(args.get("root"))

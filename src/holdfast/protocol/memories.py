@@ -113,7 +113,7 @@ def short(commit: str | None) -> str | None:
 
 
 def decisions_of(record: RunRecord) -> list[str]:
-    """The key decisions of a run that ended."""
+    """Return the key decisions of a run that ended."""
     return [str(decision) for decision in json.loads(record.run.decisions or "[]") if str(decision).strip()]
 
 
@@ -220,7 +220,7 @@ def _item(text: str) -> str:
 
 
 def _sections(head: list[str], sections: Sequence[list[str]]) -> str:
-    """The newest sections that fit."""
+    """Return the newest sections that fit."""
     lines, space = [*head], MAX_MEMORY_CHARS - sum(len(line) + 1 for line in head)
     for section in sections or [[NONE_RECORDED]]:
         space -= sum(len(line) + 1 for line in section)

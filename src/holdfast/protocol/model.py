@@ -149,11 +149,11 @@ class Protocol:
         return next((gate for gate in self.gates if gate.name == name), None)
 
     def next_step(self, phase: str) -> Transition | None:
-        """The transition out of a phase."""
+        """Return the transition out of a phase."""
         return next((step for step in self.transitions if step.source == phase), None)
 
     def before(self, phase: str) -> tuple[Gate, ...]:
-        """The gates that a run in this phase has passed."""
+        """Return the gates that a run in this phase has passed."""
         order = self.phases
         behind = order.index(phase) if phase in order else 0
         return self.gates[:behind]
@@ -190,12 +190,12 @@ class StepError(Exception):
 
 
 def open_gates(protocol: Protocol, standing: Standing) -> list[Gate]:
-    """The blocking gates that are not met, in order."""
+    """Return the blocking gates that are not met, in order."""
     return _unmet(protocol.gates, standing)
 
 
 def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
-    """The blocking gates between here and work (or, from work on, the end)."""
+    """Return the blocking gates between here and work (or, from work on, the end)."""
     order = protocol.phases
     here, working = order.index(standing.at), order.index(WORKING)
     until = working if here < working else len(order) - 1
@@ -229,7 +229,7 @@ def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
 
 
 def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
-    """The first blocking gate before WORKING that is not met, which makes a commit too early; None from work on."""
+    """Return the first unmet blocking gate before WORKING, which makes a commit too early; None from work on."""
     order = protocol.phases
     begun = order.index(standing.at) >= order.index(WORKING)
     return None if begun else next(iter(_unmet(protocol.before(WORKING), standing)), None)
@@ -242,7 +242,7 @@ def says_something(evidence: str) -> bool:
 
 
 def next_number(stored: Sequence[int], on_disk: Sequence[int]) -> int:
-    """The number of the next run of a day."""
+    """Return the number of the next run of a day."""
     return max((0, *stored, *on_disk)) + 1
 
 

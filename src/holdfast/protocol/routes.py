@@ -48,7 +48,7 @@ class ValidationBody(RequestModel):
 
 
 def routes(protocols: Protocols) -> list[RestRoute]:
-    """The routes of the protocol."""
+    """Return the routes of the protocol."""
 
     async def runs(asked: RestRequest) -> Reply:
         query: RunsPage = asked.query

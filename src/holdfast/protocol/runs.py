@@ -159,7 +159,7 @@ class RunRecord:
     violations: tuple[Violation, ...] = ()
 
     def result(self, gate: str | None) -> GateResult | None:
-        """The last result of a gate; None if it was not checked."""
+        """Return the last result of a gate; None if it was not checked."""
         return next((result for result in self.gates if result.gate == gate), None)
 
 
@@ -176,11 +176,11 @@ class ActiveRun:
     """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
 
     def moved(self, standing: Standing) -> ActiveRun:
-        """The same run with another standing."""
+        """Return the same run with another standing."""
         return replace(self, standing=standing)
 
     def gate(self, name: str) -> Gate:
-        """The gate of this name; raises UnknownGate."""
+        """Return the gate of this name; raises UnknownGate."""
         found = self.protocol.gate(name)
         if found is None:
             names = ", ".join(one.name for one in self.protocol.gates)

@@ -201,12 +201,12 @@ class Protocols:
     # -- what hooks, the command line and the mirror call -------------------------------------------------------------
 
     async def active_run(self, cwd: str) -> ActiveRun | None:
-        """The active run of the worktree that a directory is in."""
+        """Return the active run of the worktree that a directory is in."""
         worktree = await self._worktree_at(cwd)
         return None if worktree is None else await self._active(worktree)
 
     async def standing_at(self, cwd: str) -> tuple[ActiveRun | None, ProjectProtocol | None]:
-        """The active run of the worktree that a directory is in; otherwise the protocol that the project configures."""
+        """Return the active run of the worktree that a directory is in; otherwise the project's configured protocol."""
         worktree = await self._worktree_at(cwd)
         if worktree is None:
             return None, None
@@ -243,7 +243,7 @@ class Protocols:
         await self._steps.hold(active, gate, VIOLATION, requirement)
 
     async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
-        """The runs of a worktree's project that ended, newest first, after the worktree's own active one."""
+        """Return the runs of a worktree's project that ended, newest first, after the worktree's own active one."""
         worktree = await in_time(worktree_of, path_of(root) or Path(root))
         project = worktree.project if worktree else root
 
@@ -255,7 +255,7 @@ class Protocols:
         return await self._store.read(read)
 
     async def records_of(self, root: Root | None) -> list[RunRecord]:
-        """The runs of the caller's project."""
+        """Return the runs of the caller's project."""
         return await self.records((await self._worktree(root)).root)
 
     async def validation(self, path: str, *, before_commit: bool) -> Validation | None:
@@ -264,7 +264,7 @@ class Protocols:
         return None if active is None else await self._steps.validate_all(active, before_work=before_commit)
 
     async def runs(self, path: str | None, limit: int) -> list[Run]:
-        """The runs of one worktree or of all, newest first."""
+        """Return the runs of one worktree or of all, newest first."""
         worktree = await self._worktree_at(path) if path is not None else None
         if path is not None and worktree is None:
             return []
@@ -280,7 +280,7 @@ class Protocols:
         return await self._store.write(lambda tx: queries.untrust(tx, root))
 
     async def trusted(self, root: str) -> tuple[str | None, str | None]:
-        """The trusted digests of a worktree: of its protocol, and of its agent settings."""
+        """Return the trusted digests of a worktree: of its protocol, and of its agent settings."""
         return await self._store.read(lambda tx: queries.trusted(tx, root))
 
     async def settings_off(self, directory: Path) -> str | None:
@@ -324,7 +324,7 @@ class Protocols:
     # -- looking up worktrees and runs --------------------------------------------------------------------------------
 
     async def _worktree(self, root: Root | None) -> Worktree:
-        """The worktree of a caller's root; raises NoProject."""
+        """Return the worktree of a caller's root; raises NoProject."""
         path = path_of(root.uri) if root else None
         found = await in_time(worktree_of, path) if path else None
         if found is None:
@@ -335,20 +335,20 @@ class Protocols:
         return found
 
     async def _worktree_at(self, cwd: str) -> Worktree | None:
-        """The worktree that a directory is in."""
+        """Return the worktree that a directory is in."""
         if not cwd.startswith("/") or "\0" in cwd or len(os.fsencode(cwd)) > MAX_PATH_BYTES:
             return None
         return await in_time(worktree_of, Path(cwd))
 
     async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
-        """The active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
+        """Return the active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
         found = await self._active(await self._worktree(root), key)
         if found is None:
             raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")
         return found
 
     async def _active(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun | None:
-        """The active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
+        """Return the active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
 
         def read(tx: Tx) -> tuple[Run, Standing] | None:
             require_unanswered(tx, key, reads_only=True)

@@ -20,7 +20,7 @@ _WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "
 
 
 def started_view(started: Started) -> JSON:
-    """A new run, its checklist, and what comes before work."""
+    """Return as JSON a new run, its checklist, and what comes before work."""
     run, imported = started.run, started.imported
     known = imported and {"session_id": imported.session_id, "objective": imported.objective, "phase": imported.phase}
     return _present(
@@ -65,7 +65,7 @@ def gate_view(checked: CheckedGate) -> JSON:
 
 
 def validation_view(validation: Validation) -> JSON:
-    """The results of all gates, and whether a blocking one is not met."""
+    """Return as JSON the results of all gates, and whether a blocking one is not met."""
     failed = [one.gate.name for one in validation.gates if one.gate.blocking and not one.verdict.status.met]
     return {
         "phase": ALL,
@@ -77,14 +77,14 @@ def validation_view(validation: Validation) -> JSON:
 
 
 def worktree_view(validation: Validation | None) -> JSON:
-    """The results of a worktree's run for scripts; NONE if it has no run."""
+    """Return as JSON the results of a worktree's run, for scripts; NONE if it has no run."""
     if validation is None:
         return {"status": "NONE", "gates": [], "message": "There is no active session in this worktree."}
     return {**validation_view(validation), "session_id": validation.run.id}
 
 
 def advanced_view(advanced: Advanced) -> JSON:
-    """The phase that a run is in now, and its next gate."""
+    """Return as JSON the phase that a run is in now, and its next gate."""
     active = advanced.active
     phase = active.standing.phase
     step = active.protocol.next_step(phase)

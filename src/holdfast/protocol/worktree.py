@@ -28,7 +28,7 @@ class Worktree:
 
 
 def worktree_of(directory: Path) -> Worktree | None:
-    """The worktree of a directory; the directory itself without a repository; None if it does not exist."""
+    """Return the worktree of a directory; the directory itself without a repository; None if it does not exist."""
     real = Path(os.path.realpath(directory))
     try:
         if not real.is_dir():

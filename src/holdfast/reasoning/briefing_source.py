@@ -17,7 +17,7 @@ OWN = "own thoughts"
 
 
 def thoughts(reasoning: Reasoning) -> Source:
-    """The session that the next thought goes on with, and the pinned one where that is another."""
+    """Return the session that the next thought goes on with, and the pinned one where that is another."""
 
     async def tell(audience: Audience) -> list[Item]:
         offered = await reasoning.offered(audience.root, audience.identity)

@@ -139,7 +139,7 @@ class Draft:
 
 
 def next_number(session: Session, highest: int) -> int:
-    """The number of the session's next thought; `highest` counts only where numbers are known to be missing."""
+    """Return the number of the session's next thought; `highest` counts only where numbers are known to be missing."""
     return (max(highest, session.thought_count) if session.damage else session.thought_count) + 1
 
 
@@ -155,7 +155,7 @@ def check_revision(draft: Draft, last: int) -> None:
 
 
 def branch_start(draft: Draft, known: Branch | None, last: int) -> int | None:
-    """The thought that the draft's branch leaves from.
+    """Return the thought that the draft's branch leaves from.
 
     Without a name there is no branch: the thought is on the main line, and what it says of its start is kept.
     """

@@ -35,12 +35,12 @@ LEAST_ROOM = 4_000
 
 
 def newest_first(tx: Tx, session: Session, before: int, limit: int) -> Sequence[Thought]:
-    """The session's last thoughts below a number, a little longer than the context shows them."""
+    """Return the session's last thoughts below a number, a little longer than the context shows them."""
     return sessions.thoughts_before(tx, session.id, before, limit, CONTEXT_CUT + MARGIN)
 
 
 def surroundings(tx: Tx, session: Session) -> Surroundings:
-    """The branches of a session, and the sessions and roots it is linked to."""
+    """Return the branches of a session, and the sessions and roots it is linked to."""
     from holdfast.reasoning.results import Surroundings
 
     return Surroundings(

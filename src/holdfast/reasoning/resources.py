@@ -103,7 +103,7 @@ def changed_thoughts(event: Event) -> Sequence[str]:
 
 
 def completed_numbers(typed: str, count: int) -> list[str]:
-    """The thought numbers that begin with what was typed, the newest first."""
+    """Return the thought numbers that begin with what was typed, the newest first."""
     if not typed:
         return [str(number) for number in range(count, max(0, count - COMPLETED), -1)]
     found: list[str] = []

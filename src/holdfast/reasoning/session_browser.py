@@ -54,7 +54,7 @@ class SessionBrowser:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> SessionsPage:
-        """The project's sessions (without a root: all), the most recently used first."""
+        """Return the project's sessions (without a root: all), the most recently used first."""
         most = limits.page_size(limit, LIST_DEFAULT, LIST_LIMIT)
         after = _position(cursor)
         scope = Scope(root, _statuses(status, (Status.ACTIVE,)), limits.tags(tags))
@@ -89,7 +89,7 @@ class SessionBrowser:
     async def outline(
         self, caller: Caller, session_id: str | None, limit: int | None = None, cursor: str | None = None
     ) -> OutlinePage:
-        """The structure of a session, without the thoughts' content."""
+        """Return the structure of a session, without the thoughts' content."""
         most = limits.page_size(limit, OUTLINE_DEFAULT, reading.OUTLINE_LIMIT)
         after = limits.number_cursor(cursor) or 0
         return await self._read(caller, session_id, lambda tx, session: reading.outline(tx, session, most, after))
@@ -105,7 +105,7 @@ class SessionBrowser:
         *,
         measure: Measure,
     ) -> ThoughtsPage:
-        """A range of whole thoughts, as many as fit into a reply by `measure`."""
+        """Return a range of whole thoughts, as many as fit into a reply by `measure`."""
         most = limits.page_size(limit, PAGE_DEFAULT, PAGE_LIMIT)
         start = limits.place_cursor(cursor)
 
@@ -334,7 +334,7 @@ def _unpin(tx: Tx, session: Session) -> None:
 
 
 def _reader(tx: Tx, caller: Caller) -> str | None:
-    """The connection that reads, whose own secrets are not masked."""
+    """Return the connection that reads, whose own secrets are not masked."""
     connection = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
     return connection.id if connection is not None else None
 

@@ -52,7 +52,7 @@ class SessionChoice:
         return session, Outcome.RECOVERED
 
     def for_recovery(self, root: Root) -> Recovery:
-        """The session that an explicit request for the project's context gets back, however old it is."""
+        """Return the session that an explicit request for the project's context gets back, however old it is."""
         self._lock_project(root)
         return self._recovery(root, LOOK_AT, claim=True)
 
@@ -86,7 +86,7 @@ class SessionChoice:
         return None if self._connections.was_taken_over(self._tx, self._connection) else session
 
     def others(self, root: Root | None) -> list[tuple[Session, Connection]]:
-        """The project's sessions that other live callers are in."""
+        """Return the project's sessions that other live callers are in."""
         if root is None:
             return []
         return self.holders(self._recent(self._with_sessions(root), since=0, limit=TELL_OF))
@@ -166,7 +166,7 @@ class SessionChoice:
 
 
 def require(tx: Tx, session_id: str) -> Session:
-    """The session with this id, locked for this transaction."""
+    """Return the session with this id, locked for this transaction."""
     return usable(_locked(tx, session_id), session_id)
 
 

@@ -194,7 +194,7 @@ def context_view(loaded: LoadedContext | NotLoaded) -> dict[str, Any]:
 
 
 def summary(session: Session, now: int) -> str:
-    """A session in one line: "session <id> (47 thoughts, last updated 2 min ago)"."""
+    """Return a session in one line: "session <id> (47 thoughts, last updated 2 min ago)"."""
     thoughts = counted(session.thought_count, "thought")
     return f"session {session.id} ({thoughts}, last updated {age(now - session.updated_at)})"
 

@@ -40,7 +40,7 @@ def why_not_docs_only(changes: Iterable[ChangedFile]) -> str | None:
 
 
 def code_blocks(text: str) -> tuple[tuple[str, str], ...]:
-    """The fenced and indented code blocks of a markdown text in order, each with its language."""
+    """Return the fenced and indented code blocks of a markdown text in order, each with its language."""
     parser = _parser()
     blocks = parser.parse(text)
     deepest = parser.options["maxNesting"] - 1

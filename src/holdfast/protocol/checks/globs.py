@@ -41,7 +41,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def find(worktree: Path, pattern: str) -> list[str]:
-    """The files and links that match a pattern, or the one path it is. Raises UnreadableInside."""
+    """Return the files and links that match a pattern, or the one path it is. Raises UnreadableInside."""
     if not is_pattern(pattern):
         return [pattern] if os.path.lexists(real_path(worktree, pattern)) else []
     start = _before_magic(pattern)

@@ -120,7 +120,7 @@ def _first_file(worktree: Path, paths: list[str]) -> str | None:
 
 
 def _first_special(worktree: Path, paths: list[str]) -> str | None:
-    """The first path that is neither a regular file nor deleted."""
+    """Return the first path that is neither a regular file nor deleted."""
     return next((path for path in paths if _mode(worktree / path) not in (stat.S_IFREG, None)), None)
 
 

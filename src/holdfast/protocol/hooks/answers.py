@@ -146,7 +146,7 @@ class ProtocolHooks:
         return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
 
     async def _aimed_at(self, cwd: str, action: GitAction) -> ActiveRun | None:
-        """The active run of the worktree that a commit or push targets, wherever the agent is."""
+        """Return the active run of the worktree that a commit or push targets, wherever the agent is."""
         return await self._protocols.active_run(await in_time(_existing, cwd, action.directory))
 
 
@@ -158,7 +158,7 @@ def _remember(kept: dict[K, V], key: K, value: V) -> None:
 
 
 def _existing(cwd: str, directory: str) -> str:
-    """The directory that is meant, or its nearest existing parent."""
+    """Return the directory that is meant, or its nearest existing parent."""
     meant = join(cwd, expanduser(directory))
     path = Path(os.path.realpath(meant if is_path(meant) else cwd))
     return str(next((folder for folder in (path, *path.parents) if isdir(folder)), path))

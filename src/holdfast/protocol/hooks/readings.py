@@ -32,7 +32,7 @@ class Reading:
 
 
 def readings(tool: ToolUse, worktree: Path) -> list[Reading]:
-    """The files that a successful call of a tool has read; a link is both itself and what it leads to."""
+    """Return the files that a successful call of a tool has read; a link is both itself and what it leads to."""
     arguments = tool.arguments or {}
     if tool.kind is ToolKind.READ:
         shown = tool.shown

@@ -155,7 +155,7 @@ class _Reader:
         self.depth -= 1
 
     def _discarded_list(self, scope: int) -> None:
-        """NAME=(word word …): these words are not a command."""
+        """Skip NAME=(word word …), whose words are not a command."""
         self.at += 1
         kept = len(self.commands)
         self._nested_script(scope)

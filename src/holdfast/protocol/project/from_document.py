@@ -68,7 +68,7 @@ RESERVED = frozenset({ALL, BLOCKED, COMPLETE, INIT, VIOLATION, WORKING})
 
 
 def protocol_of(document: Document) -> tuple[Protocol, Mapping[str, DocumentPhase]]:
-    """The protocol of a document that has phases for the start and for the end, and each gate's phase by its name."""
+    """Return the protocol of a document with phases for start and end, and each gate's phase by its name."""
     phases = _named(document.phases)
     transitions: list[Transition] = []
     here = INIT
@@ -107,7 +107,7 @@ def _gate(name: str, phase: DocumentPhase) -> Gate:
 
 
 def _allowed(checks: Sequence[Check], phase: DocumentPhase) -> tuple[Check, ...]:
-    """The checks, without files that the phase says must not be changed."""
+    """Return the checks, without files that the phase says must not be changed."""
     forbidden = [one.text for one in phase.requirements if one.level is Level.MUST_NOT]
     kept: list[Check] = []
     for check in checks:

@@ -147,14 +147,14 @@ class _Reading:
             return None
 
     def default(self) -> str:
-        """The protocol of a project that names none."""
+        """Return the protocol of a project that names none."""
         try:
             return "agents" if real_path(self.worktree, AGENTS_DIRECTORY).is_dir() else "simple"
         except (UnreadableInside, OSError):
             return "simple"
 
     def document(self) -> Protocol | None:
-        """The protocol of the project's own document."""
+        """Return the protocol of the project's own document."""
         from holdfast.protocol.project.document import MAX_BYTES as MAX_DOCUMENT_BYTES
         from holdfast.protocol.project.from_document import protocol_of
 
@@ -185,7 +185,7 @@ class _Reading:
         return self.configured(protocol, {name: (path, phase.line) for name, phase in phases.items()})
 
     def configured(self, protocol: Protocol, lines: Mapping[str, tuple[str, int]]) -> Protocol:
-        """A protocol with the project's settings of its gates; `lines` names file and line of those that it defines."""
+        """Return a protocol with the project's gate settings; `lines` has file and line of those that it defines."""
         from difflib import get_close_matches
 
         names = [gate.name for gate in protocol.gates]

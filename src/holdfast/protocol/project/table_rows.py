@@ -25,18 +25,18 @@ def cells(row: str, expected: int) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The text without emphasis, backticks and escapes, on one line."""
+    """Return the text without emphasis, backticks and escapes, on one line."""
     seen = "".join(part if ticks else _unmarked(part) for ticks, part in _pieces(text))
     return " ".join(seen.split())
 
 
 def without_code(text: str) -> str:
-    """The text outside backticks."""
+    """Return the text outside backticks."""
     return " ".join(" ".join(_unmarked(part) for ticks, part in _pieces(text) if not ticks).split())
 
 
 def _marked(row: str) -> Iterator[str | None]:
-    """The row in parts, with None for each border between cells."""
+    """Yield the row in parts, with None for each border between cells."""
     for ticks, part in _pieces(row):
         if ticks:
             yield ticks + part.replace("\\|", "|") + ticks

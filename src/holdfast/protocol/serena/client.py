@@ -349,7 +349,7 @@ async def _probe(session: SerenaSession) -> str:
 
 
 async def _names(session: SerenaSession) -> list[str]:
-    """The names of the memories; Serena lists them as an object, older versions as an array."""
+    """Return the names of the memories; Serena lists them as an object, older versions as an array."""
     reply = await session.call("list_memories")
     try:
         listed = bounded_json.loads(reply)
@@ -377,7 +377,7 @@ def _end_guard(stderr: TextIO) -> None:
 
 
 def _stderr_tail(stderr: TextIO) -> str:
-    """The end of its stderr, in one line."""
+    """Return the end of its stderr, in one line."""
     size = os.fstat(stderr.fileno()).st_size
     text = os.pread(stderr.fileno(), 8 * MAX_STDERR_CHARS, max(0, size - 8 * MAX_STDERR_CHARS)).decode(
         "utf-8", "replace"

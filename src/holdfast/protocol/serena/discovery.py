@@ -70,7 +70,7 @@ def is_serena_project(worktree: Path) -> bool:
 
 
 def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, str]:
-    """The Serena of the user's own configuration; the entry for this project before the general one."""
+    """Return the Serena of the user's own configuration; the entry for this project before the general one."""
     try:
         lists = settings_of().mcp_servers(worktree, env)
     except ValueError as error:
@@ -79,7 +79,7 @@ def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, s
 
 
 def _from_project(worktree: Path, program: str | None, env: Mapping[str, str]) -> tuple[Launch | None, str]:
-    """The Serena that the project's own files name."""
+    """Return the Serena that the project's own files name."""
     try:
         servers = read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)
         launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
@@ -99,7 +99,7 @@ def _direct(program: str) -> Launch:
 
 
 def _entry(servers: Mapping[str, Any], env: Mapping[str, str]) -> Launch | None:
-    """The entry of the server called serena, otherwise the first whose name contains it."""
+    """Return the entry of the server called serena, otherwise the first whose name contains it."""
     names = sorted((name for name in servers if NAME in name.lower()), key=lambda name: name.lower() != NAME)
     for name in names:
         entry = _mapping(servers[name])

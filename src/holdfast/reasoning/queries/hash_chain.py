@@ -41,7 +41,7 @@ def unregistered_sessions(tx: Tx) -> list[str]:
 
 
 def heads_total(tx: Tx) -> int:
-    """The sum of the head hashes of all sessions, also of removed ones."""
+    """Return the sum of the head hashes of all sessions, also of removed ones."""
     rows = tx.all(
         "SELECT head_hash AS head FROM sessions"
         " UNION ALL SELECT hash AS head FROM session_register WHERE gone IS NOT NULL"
