@@ -105,7 +105,7 @@ class App:
         return [loop for one in self.capabilities for loop in one.loops()]
 
     def routes(self) -> list[RestRoute]:
-        """The REST side."""
+        """Return the REST side."""
         return [route for one in self.capabilities for route in one.routes()]
 
     def webhooks(self) -> list[Webhook]:
@@ -113,7 +113,7 @@ class App:
         return [webhook for one in self.capabilities for webhook in one.webhooks()]
 
     def wire(self) -> Wire:
-        """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
+        """Return the MCP side. Imports the SDK, which takes a second: hooks are served before this."""
         from holdfast.wire.mcp.catalog import Catalog
         from holdfast.wire.mcp.server import Wire
 

@@ -197,7 +197,7 @@ class Client:
         return _made(Health, self._ask("GET", "/readyz"))
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document of all routes."""
+        """Return the OpenAPI document of all routes."""
         return self._ask("GET", "/api/openapi.json")
 
     def sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
@@ -209,11 +209,11 @@ class Client:
         return _sessions(self._ask("GET", "/api/mcp/sessions/active", {"limit": limit, "cursor": cursor}))
 
     def session(self, session_id: str) -> Session:
-        """One session."""
+        """Return one session."""
         return _made(Session, self._ask("GET", _path(session_id)))
 
     def requests(self, session_id: str, *, limit: int | None = None, cursor: str | None = None) -> Requests:
-        """A session's tool calls, the newest first."""
+        """Return a session's tool calls, the newest first."""
         page = self._ask("GET", f"{_path(session_id)}/requests", {"limit": limit, "cursor": cursor})
         return Requests(_each(Request, page["requests"]), page.get("next_cursor"))
 
@@ -222,11 +222,11 @@ class Client:
         return _made(Reconnected, self._ask("POST", f"{_path(session_id)}/reconnect", body={"token": token}))
 
     def get_token(self, session_id: str) -> Token:
-        """A new reconnect token; earlier ones stay good."""
+        """Return a new reconnect token; earlier ones stay valid."""
         return _made(Token, self._ask("GET", f"{_path(session_id)}/token"))
 
     def issue_token(self, session_id: str) -> Token:
-        """The same as `get_token`, by POST, which nothing on the way keeps or repeats."""
+        """Return the same as `get_token`, by POST, which proxies neither cache nor repeat."""
         return _made(Token, self._ask("POST", f"{_path(session_id)}/token"))
 
     def revoke(self, session_id: str) -> None:
@@ -243,7 +243,7 @@ class Client:
         return Audit(_each(AuditEntry, page["entries"]), page.get("next_cursor"))
 
     def teams(self) -> dict[str, Any]:
-        """The teams with their processes and queues."""
+        """Return the teams with their processes and queues."""
         return self._ask("GET", "/api/teams")
 
     def team_conversations(self, *, limit: int | None = None, team: str | None = None) -> dict[str, Any]:
@@ -282,7 +282,7 @@ class Client:
         return self._ask("POST", path, {"target": target})
 
     def targets(self) -> dict[str, Any]:
-        """Every target: what waits, what is worked on, by whom."""
+        """Return every target: what waits, what is worked on, by whom."""
         return self._ask("GET", "/api/bridge/targets")
 
     def updates(self, target: str, *, since: str | None = None, limit: int | None = None) -> dict[str, Any]:
@@ -336,7 +336,7 @@ def _path(session_id: str) -> str:
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
-    """The JSON object of an answer, which is empty for an answer without a body; None for anything else."""
+    """Return the JSON object of an answer, which is empty for an answer without a body; None for anything else."""
     try:
         answer = json.loads(text) if text else {}
     except ValueError:
@@ -345,7 +345,7 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _made(kind: Callable[..., _T], answer: Mapping[str, Any]) -> _T:
-    """An answer as its dataclass; what a newer Holdfast says beyond it is left out."""
+    """Return an answer as its dataclass; what a newer Holdfast says beyond it is left out."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in answer.items() if name in known})
 

@@ -88,7 +88,7 @@ def read_settings(
     host: str | None = None,
     port: int | None = None,
 ) -> Settings:
-    """The settings in force; arguments win over the environment."""
+    """Return the settings in force; arguments win over the environment."""
     env = os.environ if env is None else env
     place = home or env.get("HOLDFAST_HOME") or "~/.holdfast"
     url = env.get("HOLDFAST_DATABASE_URL") or None

@@ -153,7 +153,7 @@ def _is_free(settings: Settings) -> bool:
 
 
 def _daemon_in(settings: Settings) -> Holder | None:
-    """The daemon to be stopped; None while it is not known."""
+    """Return the daemon to be stopped; None while it is not known."""
     holder = read_holder(settings.home)
     if holder is None or holder.purpose == STOP:  # another `holdfast stop` is checking whether it is free
         return None

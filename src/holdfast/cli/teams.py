@@ -212,7 +212,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def _described(config: TeamsConfig) -> dict[str, Any]:
-    """The effective settings as JSON. Of environment variables only the names, because they may hold tokens."""
+    """Return the effective settings as JSON. Of environment variables only the names, because they may hold tokens."""
     teams = []
     for name in (*config.teams, *config.refused):
         team = config.teams.get(name)

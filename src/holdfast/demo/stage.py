@@ -116,7 +116,7 @@ class Stage:
             _wait_for_end(pid)
 
     def _served(self) -> int | None:
-        """The daemon, even one that an agent is just starting: it would recreate the directory after us."""
+        """Return the daemon, even one that an agent is just starting: it would recreate the directory after us."""
         deadline = time.monotonic() + END_SECONDS
         while True:
             try:

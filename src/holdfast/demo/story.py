@@ -29,7 +29,7 @@ class Step:
     revises: int | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the tool `thought`."""
+        """Return the arguments of the tool `thought`."""
         arguments = {
             "branchId": self.branch,
             "branchFromThought": self.origin,

@@ -168,7 +168,7 @@ def _started(around: Surroundings) -> str:
 
 
 def _crash(log: Path, logged: int) -> str | None:
-    """The last line of the traceback with which a daemon crashed, ignoring what was in the log before."""
+    """Return the last line of the traceback with which a daemon crashed, ignoring what was in the log before."""
     try:
         with log.open("rb") as file:
             file.seek(logged if log.stat().st_size >= logged else 0)  # it may have been rotated

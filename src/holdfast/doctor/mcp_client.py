@@ -126,7 +126,7 @@ class StdioClient:
             raise ServerSilent(f"{method} was answered with something that is not JSON.") from error
 
     def _stderr_tail(self) -> str:
-        """The exit status, and the last line that the server wrote to stderr."""
+        """Return the exit status, and the last line that the server wrote to stderr."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_SECONDS)
         if self.process.poll() is None or self.process.stderr is None:

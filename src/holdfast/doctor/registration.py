@@ -98,7 +98,7 @@ def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
 
 
 def _relay(around: Surroundings) -> tuple[list[str], dict[str, str]]:
-    """The relay that the user registered, if it uses this data directory; otherwise this installation's own.
+    """Return the relay that the user registered, if it uses this data directory; otherwise this installation's own.
 
     Never what a project's file names: nothing from a project is run.
     """

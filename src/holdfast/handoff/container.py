@@ -173,11 +173,11 @@ class Archive:
             _check_content(self.path, self._file, self.manifest)
 
     def stream(self, name: str) -> IO[bytes]:
-        """The content of a member, from its beginning."""
+        """Return the content of a member, from its beginning."""
         return self._file.open(name)
 
     def lines(self, name: str, longest: int) -> Iterator[bytes]:
-        """The lines of a member, each with its end."""
+        """Yield the lines of a member, each with its end."""
         with self.stream(name) as member:
             while line := member.readline(longest + 1):
                 if len(line) > longest:

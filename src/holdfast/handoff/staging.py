@@ -74,7 +74,7 @@ class Staged:
             self._db.execute(f"DELETE FROM {table}")
 
     def rows(self, table: str, **where: Any) -> Iterator[Row]:
-        """The rows of a table whose columns have these values."""
+        """Yield the rows of a table whose columns have these values."""
         columns = TABLES[table].columns
         wanted = " AND ".join(f'"{name}" = :{name}' for name in where) or "1"
         rows = self._db.execute(f"SELECT {_quoted(columns)} FROM {table} WHERE {wanted} ORDER BY rowid", where)
@@ -82,7 +82,7 @@ class Staged:
             yield dict(zip(columns, values, strict=True))
 
     def values(self, table: str, column: str) -> Iterator[Any]:
-        """The values of a column, each once."""
+        """Yield the values of a column, each once."""
         for (value,) in self._db.execute(f'SELECT DISTINCT "{column}" FROM {table}'):
             yield value
 

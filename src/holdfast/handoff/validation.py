@@ -126,7 +126,7 @@ def teams_of(rows: Staged) -> set[str]:
 
 
 def protocol_of(run: Row) -> Protocol:
-    """The protocol that a run began with."""
+    """Return the protocol that a run began with."""
     if too_many_values(run["definition"].encode()):
         raise _refused(f"holds a run {run['id']} whose protocol is too long")
     try:
@@ -136,7 +136,7 @@ def protocol_of(run: Row) -> Protocol:
 
 
 def commands_of(protocol: Protocol) -> set[tuple[str, ...]]:
-    """The commands that a protocol's gates run."""
+    """Return the commands that a protocol's gates run."""
     checks = (check for step in protocol.transitions for check in step.gate.checks)
     return {check.argv for check in checks if check.argv}
 
@@ -149,7 +149,7 @@ def _is_json(text: str, kind: type) -> bool:
 
 
 def changed_thoughts(thoughts: Iterable[Row]) -> list[int]:
-    """The numbers of thoughts that do not match their hash."""
+    """Return the numbers of thoughts that do not match their hash."""
     return [row["number"] for row in thoughts if not _is_sealed(row)]
 
 

@@ -53,7 +53,7 @@ class Change:
         return self.after != self.before
 
     def diff(self) -> str:
-        """The change as `diff -u` shows it."""
+        """Return the change as `diff -u` shows it."""
         lines = difflib.unified_diff(
             (self.before or "").splitlines(keepends=True),
             (self.after or "").splitlines(keepends=True),
@@ -86,7 +86,7 @@ class Change:
 
 
 def edited(path: Path, *edits: Edit) -> Change:
-    """The change that these edits make; the file is rewritten only if its content changes, with its own indentation."""
+    """Return the change that these edits make; an unchanged file is not rewritten, and keeps its indentation."""
     before = read_text(path)
     settings = parsed(path, before)
     changed = copy.deepcopy(settings)

@@ -73,7 +73,7 @@ def run_of(command: str) -> Run:
     heads = [words for one in commands if one.upstream is None and (words := _words(one)) and words[0] not in _ASIDE]
     keys = [" ".join(words)[:MAX_KEY_CHARS] for words in heads[-MAX_RUNS:]]
     last = _words(commands[-1]) if commands else []
-    shows = bool(heads) and all(_shows(words) for words in heads)
+    shows = bool(heads) and all(_only_shows_text(words) for words in heads)
     checks = any(words[0] in _CHECKS for words in heads)
     return Run(keys, shows, bool(_HIDES_EXIT.search(command)), checks, bool(last) and last[0] in _FINDS_NOTHING)
 
@@ -110,7 +110,7 @@ def _is_option(word: str) -> bool:
     return word.startswith("-")
 
 
-def _shows(words: Sequence[str]) -> bool:
+def _only_shows_text(words: Sequence[str]) -> bool:
     if words[0] == "git":
         return len(words) > 1 and words[1] in SHOWS_OF_GIT
     return words[0] in SHOWS_TEXT and not any(map(_is_log, words[1:]))

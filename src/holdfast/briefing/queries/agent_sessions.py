@@ -1,5 +1,5 @@
 """SQL of the agent sessions that hooks told of: where each was seen, how it ended, and what it was told."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """SQL of an export: reads a project's rows on one snapshot."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Works on the copy that is to become the store, before anything is replaced. A backup of this installation, or one that
 a person says is theirs, is restored whole.
 """
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 
