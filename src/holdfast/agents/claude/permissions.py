@@ -20,7 +20,7 @@ OURS = frozenset(rule for allow in Allow for rule in rules(allow))
 
 
 def allowing(allow: Allow) -> Edit:
-    """Makes the rules of a choice those that are in force."""
+    """Return the edit that puts exactly the rules of a choice in force."""
 
     def edit(settings: Settings) -> None:
         existing = _listed(settings)

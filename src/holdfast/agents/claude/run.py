@@ -113,7 +113,7 @@ class ClaudeAgent:
             yield
 
     async def _prepare_fork(self, files: TranscriptFiles, key: str, origin: str) -> None:
-        """Have the original's file in place; when it is at work right now, its file is as level as can be."""
+        """Put the original's file in place; while the original is at work, its file is as current as it can be."""
         with contextlib.suppress(SessionInUse):
             async with self._locks.held(origin, patience=0.0):
                 await level(self._transcripts, files, key, origin)

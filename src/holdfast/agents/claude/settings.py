@@ -70,7 +70,7 @@ def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = L
 
 
 def putting_in(hooks: Iterable[Hook], run: Callable[[str], str]) -> Edit:
-    """Puts hooks into settings, each with the command that `run` gives for its event."""
+    """Return the edit that adds hooks, each with the command that `run` gives for its event."""
 
     def edit(settings: dict[str, Any]) -> None:
         section = _section(settings)
@@ -83,7 +83,7 @@ def putting_in(hooks: Iterable[Hook], run: Callable[[str], str]) -> Edit:
 
 
 def taking_out(hooks: Iterable[Hook] | None) -> Edit:
-    """Takes these hooks of Holdfast, or all, out of settings, but none that another purpose there needs."""
+    """Return the edit that removes these hooks of Holdfast, or all, except those another purpose needs."""
 
     def edit(settings: dict[str, Any]) -> None:
         section = _section(settings)
@@ -150,7 +150,7 @@ def _ours_in(section: Mapping[str, Any]) -> set[Hook]:
 
 
 def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
-    """These hooks without those of other purposes that are installed here."""
+    """Return these hooks without those of other purposes that are installed here."""
     there = _ours_in(section)
     others = [set(purpose) for purpose in PURPOSES.values() if there.issuperset(purpose)]
     # A purpose that is within what goes, goes with it; one of which this is a part is what goes.
@@ -158,7 +158,7 @@ def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
 
 
 def _with_ours(groups: list[Any], hook: Hook, handler: dict[str, Any]) -> list[Any]:
-    """Our handler where one of ours is, so that the order of hooks stays; else after all others."""
+    """Put our handler where ours was, so that the order of hooks stays; else after all others."""
     result: list[Any] = []
     placed = False
     for group in groups:

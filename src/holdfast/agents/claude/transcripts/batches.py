@@ -41,7 +41,7 @@ def found(config: Path, folder: str | None = None) -> list[TranscriptFile]:
 
 
 def _file(path: Path, session_id: str) -> list[TranscriptFile]:
-    """Plain files alone: a link or a pipe is none of Claude Code's."""
+    """Return the transcript at a path; nothing for a link or a pipe, which Claude Code never writes."""
     if path.is_symlink() or not path.is_file():
         return []
     about = path.stat()
@@ -58,17 +58,17 @@ def main_file(file: TranscriptFile) -> Path:
 
 def directory_of(main: Path, known: dict[str, str]) -> str:
     """Return the project a conversation belongs to here; `known` has the directories of known folders."""
-    said: dict[str, None] = {}
+    cwds: dict[str, None] = {}
     with main.open("rb") as file:
         for line in file.read(LOOKED_AT).splitlines():
             entry = _entry(line)
             cwd = entry.get("cwd") if entry else None
-            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(said) < MAX_DIRECTORIES:
-                said[cwd] = None
+            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(cwds) < MAX_DIRECTORIES:
+                cwds[cwd] = None
     folder = main.parent.name
-    own = next((cwd for cwd in said if project_key(Path(cwd)) == folder), None)
+    own = next((cwd for cwd in cwds if project_key(Path(cwd)) == folder), None)
     # A conversation that came from another machine names a directory there.
-    return own or known.get(folder) or next(iter(said), "")
+    return own or known.get(folder) or next(iter(cwds), "")
 
 
 def mark_of(path: Path, length: int) -> str:
@@ -88,19 +88,19 @@ def batches(path: Path, offset: int) -> Iterator[SpokenBatch]:
     """Yield the rest of a file, part by part; a line that is still being written is left for the next time."""
     with path.open("rb") as file:
         file.seek(offset)
-        told: list[Spoken] = []
+        passages: list[Spoken] = []
         begin = end = offset
         for line in iter(lambda: file.readline(LONGEST_LINE), b""):
             if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
                 break
             entry = _entry(line)  # a piece of a line that is too long is no JSON
-            told += spoken_in(entry) if entry is not None else ()
+            passages += spoken_in(entry) if entry is not None else ()
             end += len(line)
             if end - begin >= BATCH_BYTES:
-                yield SpokenBatch(tuple(told), end, mark_of(path, end))
-                told, begin = [], end
+                yield SpokenBatch(tuple(passages), end, mark_of(path, end))
+                passages, begin = [], end
         if end > begin:
-            yield SpokenBatch(tuple(told), end, mark_of(path, end))
+            yield SpokenBatch(tuple(passages), end, mark_of(path, end))
 
 
 def _entry(line: bytes) -> Entry | None:

@@ -121,15 +121,15 @@ def lines_from(entries: Iterable[Entry]) -> Iterator[bytes]:
 
 def _stored(tx: Tx, session_id: str) -> dict[str, Spool]:
     """Return a conversation by subpath, on one snapshot of the store; the caller closes them."""
-    found: dict[str, Spool] = {}
+    spools: dict[str, Spool] = {}
     try:
         for subpath in queries.subpaths(tx, session_id):
-            found[subpath] = Spool.of(lines_from(queries.entries(tx, session_id, subpath)))
+            spools[subpath] = Spool.of(lines_from(queries.entries(tx, session_id, subpath)))
     except BaseException:
-        for spool in found.values():
+        for spool in spools.values():
             spool.close()
         raise
-    return found
+    return spools
 
 
 def _local(files: TranscriptFiles, session_id: str, subpath: str) -> Spool:

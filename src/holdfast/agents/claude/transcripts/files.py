@@ -47,21 +47,21 @@ class TranscriptFiles:
 
     def read(self, session_id: str) -> dict[str, list[Line]]:
         """Return the lines by subpath."""
-        found: dict[str, list[Line]] = {}
+        by_subpath: dict[str, list[Line]] = {}
         for subpath, paths in self.paths(session_id).items():
             for path in paths:
-                found[subpath] = merge(found.get(subpath, []), _read(path))
-        return found
+                by_subpath[subpath] = merge(by_subpath.get(subpath, []), _read(path))
+        return by_subpath
 
     def paths(self, session_id: str) -> dict[str, list[Path]]:
         """Return the files by subpath; a project that was moved has left files under more than one key."""
-        found: dict[str, list[Path]] = {}
+        by_subpath: dict[str, list[Path]] = {}
         for main in self._main_files(session_id):
             folder = main.with_suffix("")
             for path in [main, *sorted(folder.rglob("*.jsonl"))]:
                 subpath = MAIN if path == main else path.relative_to(folder).with_suffix("").as_posix()
-                found.setdefault(subpath, []).append(path)
-        return found
+                by_subpath.setdefault(subpath, []).append(path)
+        return by_subpath
 
     def file_of(self, project_key: str, session_id: str, subpath: str) -> Path:
         """Return the transcript file of a session's own conversation or of a subagent's."""

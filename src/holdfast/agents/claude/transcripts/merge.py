@@ -40,7 +40,7 @@ class Line:
 
 
 def lines_of(entries: Iterable[Entry]) -> list[Line]:
-    """Entries from the store as lines."""
+    """Return entries from the store as lines."""
     return _keyed((text_of(entry), entry) for entry in entries)
 
 
@@ -51,7 +51,7 @@ def text_of(entry: Entry) -> str:
 
 def lines_in(text: str) -> list[Line]:
     """Return the lines of a transcript file; an end that was cut off in the middle of a line is left out."""
-    found: list[tuple[str, Entry | None]] = []
+    parsed: list[tuple[str, Entry | None]] = []
     pieces = text.split("\n")
     for number, piece in enumerate(pieces):
         try:
@@ -60,8 +60,8 @@ def lines_in(text: str) -> list[Line]:
             value = None
         unfinished = number == len(pieces) - 1
         if piece.strip() and not (unfinished and value is None):
-            found.append((piece, value if isinstance(value, dict) else None))
-    return _keyed(found)
+            parsed.append((piece, value if isinstance(value, dict) else None))
+    return _keyed(parsed)
 
 
 def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:

@@ -65,11 +65,11 @@ def is_known(tx: Tx, session_id: str) -> bool:
 
 def everywhere(tx: Tx, session_id: str) -> dict[str, list[Entry]]:
     """Return the lines of a session by subpath, whichever projects they came from."""
-    found: dict[str, list[Entry]] = {}
+    by_subpath: dict[str, list[Entry]] = {}
     sql = "SELECT subpath, entry FROM transcript_lines WHERE session_id = :id ORDER BY row_id"
     for row in tx.all(sql, id=session_id):
-        found.setdefault(row["subpath"], []).append(json.loads(row["entry"]))
-    return found
+        by_subpath.setdefault(row["subpath"], []).append(json.loads(row["entry"]))
+    return by_subpath
 
 
 def put(tx: Tx, key: Mapping[str, Any], entries: Sequence[Entry], wanted: Sequence[str]) -> None:

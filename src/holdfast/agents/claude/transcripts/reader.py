@@ -127,7 +127,7 @@ def _hash_at(file: BinaryIO, offset: int, length: int) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | None]:
-    """A regular file that can be read, or None."""
+    """Open a regular file that can be read; None for any other."""
     try:
         file = open_regular(path)
     except (OSError, ValueError):
@@ -139,14 +139,14 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
 
 def first_cwd(path: Path) -> str | None:
     """Return the directory in which a session was begun."""
-    found: list[str] = []
+    directories: list[str] = []
 
     def look(entry: Entry) -> None:
         cwd = entry.get("cwd")
-        if isinstance(cwd, str) and not found:
-            found.append(cwd)
+        if isinstance(cwd, str) and not directories:
+            directories.append(cwd)
 
     with _opened(path) as file:
         if file is not None:
             _fold_lines(file, 0, min(os.fstat(file.fileno()).st_size, HEAD), look, inside=False)
-    return found[0] if found else None
+    return directories[0] if directories else None
