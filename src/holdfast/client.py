@@ -201,11 +201,11 @@ class Client:
         return self._ask("GET", "/api/openapi.json")
 
     def sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
-        """Sessions in every state, the newest first."""
+        """Return sessions in every state, the newest first."""
         return _sessions(self._ask("GET", "/api/mcp/sessions", {"limit": limit, "cursor": cursor}))
 
     def active_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
-        """Sessions that neither expired nor were revoked, the newest first."""
+        """Return the sessions that neither expired nor were revoked, the newest first."""
         return _sessions(self._ask("GET", "/api/mcp/sessions/active", {"limit": limit, "cursor": cursor}))
 
     def session(self, session_id: str) -> Session:
@@ -247,15 +247,15 @@ class Client:
         return self._ask("GET", "/api/teams")
 
     def team_conversations(self, *, limit: int | None = None, team: str | None = None) -> dict[str, Any]:
-        """Conversations between teams, the last used first."""
+        """Return conversations between teams, the last used first."""
         return self._ask("GET", "/api/teams/conversations", {"limit": limit, "team": team})
 
     def team_figures(self) -> dict[str, Any]:
-        """Messages, lifetimes, the most active pairs, tokens and cost."""
+        """Return statistics: messages, lifetimes, the most active pairs, tokens and cost."""
         return self._ask("GET", "/api/teams/stats")
 
     def protocol_runs(self, *, limit: int | None = None, project: str | None = None) -> dict[str, Any]:
-        """Working sessions, the newest first; those of one project directory."""
+        """Return working sessions, the newest first; with a project directory, those of that project."""
         return self._ask("GET", "/api/protocol/runs", {"limit": limit, "project": project})
 
     def validate_protocol(self, project: str, *, pre_commit: bool = False) -> dict[str, Any]:
@@ -273,7 +273,7 @@ class Client:
     def messages(
         self, *, target: str | None = None, status: str | None = None, limit: int | None = None
     ) -> dict[str, Any]:
-        """Messages and what became of them, the newest first; status "dead" shows the dead letters."""
+        """Return messages with their status, the newest first; status "dead" shows the dead letters."""
         return self._ask("GET", "/api/bridge/messages", {"target": target, "status": status, "limit": limit})
 
     def retry_message(self, message_id: str, *, target: str | None = None) -> dict[str, Any]:
@@ -286,7 +286,7 @@ class Client:
         return self._ask("GET", "/api/bridge/targets")
 
     def updates(self, target: str, *, since: str | None = None, limit: int | None = None) -> dict[str, Any]:
-        """Replies, restarts and task changes of a target, the oldest first."""
+        """Return replies, restarts and task changes of a target, the oldest first."""
         return self._ask("GET", "/api/bridge/updates", {"target": target, "since": since, "limit": limit})
 
     def briefing(self, project: str, *, budget: int | None = None) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def _days(name: str, env: Mapping[str, str], default: int) -> int:
 
 
 def _duration(name: str, env: Mapping[str, str], default: int) -> int:
-    """Milliseconds of a text such as 90s, 30m, 2h, 1d; a bare number is seconds."""
+    """Return a text such as 90s, 30m, 2h, 1d in milliseconds; a bare number is seconds."""
     text = env.get(name)
     if not text:
         return default

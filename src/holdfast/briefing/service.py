@@ -249,8 +249,8 @@ class Briefings:
 
     async def _from_sources(self, audience: Audience, covered: Covered = NOTHING) -> list[Item]:
         sources = sorted(self._sources, key=lambda source: source.order)
-        asked = [source for source in sources if not source.kinds <= covered.known]
-        told = await asyncio.gather(*(source.tell(audience) for source in asked))
+        uncovered = [source for source in sources if not source.kinds <= covered.known]
+        told = await asyncio.gather(*(source.tell(audience) for source in uncovered))
         told_by_others = await covered.kinds()
         return [item for items in told for item in items if item.kind not in told_by_others]
 

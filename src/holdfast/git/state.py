@@ -210,14 +210,14 @@ class Git(GuardedGit):
             *("--format=%x01%ct", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--", *paths),
             refusals=_NOT_THERE,
         )
-        found: dict[str, int] = {}
+        times: dict[str, int] = {}
         at = 0
         for word in _words(answer.output) if answer.exit_code == 0 else ():
             if word.startswith("\x01"):
                 at = int(word[1:]) * 1000
             else:
-                found.setdefault(word.removeprefix("\n"), at)
-        return found
+                times.setdefault(word.removeprefix("\n"), at)
+        return times
 
     async def first_commit(self) -> str | None:
         """Return the oldest root commit of HEAD; None if there is none."""

@@ -203,7 +203,7 @@ def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
 
 
 def verified(standing: Standing, gate: str, status: Status) -> Standing:
-    """Standing after a gate was checked; a run that only this gate blocked continues."""
+    """Return the standing after a gate was checked; a run that only this gate blocked continues."""
     gates = {**standing.gates, gate: status}
     if standing.held_by == gate and status.met and standing.held_from is not None:
         return Standing(standing.held_from, None, None, gates)
@@ -224,7 +224,7 @@ def advance(protocol: Protocol, standing: Standing) -> Standing:
 
 
 def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
-    """Standing of a run blocked by a gate; it continues from where it was as soon as the gate is met."""
+    """Return the standing of a run blocked by a gate; it continues from there once the gate is met."""
     return Standing(phase, standing.at, gate.name, standing.gates)
 
 
@@ -247,7 +247,7 @@ def next_number(stored: Sequence[int], on_disk: Sequence[int]) -> int:
 
 
 def run_id(day: str, number: int) -> str:
-    """YYYY-MM-DD-session-NN, with three digits past 99."""
+    """Return YYYY-MM-DD-session-NN, with three digits past 99."""
     return f"{day}-session-{number:02d}"
 
 

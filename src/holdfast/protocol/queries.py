@@ -40,7 +40,7 @@ def history(tx: Tx, project: str, limit: int) -> list[Run]:
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
-    """Runs of one worktree or of all, newest first."""
+    """Return the runs of one worktree or of all, newest first."""
     values = {} if root is None else {"root": root}
     condition = "1 = 1" if root is None else "root = :root"
     return _runs(tx, f"{condition} ORDER BY row_id DESC LIMIT :limit", limit=limit, **values)
@@ -266,7 +266,7 @@ def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
     return tuple(Evidence(**row) for row in reversed(rows))
 
 
-def known(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
+def has_evidence(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
     """Return whether this evidence is already stored."""
     row = tx.one(
         "SELECT 1 AS known FROM protocol_evidence WHERE run = :run AND kind = :kind AND subject = :subject"

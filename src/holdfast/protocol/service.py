@@ -220,12 +220,12 @@ class Protocols:
             raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
         await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
 
-    async def saw(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
+    async def record_seen(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
         """Store evidence that a hook reported; the same evidence is stored once."""
         run, short = active.run, subject[:MAX_SUBJECT]
 
         def seen(tx: Tx) -> bool:
-            return queries.known(tx, run, kind.value, short, detail, Source.HOOK)
+            return queries.has_evidence(tx, run, kind.value, short, detail, Source.HOOK)
 
         def write(tx: Tx) -> None:
             if not seen(tx):
@@ -368,7 +368,7 @@ class Protocols:
 async def _git_state(
     worktree: Worktree, protocol: Protocol, branch: str | None, commit: str | None
 ) -> tuple[str | None, str | None]:
-    """Branch and starting commit: as given, otherwise from git."""
+    """Return branch and starting commit: as given, otherwise from git."""
     needed = any(check.kind is CheckKind.COMMITTED for gate in protocol.gates for check in gate.checks)
     if not worktree.is_git:
         if needed:

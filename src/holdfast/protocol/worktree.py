@@ -42,7 +42,7 @@ def worktree_of(directory: Path) -> Worktree | None:
 
 
 def logged_numbers(worktree: Path) -> list[tuple[str, int]]:
-    """Day and number of each session log on disk."""
+    """Return day and number of each session log on disk."""
     try:
         with os.scandir(real_path(worktree, SESSIONS)) as entries:
             names = [_LOG.fullmatch(entry.name) for entry in islice(entries, MAX_LOGS)]

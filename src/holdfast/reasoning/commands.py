@@ -56,14 +56,15 @@ class SessionCommands:
     async def _list(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await _root(args)
         wanted = limits.page_size(args.get("limit"), LIST_LIMIT, 10_000)
-        found: list[Session] = []
+        sessions: list[Session] = []
         more = True
-        while more and len(found) < wanted:
-            cursor = cursor_after(found[-1]) if found else None
-            page = await self._browser.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
-            found += page.sessions
+        while more and len(sessions) < wanted:
+            cursor = cursor_after(sessions[-1]) if sessions else None
+            limit = min(LIST_LIMIT, wanted - len(sessions))
+            page = await self._browser.list(root, args.get("status"), (), limit, cursor)
+            sessions += page.sessions
             more = page.more
-        return await _told({"sessions": [session_view(session) for session in found], "more": more})
+        return await _told({"sessions": [session_view(session) for session in sessions], "more": more})
 
     async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root, query = await _root(args), str(args.get("query", ""))

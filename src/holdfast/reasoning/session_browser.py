@@ -76,7 +76,7 @@ class SessionBrowser:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Thoughts, titles and tags that hold all the words, in this project or everywhere."""
+        """Return the thoughts, titles and tags that contain all words, in this project or everywhere."""
         limits.text("query", query, limits.MAX_QUERY)
         most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
         offset = limits.number_cursor(cursor) or 0

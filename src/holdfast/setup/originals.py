@@ -72,5 +72,5 @@ class Originals:
 
 
 def digest(text: str | None) -> str:
-    """Digest of a text; a missing file differs from an empty one."""
+    """Return the digest of a text; a missing file differs from an empty one."""
     return "none" if text is None else hashlib.sha256(text.encode()).hexdigest()

@@ -53,7 +53,7 @@ class Server:
 
 
 def of_this_machine(home: str | None) -> Server:
-    """This installation of Holdfast, whatever is on PATH; with the data directory if it is not the default."""
+    """Return this installation of Holdfast, whatever is on PATH, with the data directory if not the default."""
     # -P: no file in the agent's working directory may be imported in place of our modules.
     return Server(sys.executable, ("-P", "-m", "holdfast", "mcp"), {} if home is None else {HOME: home})
 

@@ -45,7 +45,7 @@ def removed(path: Path, table: str) -> Change:
 
 
 def found(path: Path, table: str) -> dict[str, Any] | None:
-    """Our server in a file; raises SettingsUnusable."""
+    """Return our server in a file; raises SettingsUnusable."""
     entry = _servers(path, _parsed(path, read_text(path)), table).get(NAME)
     return entry if isinstance(entry, dict) else None
 

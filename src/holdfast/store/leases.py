@@ -125,7 +125,7 @@ def holds(tx: Tx, lease: Lease, key: object, holder: str) -> bool:
 
 
 def carry_over(tx: Tx, table: str, column: str, before: int, now: int, longest_ms: int) -> None:
-    """After a clock jump, give leases in force before it the time they had left; never more than `longest_ms`."""
+    """Give leases that were in force before a clock jump the time they had left; never more than `longest_ms`."""
     tx.run(
         f"UPDATE {table} SET {column} = :now + CASE WHEN {column} - :before < :longest"
         f" THEN {column} - :before ELSE :longest END WHERE {column} >= :before AND {column} < :end",

@@ -114,7 +114,7 @@ class ScreenedStream(io.TextIOBase):
         return self.screened.fileno()
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
 

@@ -64,15 +64,15 @@ def errors_in(text: str, *, failed: bool) -> list[str]:
     lines = text.splitlines()
     if "Exception Group Traceback" in text:
         lines = [line.lstrip(" |+") for line in lines]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for number, line in enumerate(lines):
         if "Error" in line or "Exception" in line:
             following = lines[number + 1] if number + 1 < len(lines) else ""
             line = line[:LONGEST_LINE].rstrip()
             name = _error_in(line, following, raised=raised, failed=failed)
             if name is not None and not (shows_source and line.startswith("    ")):
-                found[name] = None
-    return list(found)
+                names[name] = None
+    return list(names)
 
 
 def _error_in(line: str, following: str, *, raised: bool, failed: bool) -> str | None:

@@ -179,7 +179,7 @@ _EFFECTS: dict[str, Callable[[str, list[Word]], Files]] = {
 
 
 def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[str]:
-    """Return the words that are neither options nor an option's value; none if only a run could tell."""
+    """Return the words that are neither options nor an option's value; none if that is unknown until it runs."""
     found: list[str] = []
     before, options_end = "", False
     for word in words:

@@ -30,7 +30,7 @@ def by_identity(tx: Tx, identity: str) -> Connection | None:
 
 
 def newest(tx: Tx, *, ended: bool, before: tuple[int, str] | None, limit: int) -> list[Connection]:
-    """Connections, newest first; with `ended` the ended ones too."""
+    """Return connections, newest first; with `ended` the ended ones too."""
     at, last = before or (1 << 62, "")
     rows = tx.all(
         f"SELECT {COLUMNS} FROM connections WHERE (created_at < :at OR (created_at = :at AND id < :last))"

@@ -117,9 +117,9 @@ class ProtocolHooks:
         if active is None:
             return None
         for reading in await asyncio.to_thread(readings, tool, active.worktree):
-            await self._protocols.saw(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
+            await self._protocols.record_seen(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
-            await self._protocols.saw(active, EvidenceKind.TOOL_CALLED, tool.name, "")
+            await self._protocols.record_seen(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
 
     async def _record_violation(self, call_id: str) -> None:

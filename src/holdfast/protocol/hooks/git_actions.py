@@ -58,7 +58,7 @@ class GitAction:
 
     name: str
     directory: str = ""
-    """Relative to the directory the command starts in; empty for that one, or if only running it could tell."""
+    """Relative to the directory the command starts in; empty for that one, or if unknown until the command runs."""
 
 
 def git_actions(command: str) -> frozenset[GitAction]:
@@ -80,7 +80,7 @@ def _in_script(text: str, start: str, depth: int) -> Iterator[GitAction]:
 
 
 def _directory_of(scope: int, directories: dict[int, str], parents: Sequence[int]) -> str:
-    """Directory of a shell; a subshell inherits that of the shell that starts it."""
+    """Return the directory of a shell; a subshell inherits that of the shell that starts it."""
     known = scope
     while known not in directories:
         known = parents[known]

@@ -1,6 +1,6 @@
 """Parses shell commands as far as needed to know which programs they would run.
 
-It is not a shell: nothing is expanded, and whatever only a run could tell is left open. It never fails; text that no
+It is not a shell: nothing is expanded, and whatever is unknown until it runs is left open. It never fails; text that no
 shell would accept yields whatever commands can be recognized in it.
 """
 
@@ -36,7 +36,7 @@ class Word:
 
     text: str
     literal: bool = True
-    """False if only running it could tell its value ($NAME, $(…))."""
+    """False if its value is unknown until it runs ($NAME, $(…))."""
     bare: bool = True
     """False if part of it was quoted: such a word is not a keyword."""
 

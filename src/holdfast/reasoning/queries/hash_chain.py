@@ -23,7 +23,7 @@ def registered(tx: Tx) -> int:
 
 
 def missing_sessions(tx: Tx) -> list[tuple[str, bool]]:
-    """Registered sessions that do not exist, and whether a salvage is known to have lost them."""
+    """Return the registered sessions that do not exist, and whether a salvage is known to have lost them."""
     rows = tx.all(
         "SELECT r.id, r.gone FROM session_register r LEFT JOIN sessions s ON s.id = r.id"
         " WHERE s.id IS NULL AND (r.gone IS NULL OR r.gone = :lost) ORDER BY r.id",

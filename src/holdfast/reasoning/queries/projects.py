@@ -55,7 +55,7 @@ def first_commit(tx: Tx, root: Root) -> str | None:
 
 
 def roots_with_first_commit(tx: Tx, root: Root, commit: str) -> list[str]:
-    """Other roots with this first commit that have sessions or ledgers."""
+    """Return other roots with this first commit that have sessions or ledgers."""
     rows = tx.all(
         "SELECT root_uri FROM projects WHERE first_commit = :commit AND root_uri <> :root"
         " AND (EXISTS (SELECT 1 FROM agent_sessions WHERE agent_sessions.root = projects.root_uri)"

@@ -34,7 +34,7 @@ _Schemas = dict[type[BaseModel], dict[str, Any]]
 
 
 def with_document(routes: Sequence[RestRoute]) -> list[RestRoute]:
-    """These routes, plus one that serves their document."""
+    """Return these routes, plus one that serves their document."""
     served: dict[str, Any] = {}
 
     async def tell(request: RestRequest) -> Reply:

@@ -241,21 +241,21 @@ class Wire:
         if not position.isdigit() or int(position) >= max(len(listing), 1):
             raise MCPError(types.INVALID_PARAMS, "cursor: is not one that resources/list gave out")
         at = int(position)
-        found: list[types.Resource] = []
+        resources: list[types.Resource] = []
         following: str | None = None
         while at < len(listing):
             family = listing[at]
             assert family.list is not None  # noqa: S101 - chosen above
             page = await _plain(family.list(caller, cursor or None))
-            found += [
+            resources += [
                 types.Resource(uri=uri, name=mask_for(name, None), description=text, mime_type="text/markdown")
                 for uri, name, text in page.items
             ]
             at, cursor = (at, page.next_cursor) if page.next_cursor is not None else (at + 1, "")
-            if page.next_cursor is not None or (len(found) >= LISTED_AT_ONCE and at < len(listing)):
+            if page.next_cursor is not None or (len(resources) >= LISTED_AT_ONCE and at < len(listing)):
                 following = f"{at}:{cursor}"
                 break
-        return types.ListResourcesResult(resources=found, next_cursor=following)
+        return types.ListResourcesResult(resources=resources, next_cursor=following)
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
