@@ -188,11 +188,11 @@ class HooksPart(Protocol):
     """Reads the payloads of an agent's hooks and writes the answers."""
 
     def event(self, name: str, payload: Mapping[str, Any], *, is_managed: bool = False) -> HookEvent:
-        """Return what a payload says; `name` is the event as the agent names it. No payload is too strange."""
+        """Parse a payload of any content; `name` is the event as the agent names it. Never fails."""
         ...
 
     def output(self, name: str, answer: HookAnswer) -> bytes:
-        """Return what the hook prints: nothing where there is nothing to say."""
+        """Return the hook's output; empty if there is nothing to say."""
         ...
 
     def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
@@ -200,7 +200,7 @@ class HooksPart(Protocol):
         ...
 
     def context_in(self, output: str) -> str:
-        """Return what a hook's output tells the agent."""
+        """Return the text that a hook's output gives the agent."""
         ...
 
 
@@ -220,7 +220,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def kind_of(self, tool: str) -> CallKind:
-        """Return what a tool does, by its name."""
+        """Return the kind of a tool, by its name."""
         ...
 
     def began_in(self, transcript: Path) -> str | None:
@@ -256,7 +256,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def batches(self, path: Path, offset: int) -> Iterator[SpokenBatch]:
-        """Return what the rest of a file says, word for word and part by part.
+        """Yield the rest of a file, word for word and part by part.
 
         A line that is still being written is left for the next time."""
         ...
@@ -282,7 +282,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def copies(self, config: Path, project: Path) -> TranscriptCopies:
-        """Return what copies a project's transcripts out, and puts copies from elsewhere in."""
+        """Return the object that exports a project's transcripts and imports copies from elsewhere."""
         ...
 
     def copy_moved(self, transcript: Path, before: Path, after: Path) -> Path | None:

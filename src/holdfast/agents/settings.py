@@ -139,7 +139,7 @@ class SettingsPart(ABC):
 
     @abstractmethod
     def setup(self, request: SetupRequest) -> Setup:
-        """Return what sets it up."""
+        """Return the steps that set it up."""
 
     @abstractmethod
     def servers(self, env: Mapping[str, str], project: Path) -> Sequence[Registered]:
@@ -178,7 +178,7 @@ class SettingsPart(ABC):
         raise NotImplementedError
 
     def hook_environment(self, project: Path) -> dict[str, str]:
-        """Return what the agent adds to the environment of its hooks."""
+        """Return the variables that the agent adds to the environment of its hooks."""
         return {}
 
     @property

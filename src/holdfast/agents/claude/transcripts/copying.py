@@ -25,7 +25,7 @@ async def to_store(store: Store, session_id: str, transcript: Path) -> None:
     merged = await asyncio.to_thread(copies.together, await stored.everywhere(session_id), here)
     for subpath, lines in merged.items():
         key = {"project_key": transcript.parent.name, "session_id": session_id, "subpath": subpath}
-        await stored.put(key, [line.entry for line in lines if line.is_mirrored and line.entry is not None])
+        await stored.put(key, [line.entry for line in lines if line.is_stored and line.entry is not None])
 
 
 async def from_store(store: Store, session_id: str, folder: Path) -> bool:

@@ -28,7 +28,7 @@ class Line:
     """None for a line that is no JSON object; it stays in its file."""
 
     @property
-    def is_mirrored(self) -> bool:
+    def is_stored(self) -> bool:
         """Whether it belongs in the store."""
         return self.entry is not None and self.entry.get("type") not in LOCAL_ONLY
 

@@ -59,7 +59,7 @@ MAX_VALUES = 50
 
 
 def kind_of(tool: str) -> CallKind:
-    """Return what a tool does, by its name."""
+    """Return the kind of a tool, by its name."""
     known = KINDS.get(tool)
     if known is not None:
         return known
@@ -71,15 +71,15 @@ def kind_of(tool: str) -> CallKind:
 
 
 def entry_of(line: Line, *, is_side: bool = False) -> Entry:
-    """Return what a line tells; `is_side` for a line in a subagent's own transcript."""
+    """Return a line as a neutral entry; `is_side` for a line in a subagent's own transcript."""
     kind, side = line.get("type"), is_side or entries.is_side(line)
-    has_place = kind in ("user", "assistant")
+    has_location = kind in ("user", "assistant")
     return Entry(
         tuple(_parts(line, kind, side=side)),
         at=entries.timestamp(line),
         is_side=side,
-        cwd=text_member(line, "cwd") if has_place else "",
-        branch=text_member(line, "gitBranch") if has_place else "",
+        cwd=text_member(line, "cwd") if has_location else "",
+        branch=text_member(line, "gitBranch") if has_location else "",
     )
 
 

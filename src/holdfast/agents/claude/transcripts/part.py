@@ -106,7 +106,7 @@ class ClaudeTranscripts:
         return await copying.from_store(store, session_id, folder)
 
     def copies(self, config: Path, project: Path) -> TranscriptCopies:
-        """Return what copies a project's transcripts."""
+        """Return the object that copies a project's transcripts."""
         from holdfast.agents.claude.transcripts.copies import ClaudeCopies
 
         return ClaudeCopies(config, project)

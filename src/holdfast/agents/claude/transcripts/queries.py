@@ -1,4 +1,4 @@
-"""The SQL of mirrored transcripts, functions of a transaction."""
+"""The SQL of transcript copies, functions of a transaction."""
 
 from __future__ import annotations
 

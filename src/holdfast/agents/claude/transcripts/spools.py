@@ -152,7 +152,7 @@ def _entry(text: bytes) -> dict[str, Any] | None:
 
 
 def _noted(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is needed of a line later: its id, time and whether it is metadata."""
+    """Return the parts of a line that are needed later: its id, time and whether it is metadata."""
     noted = {name: entry[name][:LONGEST_NOTE] for name in ("uuid", "timestamp") if isinstance(entry.get(name), str)}
     return {**noted, "type": METADATA} if entry.get("type") == METADATA else noted
 

@@ -17,7 +17,7 @@ from holdfast.store import Store
 
 
 class TranscriptStore:
-    """Every mirrored transcript, by project key, session id and subpath."""
+    """Every transcript copy, by project key, session id and subpath."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
