@@ -67,7 +67,7 @@ def may_be_open(ledger: Ledger) -> bool:
 
 
 def open_work(ledger: Ledger, end_reason: str | None, git: GitNow | None, later: Sequence[LaterSession]) -> OpenWork:
-    """Return what is open of a session that is over; nothing if it was taken up or finished since.
+    """Return the open work of a session that is over; nothing if it was taken up or finished since.
 
     `git` is None if there is no repository or it did not answer: then it is unknown what is committed.
     """

@@ -60,7 +60,7 @@ class DatabaseFile:
 
 
 def reported_by_last_daemon(home: Path) -> list[str]:
-    """Return what the daemon before this one wants users to know, once."""
+    """Return the previous daemon's notice for users, once."""
     try:
         notice = (home / PUT_BACK).read_text(encoding="utf-8").strip()
     except FileNotFoundError:

@@ -68,7 +68,7 @@ class Repeats:
         return again
 
     def _kind(self, record: logging.LogRecord, message: str, now: float) -> _Kind | None:
-        """Return what is known of records that differ in numbers alone; None for the first in a long time."""
+        """Return the entry for records that differ only in numbers; None for the first in a long time."""
         error = record.exc_info[1] if record.exc_info else None
         text = re.sub(r"\d+", "0", f"{message}\n{type(error).__name__}\n{error}")
         key = (record.name, record.levelno, text)

@@ -46,7 +46,7 @@ def write_note(file: Path, scope: Scope) -> None:
 
 
 def read_note(file: Path) -> Scope | None:
-    """Return what was being forgotten when the removal was interrupted, if anything."""
+    """Return the scope of an interrupted removal, if there is one."""
     try:
         return Scope.read(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -119,7 +119,7 @@ class Git(GuardedGit):
         return int(answer.output) if answer.exit_code == 0 else 0
 
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
-        """Return what was committed in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
+        """Return the commits in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
         count = min(await self.moves() - moves, MAX_LOGGED)
         if count <= 0:
             return Committed()

@@ -201,8 +201,8 @@ def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None
     for row in rows.rows("bridge_updates", target=team):
         if row["chat_only"]:
             continue
-        if known[holding.known_by(row)]:
-            known[holding.known_by(row)] -= 1
+        if known[holding.update_hash(row)]:
+            known[holding.update_hash(row)] -= 1
             continue
         seq += 1
         adopt.insert(tx, "bridge_updates", {**holding.adopted_update(row, origin), "seq": seq})

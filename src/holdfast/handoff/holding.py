@@ -55,7 +55,7 @@ def kind_there(row: Row) -> str:
     return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
-def known_by(row: Row) -> int:
+def update_hash(row: Row) -> int:
     """Return a hash by which the same update is recognised here and in an archive."""
     return hash((kind_there(row), row["message_id"], row["content"], row["created_at"]))
 

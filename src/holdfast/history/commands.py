@@ -14,7 +14,7 @@ MAX_RESULTS = 100
 
 
 def commands(history: History) -> list[Command]:
-    """Return what the command line asks for."""
+    """Return the command line's handlers."""
 
     async def import_transcripts(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         config = Path(_text(args, "config"))

@@ -135,7 +135,7 @@ def _relay(options: Options) -> None:
 
 
 def _expected_answers(options: Options) -> Answers:
-    """Return what a daemon is expected to answer."""
+    """Return the answers that a daemon is expected to give."""
     from holdfast.relay.answers import Answers
     from holdfast.relay.link import PROJECT_VARIABLES, SESSION_VARIABLES
     from holdfast.version import __version__

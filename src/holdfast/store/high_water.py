@@ -67,7 +67,7 @@ class HighWater:
         """The last line written, without its sessions."""
 
     async def lost(self) -> list[str]:
-        """Return what the mark knows and the store no longer has. Cheap when nothing is missing."""
+        """Return what the mark remembers and the store has lost. Cheap when nothing is missing."""
         here = await self._store.read(_position)
         path = self._path(here.epoch)
         last = _last_line(path)

@@ -42,7 +42,7 @@ def _found_nothing(call: Call, text: str) -> bool:
 
 
 def _source(call: Call) -> str:
-    """Return what an error came from: the last of the programs that a command runs."""
+    """Return the source of an error: the last of the programs that a command runs."""
     return call.keys[-1] if call.keys else f"{call.tool} {call.about}"
 
 

@@ -45,12 +45,12 @@ OUTCOME = frozenset({"words", "failed"})
 
 
 def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
-    """Return what a ledger has to tell on an occasion, the most needed first. A resumed session knows it all itself."""
+    """Return a ledger's items for an occasion, the most important first; a resumed session needs none."""
     if ledger.is_empty or occasion is Occasion.RESUME:
         return []
     if occasion is Occasion.CLEAR:
         return [Item("request", Rank.TASK, f"Asked last before: {quoted(ledger.latest_request or '', 120)}")]
-    items = [
+    entries = [
         *_requests(ledger),
         *_ending(ledger, project, occasion),
         *_next(ledger),
@@ -58,8 +58,8 @@ def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item
         *_choices(ledger),
     ]
     if occasion is Occasion.STARTUP:
-        items = [item for item in items if item.kind in OFFERED or item.kind in OUTCOME]
-    return _within_budget(items, occasion)
+        entries = [item for item in entries if item.kind in OFFERED or item.kind in OUTCOME]
+    return _within_budget(entries, occasion)
 
 
 def _within_budget(told: list[Item], occasion: Occasion) -> list[Item]:

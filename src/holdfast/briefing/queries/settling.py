@@ -37,7 +37,7 @@ class WeighedSession:
         return self.ledger.cwd or (None if path is None else str(path))
 
     def as_later(self) -> LaterSession:
-        """Return what of it says that it took up the work of another one."""
+        """Return the parts that show that it took up another session's work."""
         return LaterSession(self.ledger, self.seen.told_of if self.seen is not None else frozenset())
 
 

@@ -55,7 +55,7 @@ def free_number(tx: Tx, project: str, day: str, wanted: int) -> int:
 
 
 def task(tx: Tx, team: str) -> KnownTask | None:
-    """Return what a team's agent works on here."""
+    """Return the task of a team's agent here."""
     sql = "SELECT target, current_task, last_completed_step, updated_at FROM bridge_tasks WHERE target = :team"
     row = tx.one(sql, team=team)
     return KnownTask(holding.task_id(row), row["updated_at"]) if row else None
@@ -68,7 +68,7 @@ def notice_ids(tx: Tx, team: str) -> set[str]:
 
 
 def updates(tx: Tx, team: str) -> Iterator[int]:
-    """Return what each of a team's updates here is known by; all of their texts may be more than fits into memory."""
+    """Yield the digest of each of a team's updates here, in batches: all texts together may not fit into memory."""
     seq = 0
     while some := tx.all(
         "SELECT seq, kind, message_id, content, data, created_at FROM bridge_updates"
@@ -78,7 +78,7 @@ def updates(tx: Tx, team: str) -> Iterator[int]:
         some=AT_ONCE,
     ):
         seq = some[-1]["seq"]
-        yield from map(holding.known_by, some)
+        yield from map(holding.update_hash, some)
 
 
 def last_seq(tx: Tx, table: str, team: str) -> int:

@@ -35,7 +35,7 @@ WAITING = (
 
 
 def brought(tx: Tx) -> list[str]:
-    """Return what is left out or held of a backup that is not the owner's own, with numbers."""
+    """Return what is left out of or held from another owner's backup, with numbers."""
     lines = [f"{number} {what}, left out" for table, what in LEFT_OUT if (number := _count(tx, table))]
     lines += [
         f"{number} waiting {what}, held" for table, which, what in WAITING if (number := _count(tx, table, which))
