@@ -265,13 +265,13 @@ def run_forget(options: argparse.Namespace) -> int:
     return 0 if report["success"] else 1
 
 
-def _show_what_would_go(found: dict[str, Any]) -> None:
-    places = [place for place in found["roots"] if place != found["what"]]
+def _show_what_would_go(scope: dict[str, Any]) -> None:
+    places = [place for place in scope["roots"] if place != scope["what"]]
     also = f" (also {', '.join(places)})" if places else ""
-    say(f"Of {found['what']}{also}: {_counted(found)}.", file=sys.stderr)
-    for team in found["teams"]:
+    say(f"Of {scope['what']}{also}: {_counted(scope)}.", file=sys.stderr)
+    for team in scope["teams"]:
         say(f"With all conversations and messages of the team {team}.", file=sys.stderr)
-    for file in found["files"]:
+    for file in scope["files"]:
         say(f"With {file}, a copy of the whole store.", file=sys.stderr)
 
 

@@ -144,25 +144,25 @@ def run_show(options: argparse.Namespace) -> int:
     return 0
 
 
-def _tree(found: dict[str, Any]) -> list[str]:
+def _tree(reply: dict[str, Any]) -> list[str]:
     from holdfast.demo.picture import drawn
 
     start: dict[str, int] = {}
     depth: dict[str | None, int] = {None: 0}
     line_of: dict[int, str | None] = {}
-    for thought in found["thoughts"]:
+    for thought in reply["thoughts"]:
         branch = line_of[thought["thoughtNumber"]] = thought.get("branchId")
         if branch is not None and branch not in start:
             start[branch] = thought["branchFromThought"]
             depth[branch] = depth.get(line_of.get(start[branch]), 0) + 1
     branches = [{"branchId": one, "fromThought": number} for one, number in start.items() if depth[one] <= MAX_DEPTH]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    return drawn({**found, "branches": branches}, width)
+    return drawn({**reply, "branches": branches}, width)
 
 
-def _whole(found: dict[str, Any]) -> list[str]:
-    lines = [found["session"]["title"]]
-    for thought in found["thoughts"]:
+def _whole(reply: dict[str, Any]) -> list[str]:
+    lines = [reply["session"]["title"]]
+    for thought in reply["thoughts"]:
         branch = f", branch {thought['branchId']} from {thought['branchFromThought']}" if "branchId" in thought else ""
         revises = f", revises {thought['revisesThought']}" if "revisesThought" in thought else ""
         lines += ["", f"Thought {thought['thoughtNumber']}{branch}{revises}, {thought['createdAt']}"]

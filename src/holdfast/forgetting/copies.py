@@ -75,10 +75,10 @@ def remove(home: Path) -> list[Path]:
     A copy that was begun before the erasing may only now get its final name, so this repeats until none is found.
     """
     removed: list[Path] = []
-    while some := found(home):
-        for path in some:
+    while paths := found(home):
+        for path in paths:
             path.unlink(missing_ok=True)
-        removed += some
+        removed += paths
     for path in home.glob(ANSWERS):
         path.unlink(missing_ok=True)
     for folder in {path.parent for path in removed}:

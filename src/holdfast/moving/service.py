@@ -35,11 +35,11 @@ def _move(root: str, old: str, new: Path) -> Move:
     return Move(root, locate(str(new) if inside is None else f"{new}{inside}", RootSource.ARGUMENT))
 
 
-def _copy(found: list[Transcript], moves: list[Move]) -> list[Transcript]:
+def _copy(transcripts: list[Transcript], moves: list[Move]) -> list[Transcript]:
     """Copy transcripts to where the agent looks for them when it is started in the new directory."""
     new_roots = {one.old: one.new.uri for one in moves}
     copied: list[Transcript] = []
-    for one in found:
+    for one in transcripts:
         before, after = path_of(one.root), path_of(new_roots[one.root])
         there = transcripts_of().copy_moved(one.path, before, after) if before and after else None
         if there is not None:

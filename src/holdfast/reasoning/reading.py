@@ -126,15 +126,15 @@ def told_session(session: Session) -> Session:
 
 
 def filling(
-    thoughts: Iterable[Thought], told: int, limit: int, room: int, cost: Callable[[Piece], int]
+    thoughts: Iterable[Thought], start: int, limit: int, room: int, cost: Callable[[Piece], int]
 ) -> tuple[list[Piece], str | None]:
-    """Fill a page; return it with the cursor of the next. `told` characters of the first were on the page before."""
+    """Fill a page; return it with the cursor of the next. `start` characters of the first were on the previous page."""
     taken: list[Piece] = []
     for thought in thoughts:
         if len(taken) == limit:
             return taken, f"{thought.number}.0"
-        piece = Piece(replace(thought, content=thought.content[told:]), told, len(thought.content))
-        told = 0
+        piece = Piece(replace(thought, content=thought.content[start:]), start, len(thought.content))
+        start = 0
         spent = cost(piece)
         if spent > room:
             if taken:

@@ -160,8 +160,8 @@ def servers(env: Mapping[str, str], project: Path) -> list[Registered]:
     ]
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, dict) else {}
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _user(env: Mapping[str, str]) -> Path:

@@ -55,11 +55,11 @@ async def view_of(start: GitStart, ledger: Ledger) -> GitView | None:
         fresh = await asyncio.to_thread(_fresh, top, state, start)
         changed = await _changed(git, start, state, fresh)
         spelled = _spelling(start.top, ledger.cwd)
-        told = await asyncio.to_thread(_told, top, spelled, changed, fresh)
-        undecided = await _undecided(git, top, spelled, ledger, {one.path for one in told})
+        files = await asyncio.to_thread(_told, top, spelled, changed, fresh)
+        undecided = await _undecided(git, top, spelled, ledger, {one.path for one in files})
     except GitFault:
         return None
-    return GitView(at, told, undecided)
+    return GitView(at, files, undecided)
 
 
 async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) -> set[str]:
@@ -73,9 +73,9 @@ async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) 
     return (set(await git.changed_since(start.head)) & (fresh | committed.here)) | committed.elsewhere
 
 
-async def _undecided(git: Git, top: Path, spelled: str, ledger: Ledger, told: set[str]) -> list[str]:
+async def _undecided(git: Git, top: Path, spelled: str, ledger: Ledger, reported: set[str]) -> list[str]:
     """Return the session's files that git knows nothing of."""
-    open_ones = [file.path for file in ledger.modified if file.path not in told]
+    open_ones = [file.path for file in ledger.modified if file.path not in reported]
     inside, outside = await asyncio.to_thread(_inside_and_outside, top, spelled, open_ones)
     ignored = await git.ignored(list(inside))
     return [*outside, *(path for name, path in inside.items() if name in ignored)]
@@ -122,17 +122,17 @@ def _spelling(top: str, cwd: str | None) -> str:
 
 
 def _told(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[Changed]:
-    told: list[Changed] = []
+    files: list[Changed] = []
     space = SPACE
     for path in sorted(changed):
         full = kept_line(f"{spelled}/{path}", MAX_PATH)
         space -= len(full.encode()) + 40
-        if space < 0 or len(told) == MAX_FILES:
+        if space < 0 or len(files) == MAX_FILES:
             break
         # Files of another branch do not exist here either.
         removed = path in fresh and not os.path.lexists(top / path)
-        told.append(Changed(full, removed, path not in fresh))
-    return told
+        files.append(Changed(full, removed, path not in fresh))
+    return files
 
 
 def _inside_and_outside(top: Path, spelled: str, paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:

@@ -69,12 +69,12 @@ class Ledgers:
         """Bring up to date the newest sessions in a folder of transcripts that no hook told of; returns their ids."""
         since = await self._store.read(lambda tx: forgotten_queries.until(tx, root))
         newest = await asyncio.to_thread(self._newest, folder, limit * LOOKED_AT, since)
-        told = await self._store.read(lambda tx: queries.told_of(tx, [path.stem for path in newest]))
+        known = await self._store.read(lambda tx: queries.told_of(tx, [path.stem for path in newest]))
         sessions: list[str] = []
         for path in newest:
             if len(sessions) == limit:
                 break
-            if path.stem in told or not await asyncio.to_thread(self._is_of, path, root):
+            if path.stem in known or not await asyncio.to_thread(self._is_of, path, root):
                 continue
             if await self.bring_up_to_date(path.stem, path, root) is not None:
                 sessions.append(path.stem)

@@ -62,17 +62,17 @@ def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item
     return _within_budget(entries, occasion)
 
 
-def _within_budget(told: list[Item], occasion: Occasion) -> list[Item]:
+def _within_budget(entries: list[Item], occasion: Occasion) -> list[Item]:
     """Shorten items until all of them fit, beginning with those that say the least in the most words."""
     space = TOKENS[occasion] * BYTES_PER_TOKEN - FRAME
     for kind in WORDY:
-        if sum(size(item.line) + 1 for item in told) <= space:
+        if sum(size(item.line) + 1 for item in entries) <= space:
             break
-        told = [
+        entries = [
             Item(item.kind, item.rank, item.shorter, item.more) if item.kind == kind and item.shorter else item
-            for item in told
+            for item in entries
         ]
-    return told
+    return entries
 
 
 def _item(kind: str, rank: int, what: str, text: str, shorter: str) -> Item:

@@ -70,15 +70,15 @@ def notice_ids(tx: Tx, team: str) -> set[str]:
 def updates(tx: Tx, team: str) -> Iterator[int]:
     """Yield the digest of each of a team's updates here, in batches: all texts together may not fit into memory."""
     seq = 0
-    while some := tx.all(
+    while batch := tx.all(
         "SELECT seq, kind, message_id, content, data, created_at FROM bridge_updates"
         " WHERE target = :team AND seq > :seq ORDER BY seq LIMIT :some",
         team=team,
         seq=seq,
         some=AT_ONCE,
     ):
-        seq = some[-1]["seq"]
-        yield from map(holding.update_hash, some)
+        seq = batch[-1]["seq"]
+        yield from map(holding.update_hash, batch)
 
 
 def last_seq(tx: Tx, table: str, team: str) -> int:

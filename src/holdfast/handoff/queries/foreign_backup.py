@@ -116,13 +116,13 @@ def _drop_unreadable(tx: Tx, table: str, texts: tuple[str, ...], time: str) -> N
 
 def _pages(tx: Tx, table: str, which: str = "1 = 1") -> Iterator[Row]:
     last = -(2**63)
-    while some := tx.all(
+    while batch := tx.all(
         f"SELECT rowid AS place, * FROM {table} WHERE {which} AND rowid > :last ORDER BY rowid LIMIT :some",
         last=last,
         some=AT_ONCE,
     ):
-        last = some[-1]["place"]
-        yield from some
+        last = batch[-1]["place"]
+        yield from batch
 
 
 def _add(tx: Tx, row: Row) -> None:

@@ -183,16 +183,16 @@ class _Reader:
     def _is_process_substitution(self) -> bool:
         return self.text.startswith(("<(", ">("), self.at)
 
-    def _redirection(self, found: re.Match[str], now: Command) -> None:
-        self.at = found.end()
+    def _redirection(self, match: re.Match[str], now: Command) -> None:
+        self.at = match.end()
         if blank := _BLANK.match(self.text, self.at):
             self.at = blank.end()
         target = self._word(now.scope)
-        if found[0] == "<<<":
+        if match[0] == "<<<":
             now.texts.append(target.text)
-        elif found[0] in ("<<", "<<-"):
-            self._awaited.append(_HereDocument(target.text, target.bare, found[0] == "<<-", now.texts, now.scope))
-        elif ">" in found[0] and not (found[0] == ">&" and re.fullmatch(r"\d+|-", target.text)):
+        elif match[0] in ("<<", "<<-"):
+            self._awaited.append(_HereDocument(target.text, target.bare, match[0] == "<<-", now.texts, now.scope))
+        elif ">" in match[0] and not (match[0] == ">&" and re.fullmatch(r"\d+|-", target.text)):
             now.outputs.append(target)
 
     def _here_documents(self) -> None:

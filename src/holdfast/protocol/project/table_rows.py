@@ -48,12 +48,12 @@ def _marked(row: str) -> Iterator[str | None]:
             yield other
 
 
-def _trimmed(found: list[str], row: str) -> list[str]:
+def _trimmed(parts: list[str], row: str) -> list[str]:
     if row.startswith("|"):
-        found = found[1:]
-    if found and row.endswith("|") and not found[-1].strip():
-        found = found[:-1]
-    return [cell.strip() for cell in found]
+        parts = parts[1:]
+    if parts and row.endswith("|") and not parts[-1].strip():
+        parts = parts[:-1]
+    return [cell.strip() for cell in parts]
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
