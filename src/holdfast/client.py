@@ -57,7 +57,7 @@ class RestError(HoldfastError):
         self.retry_after = retry_after
         """Seconds after which the same request may be repeated."""
         self.next_step = next_step
-        """What to do where a reconnect was refused."""
+        """What to do if a reconnect was refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Turn:
     num_turns: int = 1
     """Requests to the model."""
     cost_usd: float | None = None
-    """Of this turn alone; None where the agent does not say."""
+    """Of this turn alone; None if the agent does not say."""
     input_tokens: int = 0
     """Of the whole turn, cached ones included."""
     output_tokens: int = 0
@@ -210,7 +210,7 @@ class TranscriptsPart(Protocol):
     def follow(
         self, transcript: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]
     ) -> Read | None:
-        """Hand each new entry to `fold`, after `restart` where the file is read anew. None where there is no file."""
+        """Hand each new entry to `fold`, after `restart` if the file is read from its start; None without a file."""
         ...
 
     def follow_subagents(
@@ -264,7 +264,7 @@ class TranscriptsPart(Protocol):
     def reached(self, transcript: str, headings: Mapping[str, str]) -> frozenset[str]:
         """Return the ids whose headings stand in the transcript: what was handed over with them was seen.
 
-        All of them where there is no transcript to look at."""
+        All of them if there is no transcript to look at."""
         ...
 
     def config_of(self, transcript: Path) -> Path | None:
@@ -286,11 +286,11 @@ class TranscriptsPart(Protocol):
         ...
 
     def copy_moved(self, transcript: Path, before: Path, after: Path) -> Path | None:
-        """Copy a transcript to where the agent looks after its project was moved; None where there is none to copy."""
+        """Copy a transcript to where the agent looks after its project was moved; None if there is none to copy."""
         ...
 
     def opened_by(self, session_id: str) -> int | None:
-        """Return the process that has a session open by hand, where one is seen."""
+        """Return the process that has a session open by hand, if one is seen."""
         ...
 
 
@@ -298,9 +298,9 @@ class ResumeCommand(Protocol):
     """Writes the shell command that continues a conversation."""
 
     def __call__(self, session_id: str, *, fork: bool = False, config: Path | None = None) -> str:
-        """Return the command; `fork` continues a copy, `config` is the agent's configuration where it is not the usual.
+        """Return the command; `fork` continues a copy; `config` is a configuration that is not the usual one.
 
-        The id is written as it is: who shows an id from outside makes it safe first."""
+        The id is not escaped: a caller that shows an id from outside must make it safe first."""
         ...
 
 

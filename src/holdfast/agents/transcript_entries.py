@@ -110,7 +110,7 @@ class Queued:
 
     change: QueueChange
     text: str = ""
-    """Empty where no user wrote it."""
+    """Empty if no user wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

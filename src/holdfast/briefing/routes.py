@@ -43,8 +43,8 @@ class BriefingResponse(ResponseModel):
 def routes(briefings: Briefings) -> list[RestRoute]:
     """Return the briefing's route."""
 
-    async def briefing(asked: RestRequest) -> Reply:
-        query: BriefingQuery = asked.query
+    async def briefing(request: RestRequest) -> Reply:
+        query: BriefingQuery = request.query
         root = await in_time(locate, query.project, RootSource.ARGUMENT)
         return Reply(briefing_view(await briefings.asked(Audience(root, None), query.budget)))
 

@@ -33,7 +33,7 @@ SETTLE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the command line asks of an open store, over the daemon's socket or where no daemon runs."""
+    """What the command line asks of an open store, over the daemon's socket, or directly if no daemon runs."""
 
     name: str
     run: Callable[[dict[str, Any], Progress], Awaitable[dict[str, Any]]]
@@ -87,9 +87,9 @@ class Hook:
     order: int = 0
     """Its place within its phase; the smallest is asked first."""
     covers: frozenset[str] = frozenset()
-    """Superfluous where it said something."""
+    """Superfluous if it said something."""
     always_covers: frozenset[str] = frozenset()
-    """Superfluous even where it said nothing: then there is nothing to say, or the user wants nothing said."""
+    """Superfluous even if it said nothing: then there is nothing to say, or the user wants nothing said."""
 
 
 async def _nothing() -> None:

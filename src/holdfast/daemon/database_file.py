@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class DatabaseFile:
-    """The file of one open store; nothing to do where the store is a server's."""
+    """The file of one open store; nothing to do if the store is a server's."""
 
     def __init__(self, store: Store, home: Path) -> None:
         self._store = store if isinstance(store, SqliteStore) else None
@@ -35,7 +35,7 @@ class DatabaseFile:
         self._removed = error
 
     async def look_after(self) -> str | None:
-        """Put the file back if it is gone, and return what to tell users; None where it is in place."""
+        """Put the file back if it is gone, and return what to tell users; None if it is in place."""
         if self._store is None:
             return None
         await self._store.check_presence()

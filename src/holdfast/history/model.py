@@ -38,7 +38,7 @@ class Found:
     files: int
     """How many are imported."""
     imported_at: int | None
-    """When the last of them was read; None where nothing is imported."""
+    """When the last of them was read; None if nothing is imported."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def saved_view(recoveries: Sequence[Recovery]) -> dict[str, Any]:
     return {"projects": sorted(counted, key=lambda one: (-one["times"], one["project"]))}
 
 
-def _conversations(found: Sequence[Conversation], config: Path) -> list[dict[str, Any]]:
+def _conversations(conversations: Sequence[Conversation], config: Path) -> list[dict[str, Any]]:
     return [
         {
             "project": one.best.directory,
@@ -69,7 +69,7 @@ def _conversations(found: Sequence[Conversation], config: Path) -> list[dict[str
             "resume": resume_command(one.best, config),
             "elsewhere": one.best.elsewhere,
         }
-        for one in found
+        for one in conversations
     ]
 
 

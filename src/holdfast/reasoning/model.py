@@ -149,7 +149,7 @@ def expected_total(draft: Draft, number: int) -> int | None:
 
 
 def check_revision(draft: Draft, last: int) -> None:
-    """Check that a revised thought exists, where one is named."""
+    """Check that a revised thought exists, if one is named."""
     if draft.revises is not None:
         _check_exists("revisesThought", draft.revises, last)
 
@@ -212,7 +212,7 @@ def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]
 
 
 def other_root(session: Session, root: Root | None) -> str | None:
-    """Return the session's own root where it differs from the caller's."""
+    """Return the session's own root if it differs from the caller's."""
     if root is None or session.root_uri in (None, root.uri):
         return None
     return session.root_uri

@@ -22,7 +22,7 @@ class RecordedThought:
     outcome: Outcome
     cross_root: bool
     from_root: str | None
-    """The root of a recovered session, where it is not the caller's."""
+    """The root of a recovered session, if it is not the caller's."""
     others: tuple[Held, ...]
     """Where the session is new: those of the project that other live callers are in."""
     previous: Session | None

@@ -59,7 +59,7 @@ class SessionChoice:
     def to_offer(self, root: Root) -> list[Session]:
         """Return the caller's session and the one it would recover if it asked now; nothing is locked.
 
-        The second comes only where it is pinned, or where the first was only just begun.
+        The second comes only if it is pinned, or if the first was only just begun.
         """
         mine = self._connection.reasoning_session if self._connection else None
         attached = queries.session(self._tx, mine) if mine else None

@@ -333,8 +333,8 @@ def passage_size(page: ThoughtsPage) -> int:
     return size(passage_view(page))
 
 
-def analysis_view(found: tuple[Session, Sequence[Step]]) -> dict[str, Any]:
-    session, steps = found
+def analysis_view(analysed: tuple[Session, Sequence[Step]]) -> dict[str, Any]:
+    session, steps = analysed
     return {"success": True, "sessionId": session.id, "title": session.title, **analyze(steps)}
 
 

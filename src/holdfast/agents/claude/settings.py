@@ -36,7 +36,7 @@ class Hook:
 
     event: str
     matcher: str | None = None
-    """A regular expression for tool names, where the event has them."""
+    """A regular expression for tool names, if the event has them."""
 
 
 CONVERSATION = (Hook("SessionStart"), Hook("UserPromptSubmit"))

@@ -88,7 +88,7 @@ class Todo:
     text: str
     status: str
     key: str = ""
-    """Its number, where the agent numbers them."""
+    """Its number, if the agent numbers them."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ AT_ONCE = 500
 
 
 def session(tx: Tx, session_id: str) -> KnownSession | None:
-    """Return a reasoning session, where it is here."""
+    """Return a reasoning session, if it is here."""
     row = tx.one("SELECT thought_count, head_hash FROM sessions WHERE id = :id", id=session_id)
     return KnownSession(**row) if row else None
 

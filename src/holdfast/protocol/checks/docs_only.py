@@ -18,7 +18,7 @@ MARKDOWN = frozenset({".md", ".markdown"})
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file's content before and after; None where it did not exist."""
+    """A file's content before and after; None if it did not exist."""
 
     path: str
     before: str | None

@@ -122,8 +122,8 @@ def _started(argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Launch:
     return Launch(argv, env)
 
 
-def _pairs(given: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(name), _expand_variables(str(value), env)) for name, value in _mapping(given).items())
+def _pairs(table: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), _expand_variables(str(value), env)) for name, value in _mapping(table).items())
 
 
 def _expand_variables(text: str, env: Mapping[str, str]) -> str:
@@ -144,5 +144,5 @@ def _within(worktree: Path, project: str | None) -> bool:
     return Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser()))
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, dict) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -49,7 +49,7 @@ def set_first_commit(tx: Tx, root: Root, commit: str) -> None:
 
 
 def first_commit(tx: Tx, root: Root) -> str | None:
-    """Return the known first commit of a root; None where git was not asked yet."""
+    """Return the known first commit of a root; None if git was not asked yet."""
     row = tx.one("SELECT first_commit FROM projects WHERE root_uri = :root", root=root.uri)
     return None if row is None else row["first_commit"]
 

@@ -49,7 +49,7 @@ def sessions_of_project(tx: Tx, root: Root) -> list[str]:
 def condemn(tx: Tx, session_id: str) -> int | None:
     """Mark a session as being forgotten, so that an interrupted removal is finished by the next sweep.
 
-    Returns how many thoughts it had, or None where there is no such session.
+    Returns how many thoughts it had, or None if there is no such session.
     """
     tx.lock(f"session:{session_id}")
     row = tx.one("SELECT thought_count FROM sessions WHERE id = :id", id=session_id)

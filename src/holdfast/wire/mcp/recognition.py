@@ -117,36 +117,36 @@ class Recognition:
         issued = await self._connections.renew_token(known.id) if known is not None and renew else None
         return Recognised(caller, known, issued)
 
-    async def meet(self, ctx: Context, tool: Tool, found: Recognised) -> Recognised:
+    async def meet(self, ctx: Context, tool: Tool, recognised: Recognised) -> Recognised:
         """Return the same caller with a connection, created now if this is its first call."""
-        caller = found.caller
+        caller = recognised.caller
         if not tool.meets:
-            return found
+            return recognised
         if caller.identity is None:
             if not tool.meets_strangers:
-                return found
+                return recognised
             connection, issued = await self._connections.meet_stranger(caller)
             return Recognised(replace(caller, identity=BY_HANDLE + connection.id), connection, issued)
         transport = self.transport(ctx)
-        if found.connection is None:
+        if recognised.connection is None:
             connection, first = await self._connections.meet(caller, tell_token=not _knows_itself(caller))
             transport.connection, transport.connection_identity = connection, caller.identity
             transport.token_due = time.monotonic() + self._half_life
             return Recognised(caller, connection, first)
-        if found.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
-            return await self._renewed(transport, found, found.connection)
-        return found
+        if recognised.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
+            return await self._renewed(transport, recognised, recognised.connection)
+        return recognised
 
-    async def _renewed(self, transport: OpenTransport, found: Recognised, connection: Connection) -> Recognised:
+    async def _renewed(self, transport: OpenTransport, recognised: Recognised, connection: Connection) -> Recognised:
         """Issue a new token to a long-lived caller before its last one expires.
 
         Also to one that comes over a new transport: the answer with its first token may be lost with the old one.
         """
         now = time.monotonic()
         if transport.token_due is not None and now < transport.token_due:
-            return found
+            return recognised
         transport.token_due = now + self._half_life
-        return replace(found, issued=await self._connections.renew_token(connection.id))
+        return replace(recognised, issued=await self._connections.renew_token(connection.id))
 
     @property
     def _half_life(self) -> float:

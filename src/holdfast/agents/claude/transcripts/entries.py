@@ -60,7 +60,7 @@ _COMMAND = re.compile(r"<command-name>/?([^<\n]{1,200})</command-name>")
 
 
 def text_member(value: Any, name: str) -> str:
-    """Return a member that is a text; empty where there is none."""
+    """Return a member that is a text; empty if there is none."""
     member = value.get(name) if isinstance(value, dict) else None
     return member if isinstance(member, str) else ""
 

@@ -69,7 +69,7 @@ class TranscriptFiles:
         return main if subpath == MAIN else _inside(main.with_suffix(""), subpath)
 
     def write(self, project_key: str, session_id: str, subpath: str, lines: Sequence[Line]) -> None:
-        """Make these the lines of the file, touching it only where it differs."""
+        """Make these the lines of the file, touching it only if it differs."""
         path = self.file_of(project_key, session_id, subpath)
         metadata = [line.entry for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
         _update_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])

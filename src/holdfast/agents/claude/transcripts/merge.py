@@ -64,11 +64,11 @@ def lines_in(text: str) -> list[Line]:
     return _keyed(parsed)
 
 
-def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
+def _keyed(parsed: Iterable[tuple[str, Entry | None]]) -> list[Line]:
     """Key each line by its uuid, or by its content and how often that came before."""
     seen: Counter[str] = Counter()
     lines = []
-    for text, entry in found:
+    for text, entry in parsed:
         name = entry.get("uuid") if entry else None
         if isinstance(name, str):
             key = f"uuid {name}"

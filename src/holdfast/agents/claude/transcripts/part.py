@@ -118,7 +118,7 @@ class ClaudeTranscripts:
         return copy_moved(transcript, before, after)
 
     def opened_by(self, session_id: str) -> int | None:
-        """Return the process that has a session open by hand, where one is seen."""
+        """Return the process that has a session open by hand, if one is seen."""
         from holdfast.agents.claude.open_elsewhere import opened_by
 
         return opened_by(session_id)

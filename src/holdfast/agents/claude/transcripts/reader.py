@@ -44,7 +44,7 @@ _UNTOLD = tuple(
 
 
 def read_new(path: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]) -> Read | None:
-    """Hand each new entry to `fold`, after `restart` where the file is read anew. None where there is no file."""
+    """Hand each new entry to `fold`, after `restart` if the file is read from its start; None without a file."""
     with _opened(path) as file:
         if file is None:
             return None

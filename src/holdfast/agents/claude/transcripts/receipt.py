@@ -18,7 +18,7 @@ LOOKED_AT = 64 * CHUNK
 
 
 def reached(transcript: object, headings: Mapping[str, str]) -> frozenset[str]:
-    """Return the ids whose headings stand in the transcript; all of them where there is none to look at."""
+    """Return the ids whose headings stand in the transcript; all of them if there is none to look at."""
     if not headings:
         return frozenset()
     if not isinstance(transcript, str) or not transcript.startswith("/"):
