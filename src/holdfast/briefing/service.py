@@ -102,12 +102,12 @@ class Briefings:
         self, session: StartedSession, setting: BriefingSetting | None, covered: Covered = NOTHING
     ) -> Briefing | None:
         """Record that a session begins or goes on; returns what it is told besides what other hooks tell it."""
-        found = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
+        briefing = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
         # One commit, before anything is told: what was not answered can be asked again.
-        await self._store.write(lambda tx: _record_start(tx, session, found))
+        await self._store.write(lambda tx: _record_start(tx, session, briefing))
         if session.transcript is not None and session.source in ("startup", "resume", "clear"):
             self._ledgers.git.begins(session.session_id, session.root, session.transcript)
-        return found if found is not None and found.text else None
+        return briefing if briefing is not None and briefing.text else None
 
     async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root, *, urgent: bool = True) -> None:
         """Read what the transcript has to tell by now, as before a compaction, and have git looked at."""
@@ -147,8 +147,8 @@ class Briefings:
         """
         root = await in_time(locate, str(project), RootSource.DIRECTORY)
         session = StartedSession(session_id, root, self._machine, "resume", None, None, None)
-        found = await self.begins(session, None, NOTHING.and_known("messages"))
-        return found.text if found is not None else ""
+        briefing = await self.begins(session, None, NOTHING.and_known("messages"))
+        return briefing.text if briefing is not None else ""
 
     async def asked(self, audience: Audience, limit: int | None = None) -> Briefing:
         """Return all there is to tell, within a budget of tokens."""
@@ -169,14 +169,14 @@ class Briefings:
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""
-        found = await self._predecessors.dismiss(root, session_id) if session_id else None
-        if found is None:
+        dismissed = await self._predecessors.dismiss(root, session_id) if session_id else None
+        if dismissed is None:
             raise BadInput(
                 "dismiss",
                 f"is not the id of exactly one session of this project: {in_quotes(session_id, 80)}",
                 recovery="`resume` names the sessions with open work.",
             )
-        return found
+        return dismissed
 
     # -- the occasions ------------------------------------------------------------------------------------------------
 
@@ -224,9 +224,9 @@ class Briefings:
 
     async def _resumed(self, session: StartedSession, audience: Audience, limit: int, covered: Covered) -> Briefing:
         known = await self._store.read(lambda tx: agent_sessions.of(tx, session.session_id))
-        told = known.digests if known is not None else ()
+        digests = known.digests if known is not None else ()
         items = await self._from_sources(audience, covered)
-        return _briefing(Occasion.RESUME, session.root, [item for item in items if _digest(item) not in told], limit)
+        return _briefing(Occasion.RESUME, session.root, [item for item in items if _digest(item) not in digests], limit)
 
     async def _cleared(self, session: StartedSession, audience: Audience) -> Briefing | None:
         past = await self._predecessors.find(session.root, session.session_id, session.pid)
@@ -250,9 +250,9 @@ class Briefings:
     async def _from_sources(self, audience: Audience, covered: Covered = NOTHING) -> list[Item]:
         sources = sorted(self._sources, key=lambda source: source.order)
         uncovered = [source for source in sources if not source.kinds <= covered.known]
-        told = await asyncio.gather(*(source.tell(audience) for source in uncovered))
+        answers = await asyncio.gather(*(source.tell(audience) for source in uncovered))
         told_by_others = await covered.kinds()
-        return [item for items in told for item in items if item.kind not in told_by_others]
+        return [item for items in answers for item in items if item.kind not in told_by_others]
 
 
 def _briefing(

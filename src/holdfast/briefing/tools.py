@@ -30,8 +30,8 @@ def offer(briefings: Briefings) -> Offer:
     async def told(caller: Caller, budget: int | None = None) -> str:
         if caller.root is None:
             return NO_ROOT
-        found = await briefings.asked(Audience(caller.root, caller.agent_session, caller.identity), budget)
-        return found.text[:MAX_BRIEFING_CHARS] or NOTHING
+        briefing = await briefings.asked(Audience(caller.root, caller.agent_session, caller.identity), budget)
+        return briefing.text[:MAX_BRIEFING_CHARS] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:
         root = call.caller.root

@@ -125,12 +125,12 @@ def run_tail(options: argparse.Namespace) -> int:
 
 def _news(settings: Settings, target: str, since: str) -> tuple[list[Update], str]:
     """Return all new updates and where to continue; a time stays one until there is an update."""
-    found: list[Update] = []
+    updates: list[Update] = []
     while True:
         page = ask_daemon(settings, "bridge-pull", {"target": target, "since": since})
         if not page["updates"]:
-            return found, since
-        found += page["updates"]
+            return updates, since
+        updates += page["updates"]
         since = page["cursor"]
 
 

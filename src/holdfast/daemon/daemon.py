@@ -186,8 +186,8 @@ class Daemon:
             if self.web is not None:
                 await self.web.stop()
             await socket.close()
-            if self._lock.still_ours() and (told := await file.leave_behind()):
-                self.stop(told, restart=True)
+            if self._lock.still_ours() and (notice := await file.leave_behind()):
+                self.stop(notice, restart=True)
             if store.outage is None:
                 with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
                     await asyncio.wait_for(app.leave(), STOP_SECONDS)
@@ -233,8 +233,8 @@ class Daemon:
             place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
             await socket.put_back()
             logger.warning("the socket was removed; it was put back")
-        if told := await file.look_after():
-            self.stop(told, restart=True)
+        if notice := await file.look_after():
+            self.stop(notice, restart=True)
         wire = self._ready.result()
         now = time.monotonic()
         if self._transports.clients or wire.in_flight or app.is_busy or wire.recently_used(WATCH_SECONDS * 2):

@@ -145,14 +145,14 @@ class Stage:
 @contextlib.contextmanager
 def _signals_deferred() -> Iterator[None]:
     """Defer signals that end the demo until after the block, so that every process it starts is known and stopped."""
-    met: list[int] = []
-    before = {number: signal.signal(number, lambda caught, _: met.append(caught)) for number in END_SIGNALS}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda caught, _: received.append(caught)) for number in END_SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for got in met:
+        for got in received:
             signal.raise_signal(got)
 
 

@@ -30,10 +30,10 @@ def check_socket(around: Surroundings) -> Iterator[Finding]:
     """Check the socket file: a daemon's, left by a dead one, or something else."""
     path = Path(place.socket_path(str(around.home)))
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
         yield fault(f"{path} is not a socket of this user.", f"Remove it: rm {path}")
     elif around.daemon is None and around.holder() is None:
         yield note(

@@ -120,7 +120,7 @@ def still_naming(home: Path, scope: Scope) -> list[Path]:
     if names is None:
         return []
     forms = {text for path in scope.paths | scope.uris for text in (path, json.dumps(path)[1:-1])}
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in home.rglob("*"):
         if (
             path.name in DATABASE_FILES
@@ -131,5 +131,5 @@ def still_naming(home: Path, scope: Scope) -> list[Path]:
             continue
         text = path.read_bytes().decode("utf-8", "replace")
         if any(name in text for name in forms) and names.search(text):
-            found.append(path)
-    return sorted(found)
+            paths.append(path)
+    return sorted(paths)

@@ -222,8 +222,8 @@ class Git(GuardedGit):
     async def first_commit(self) -> str | None:
         """Return the oldest root commit of HEAD; None if there is none."""
         answer = await self.ask("rev-list", "--max-parents=0", "HEAD", "--", refusals=_NOT_THERE)
-        found = os.fsdecode(answer.output).split() if answer.exit_code == 0 else []
-        return found[-1] if found else None
+        hashes = os.fsdecode(answer.output).split() if answer.exit_code == 0 else []
+        return hashes[-1] if hashes else None
 
     async def _known(self, commit: str) -> str:
         full = await self.resolve(commit)
@@ -272,17 +272,17 @@ def _under(places: tuple[str, ...], path: str) -> bool:
 def _content(worktree: Path, path: str) -> str | None:
     """Return a digest of a path's content; None for a directory, which is a nested repository."""
     try:
-        found = (worktree / path).lstat()
-        if stat.S_ISDIR(found.st_mode):
+        status = (worktree / path).lstat()
+        if stat.S_ISDIR(status.st_mode):
             return None
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             return f"link {hashlib.sha256(os.fsencode((worktree / path).readlink())).hexdigest()}"
         content = read_inside(worktree, path, MAX_HASHED)
-        runs = "program" if found.st_mode & stat.S_IXUSR else "file"
+        runs = "program" if status.st_mode & stat.S_IXUSR else "file"
         return f"{runs} {hashlib.sha256(content or b'').hexdigest()}"
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except TooLarge:
-        return f"large {found.st_size} {found.st_mtime_ns}"
+        return f"large {status.st_size} {status.st_mtime_ns}"
     except (OSError, UnreadableInside) as failure:
         return f"unreadable {failure}"

@@ -51,8 +51,8 @@ def kind_there(row: Row) -> str:
     """Return the kind of an update before it was first adopted."""
     if row["kind"] != UpdateKind.ADOPTED:
         return str(row["kind"])
-    found = bounded_json.loads(row["data"]).get("kind")
-    return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
+    kind = bounded_json.loads(row["data"]).get("kind")
+    return kind if isinstance(kind, str) and kind in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
 def update_hash(row: Row) -> int:

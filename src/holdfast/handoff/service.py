@@ -331,5 +331,5 @@ def _stage(archive: Archive, rows: Staged) -> None:
 
 def _latest(files: dict[str, str]) -> list[str]:
     """Return the conversations, the one that was last written to first."""
-    found = [(Path(file).stat().st_mtime_ns, session_id) for session_id, file in files.items() if Path(file).exists()]
-    return [session_id for _, session_id in sorted(found, reverse=True)]
+    by_time = [(Path(file).stat().st_mtime_ns, session_id) for session_id, file in files.items() if Path(file).exists()]
+    return [session_id for _, session_id in sorted(by_time, reverse=True)]

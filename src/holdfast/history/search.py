@@ -39,7 +39,7 @@ def line_with(text: str, terms: Sequence[Term]) -> str:
     patterns = [re.compile(term.pattern) for term in terms]
     line = max(text.splitlines() or [""], key=lambda one: sum(bool(pattern.search(fold(one))) for pattern in patterns))
     folded = fold(line)
-    places = [found.start() for pattern in patterns if (found := pattern.search(folded))]
+    places = [match.start() for pattern in patterns if (match := pattern.search(folded))]
     start = max(0, min(places, default=0) - AROUND) if len(line) > LINE else 0
     return ("…" if start else "") + one_line(line[start:], LINE)
 
@@ -54,11 +54,11 @@ def scan(query: str, config: Path, project: Path | None, limit: int, progress: C
     """Return what `find` finds, read from the transcripts themselves: slower, bounded, and nothing is kept."""
     terms = terms_of(query)
     transcripts = transcripts_of()
-    found = transcripts.found(config, transcripts.folder_name(project) if project else None)
-    total = min(MAX_BYTES, sum(file.size for file in found))
+    files = transcripts.found(config, transcripts.folder_name(project) if project else None)
+    total = min(MAX_BYTES, sum(file.size for file in files))
     hits: list[Hit] = []
     read = looked_at = 0
-    for file in found:
+    for file in files:
         if read + file.size > MAX_BYTES or len(hits) >= MAX_HITS:
             break
         progress(read / total if total else 1.0, file.path.name)
@@ -66,7 +66,7 @@ def scan(query: str, config: Path, project: Path | None, limit: int, progress: C
         read += file.size
         looked_at += 1
     progress(1.0, "done")
-    return Scanned(by_conversation(hits, terms, limit), looked_at, len(found) - looked_at)
+    return Scanned(by_conversation(hits, terms, limit), looked_at, len(files) - looked_at)
 
 
 def _hits(file: TranscriptFile, terms: list[Term], project: str | None) -> list[Hit]:

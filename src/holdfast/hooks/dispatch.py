@@ -115,8 +115,8 @@ class Hooks:
             return (await others)[1]
 
         beside = replace(call, covered=Covered(always, pending))
-        asked = [await _asked(hook, beside) for hook in self._by_phase[Phase.SUMMARY]]
-        return [answer for answer in asked if answer]
+        summaries = [await _asked(hook, beside) for hook in self._by_phase[Phase.SUMMARY]]
+        return [answer for answer in summaries if answer]
 
 
 async def _asked(hook: Hook, call: HookCall) -> HookAnswer | None:

@@ -174,8 +174,8 @@ def _around_any(teams: Mapping[str, HasProject], directories: Sequence[str]) -> 
     first = directories[0]
     # Most agents start at their project's top, and this runs at every call, so avoid the disk. Teams that share the
     # project under another path are then missing, which only narrows what the caller may do.
-    if found := tuple(name for name, team in teams.items() if str(team.project) == first):
-        return found
+    if names := tuple(name for name, team in teams.items() if str(team.project) == first):
+        return names
     homes = _homes(teams) if teams else {}
     return next(filter(None, (_around(homes, directory) for directory in directories)), ())
 

@@ -25,8 +25,8 @@ async def move(store: Store, machine: str, old: Path, new: Path) -> Moved:
     if not known:
         raise BadInput("OLD", "is not known", recovery="`holdfast saved --all` lists the known projects.")
     moves = [await asyncio.to_thread(_move, root, uri, new) for root in known]
-    found = await store.read(lambda tx: queries.transcripts(tx, known, machine))
-    copied = await asyncio.to_thread(_copy, found, moves)
+    transcripts = await store.read(lambda tx: queries.transcripts(tx, known, machine))
+    copied = await asyncio.to_thread(_copy, transcripts, moves)
     return Moved(await store.write(lambda tx: queries.move(tx, moves, copied)), len(copied))
 
 

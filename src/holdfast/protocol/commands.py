@@ -28,8 +28,8 @@ def commands(protocols: Protocols) -> list[Command]:
         return {"root": root.uri, "digest": digest, "agent_digest": agent_digest}
 
     async def validate(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        found = await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
-        return worktree_view(found)
+        validation = await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
+        return worktree_view(validation)
 
     return [
         Command("trust", trust),

@@ -364,5 +364,5 @@ def _ended_json(record: RunRecord) -> dict[str, Any]:
 
 
 def _said_evidence(evidence: Any) -> str:
-    told = evidence.get("evidence") if isinstance(evidence, dict) else evidence
-    return told if isinstance(told, str) else ""
+    text = evidence.get("evidence") if isinstance(evidence, dict) else evidence
+    return text if isinstance(text, str) else ""

@@ -58,7 +58,7 @@ def routes(protocols: Protocols) -> list[RestRoute]:
         body: ValidationBody = request.body
         return Reply(worktree_view(await protocols.validation(body.project, before_commit=body.pre_commit)))
 
-    found = [
+    routes = [
         RestRoute(
             "GET",
             f"{BASE}/runs",
@@ -79,4 +79,4 @@ def routes(protocols: Protocols) -> list[RestRoute]:
             body=ValidationBody,
         ),
     ]
-    return [replace(route, tag="protocol") for route in found]
+    return [replace(route, tag="protocol") for route in routes]

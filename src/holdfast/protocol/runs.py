@@ -181,11 +181,11 @@ class ActiveRun:
 
     def gate(self, name: str) -> Gate:
         """Return the gate of this name; raises UnknownGate."""
-        found = self.protocol.gate(name)
-        if found is None:
+        gate = self.protocol.gate(name)
+        if gate is None:
             names = ", ".join(one.name for one in self.protocol.gates)
             raise UnknownGate(f"There is no gate {in_quotes(name, 64)}.", recovery=f"Gates: {names}; or ALL.")
-        return found
+        return gate
 
     def still_to_meet(self, longest: int) -> tuple[str, str]:
         """What blocks and, in up to `longest` characters, the first step to resolve it; each empty if there is none."""

@@ -291,13 +291,13 @@ class Protocols:
         """
         from holdfast.protocol.project.agent_settings import agent_settings_at
 
-        worktree, found = await in_time(agent_settings_at, directory)
-        if found is None:
+        worktree, settings = await in_time(agent_settings_at, directory)
+        if settings is None:
             return None
-        if worktree is None or found.problem is not None:
-            return f"The project's settings are off because they cannot be trusted: {found.problem}"
+        if worktree is None or settings.problem is not None:
+            return f"The project's settings are off because they cannot be trusted: {settings.problem}"
         _, trusted = await self.trusted(worktree.root)
-        if trusted == found.digest:
+        if trusted == settings.digest:
             return None
         why = "they changed since they were trusted" if trusted else "they are not trusted yet"
         return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
@@ -326,13 +326,13 @@ class Protocols:
     async def _worktree(self, root: Root | None) -> Worktree:
         """Return the worktree of a caller's root; raises NoProject."""
         path = path_of(root.uri) if root else None
-        found = await in_time(worktree_of, path) if path else None
-        if found is None:
+        worktree = await in_time(worktree_of, path) if path else None
+        if worktree is None:
             raise NoProject(
                 "The call names no project directory on this machine.",
                 recovery="Start the agent in the project's directory, or bind it: init bind_root with mcpRootUri.",
             )
-        return found
+        return worktree
 
     async def _worktree_at(self, cwd: str) -> Worktree | None:
         """Return the worktree that a directory is in."""
@@ -342,10 +342,10 @@ class Protocols:
 
     async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
         """Return the active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
-        found = await self._active(await self._worktree(root), key)
-        if found is None:
+        active = await self._active(await self._worktree(root), key)
+        if active is None:
             raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")
-        return found
+        return active
 
     async def _active(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun | None:
         """Return the active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
@@ -357,10 +357,10 @@ class Protocols:
                 return None
             return run, queries.standing(tx, run)
 
-        found = await self._store.read(read)
-        if found is None:
+        loaded = await self._store.read(read)
+        if loaded is None:
             return None
-        run, standing = found
+        run, standing = loaded
         project = await in_time(read_project, worktree.path)
         return ActiveRun(run, definition.loads(run.definition), standing, project, worktree.path, key)
 

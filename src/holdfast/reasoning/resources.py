@@ -106,14 +106,14 @@ def completed_numbers(typed: str, count: int) -> list[str]:
     """Return the thought numbers that begin with what was typed, the newest first."""
     if not typed:
         return [str(number) for number in range(count, max(0, count - COMPLETED), -1)]
-    found: list[str] = []
+    numbers: list[str] = []
     first = int(typed)
     width = 1
-    while first * width <= count and len(found) < COMPLETED * 10:
+    while first * width <= count and len(numbers) < COMPLETED * 10:
         last = min(count, first * width + width - 1)
-        found += [str(number) for number in range(last, max(first * width - 1, last - COMPLETED), -1)]
+        numbers += [str(number) for number in range(last, max(first * width - 1, last - COMPLETED), -1)]
         width *= 10
-    return sorted(found, key=int, reverse=True)[:COMPLETED]
+    return sorted(numbers, key=int, reverse=True)[:COMPLETED]
 
 
 def continue_prompt(reasoning: Reasoning) -> Prompt:

@@ -141,12 +141,12 @@ async def verify_unopened(home: Path, clock: Clock, progress: Progress) -> Verif
     known = losses.acknowledged_lines()
     async with opened_copy(home, progress) as (store, damage):
         report = await verify(store, CHECKS, lambda share, doing: progress(0.3 + share * 0.7, doing), known)
-    found = _verification(report, losses, clock())
+    result = _verification(report, losses, clock())
     if not damage:
-        return found
+        return result
     with contextlib.suppress(OSError):  # on a read-only disk the next start cannot change anything either
         mark(home, CORRUPT, damage[0])
-    return replace(found, problems=(*(Problem(DATABASE, line) for line in damage), *found.problems), salvage=True)
+    return replace(result, problems=(*(Problem(DATABASE, line) for line in damage), *result.problems), salvage=True)
 
 
 def _verification(report: VerifyReport, losses: LossNotices, now: int) -> Verification:

@@ -318,10 +318,10 @@ def token_spans(text: str) -> Iterator[Span]:
 def _of_form(text: str, literal: str, place: int) -> Iterator[Span]:
     for source in _PATTERNS[literal]:
         pattern = _compiled(*source)
-        found = pattern.match(text, place)
-        if found is None:
+        match = pattern.match(text, place)
+        if match is None:
             continue
-        start, end = found.span("secret") if "secret" in pattern.groupindex else found.span()
+        start, end = match.span("secret") if "secret" in pattern.groupindex else match.span()
         if literal in _ANYWHERE:
             before = _BESIDE.search(text, max(0, start - 60), start)
             start = before.start() if before else start

@@ -147,12 +147,12 @@ class _DuplicateName(ValueError):
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> Settings:
-    found: Settings = {}
+    settings: Settings = {}
     for name, value in pairs:
-        if name in found:
+        if name in settings:
             raise _DuplicateName(f"{json.dumps(name)} occurs twice in one object")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def _rendered(settings: Settings, like: str | None) -> str:

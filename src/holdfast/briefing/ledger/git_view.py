@@ -98,8 +98,8 @@ def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
     marks: dict[str, tuple[str, int]] = {}
     for path in paths:
         try:
-            found = (top / path).lstat()
-            state, changed = f"{found.st_ctime_ns} {found.st_size} {found.st_ino}", found.st_ctime_ns // 1_000_000
+            status = (top / path).lstat()
+            state, changed = f"{status.st_ctime_ns} {status.st_size} {status.st_ino}", status.st_ctime_ns // 1_000_000
         except OSError:
             state, changed = "gone", _emptied_ms((top / path).parent)
         marks[path] = (hashlib.sha256(f"{path}\0{state}".encode("utf-8", "surrogateescape")).hexdigest()[:10], changed)
@@ -108,8 +108,8 @@ def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 def _emptied_ms(folder: Path) -> int:
     """Return when a folder, or the nearest one above it that exists, last lost an entry, at the latest."""
-    found = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
-    return 0 if found is None else found.stat().st_mtime_ns // 1_000_000
+    existing = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
+    return 0 if existing is None else existing.stat().st_mtime_ns // 1_000_000
 
 
 def _spelling(top: str, cwd: str | None) -> str:

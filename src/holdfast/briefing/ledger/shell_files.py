@@ -180,7 +180,7 @@ _EFFECTS: dict[str, Callable[[str, list[Word]], Files]] = {
 
 def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[str]:
     """Return the words that are neither options nor an option's value; none if that is unknown until it runs."""
-    found: list[str] = []
+    operands: list[str] = []
     before, options_end = "", False
     for word in words:
         if not word.literal:
@@ -188,9 +188,9 @@ def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[s
         if word.text == "--" and not options_end:
             options_end = True
         elif before not in valued and (options_end or not word.text.startswith("-")):
-            found.append(word.text)
+            operands.append(word.text)
         before = word.text
-    return found
+    return operands
 
 
 def _values(words: list[Word], options: tuple[str, ...]) -> list[str]:

@@ -144,10 +144,10 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
         items.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
     if meanwhile:
         items.append(_files("meanwhile", Rank.MODIFIED + 1, "Changed meanwhile, by others or by hand", meanwhile))
-    met = [error.name for error in reversed(ledger.errors) if error.sources]
-    if met:
-        listed = _within(met, ERRORS_SPACE)
-        items.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(met), ', ')}"))
+    names = [error.name for error in reversed(ledger.errors) if error.sources]
+    if names:
+        listed = _within(names, ERRORS_SPACE)
+        items.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(names), ', ')}"))
     failures = [failure for failure in reversed(ledger.failed) if not failure.mended]
     if failures:
         whole, few = (
@@ -164,11 +164,11 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
 def _choices(ledger: Ledger) -> list[Item]:
     items: list[Item] = []
     if ledger.decisions:
-        given = [
+        answers = [
             f"{quoted(one.question, SAID)} {quoted(one.answer, SAID)}" if one.question else quoted(one.answer, SAID)
             for one in reversed(ledger.decisions)
         ]
-        items.append(_list_item("decided", Rank.DECIDED, "The user answered", given))
+        items.append(_list_item("decided", Rank.DECIDED, "The user answered", answers))
     if ledger.ruled_out:
         refused = [quoted(one, SAID) for one in reversed(ledger.ruled_out)]
         items.append(_list_item("ruled out", Rank.DECIDED + 1, "Ruled out", refused))

@@ -194,7 +194,7 @@ def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Co
     """Return, for each of these sessions, the live caller other than `but` that is in it, if any."""
     holders: list[Connection] = []
     for session_id in session_ids:
-        found = _first(
+        holder = _first(
             tx,
             f"SELECT {OF_C} FROM connections c JOIN daemons d ON d.id = c.attached_by"
             f" WHERE c.reasoning_session = :session AND c.id <> :but AND {DAEMONS.in_force('d')}"
@@ -203,8 +203,8 @@ def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Co
             but=but or "",
             now=tx.now(),
         )
-        if found is not None:
-            holders.append(found)
+        if holder is not None:
+            holders.append(holder)
     return holders
 
 

@@ -49,11 +49,11 @@ async def docs_changed(check: Check, scene: Scene) -> Finding:
             (seen if log.status is Status.PASS else missing).append(log.text)
             continue
         named_by = [path for path in changed if matches(pattern, path)]
-        found = await asyncio.to_thread(_first_file, scene.worktree, named_by)
-        if found is None:
+        file = await asyncio.to_thread(_first_file, scene.worktree, named_by)
+        if file is None:
             missing.append(f"{shown(pattern)} was not changed since the session began")
         else:
-            seen.append(f"{shown(found)} was changed")
+            seen.append(f"{shown(file)} was changed")
     return failed("; ".join(missing)) if missing else passed(", ".join(seen))
 
 

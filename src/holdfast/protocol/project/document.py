@@ -144,7 +144,7 @@ class _Reader:
         trail: list[tuple[int, Part | None]] = [(0, part)]
         phase: DocumentPhase | None = None
         label: str | None = None
-        """What the list entries below are, as the phase's body says."""
+        """The label above the list entries that follow."""
         lists = 0
         for index, token in enumerate(tokens):
             line = first + (token.map[0] if token.map else 0)

@@ -100,10 +100,10 @@ def _gate(name: str, phase: DocumentPhase) -> Gate:
     blocking = phase.urgency is Urgency.BLOCKING
     if not checks and not blocking:
         checks = (Check(CheckKind.CLAIM),)
-    asked = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
+    requirements = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
     steps = known.recovery if known is not None and checks == known.checks else tuple(map(how_to, checks))
     level = Level.MUST if phase.urgency in (Urgency.BLOCKING, Urgency.REQUIRED) else Level.SHOULD
-    return Gate(name, level, blocking, checks, (*asked, *steps), phase.title)
+    return Gate(name, level, blocking, checks, (*requirements, *steps), phase.title)
 
 
 def _allowed(checks: Sequence[Check], phase: DocumentPhase) -> tuple[Check, ...]:

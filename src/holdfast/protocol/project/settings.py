@@ -113,8 +113,8 @@ def configured_project(worktree: Path) -> ProjectProtocol | None:
     """Read the protocol of a worktree; None if it configures none, which is common and cheap."""
     if not os.path.lexists(worktree / SETTINGS):
         return None
-    found = read_project(worktree)
-    return found if found.configured else None
+    project = read_project(worktree)
+    return project if project.configured else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _settings(content: bytes | None) -> _Settings:
 
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        found = bounded_toml.loads(text)
+        settings = bounded_toml.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return _Settings(faults=(ProjectFault(SETTINGS, line, "The file is not UTF-8."),))
@@ -244,7 +244,7 @@ def _settings(content: bytes | None) -> _Settings:
         return _Settings(faults=(ProjectFault(SETTINGS, line, f"{reason}."),))
     except TomlFault as fault:
         return _Settings(faults=(ProjectFault(SETTINGS, fault.line, fault.message),))
-    return _checked(text, found)
+    return _checked(text, settings)
 
 
 def _checked(text: str, found: Mapping[str, Any]) -> _Settings:

@@ -281,10 +281,10 @@ class Serena:
 
     async def _look(self, worktree: Path, trusted: bool) -> tuple[Start | None, str]:
         def look() -> tuple[Start | None, str]:
-            found = find_serena(worktree, trusted, self._env)
-            if found.launch is None:
-                return None, found.detail
-            return Start(found.launch, worktree, with_project=trusted and is_serena_project(worktree)), found.detail
+            serena = find_serena(worktree, trusted, self._env)
+            if serena.launch is None:
+                return None, serena.detail
+            return Start(serena.launch, worktree, with_project=trusted and is_serena_project(worktree)), serena.detail
 
         return await asyncio.to_thread(look)
 

@@ -123,14 +123,14 @@ def _ledger(pages: RawPages, schema: Schema, root: int | None, known: list[Migra
     if root is None:
         return []
     names = {step.name: step.number for step in known}
-    found = []
+    entries = []
     for leaf in Walk(pages, root, is_table=True).leaves():
         for cell in pages.cells(leaf.page):
             stored = pages.row(cell)
             row = None if stored is None else schema.shapes[LEDGER_TABLE].complete(cell.rowid, stored)
             if row is not None and names.get(row[1], row[0]) == row[0]:
-                found.append((row[0], str(row[1]), str(row[2])))
-    return found
+                entries.append((row[0], str(row[1]), str(row[2])))
+    return entries
 
 
 def _assign_strays(pages: RawPages, schema: Schema, roots: dict[str, int]) -> tuple[dict[str, list[int]], int]:

@@ -133,15 +133,15 @@ class Wire:
         with self._counted():
             try:
                 parsed = parse(tool.params, arguments)
-                found = await self._recognition.caller(ctx, argument, params.input_responses, handle=tool.meets)
-                if isinstance(found, types.InputRequiredResult):
-                    return found
-                if found.caller.key_teams is not None and not (tool.for_teams or tool.toolset in FOR_TEAMS):
+                recognised = await self._recognition.caller(ctx, argument, params.input_responses, handle=tool.meets)
+                if isinstance(recognised, types.InputRequiredResult):
+                    return recognised
+                if recognised.caller.key_teams is not None and not (tool.for_teams or tool.toolset in FOR_TEAMS):
                     raise NotYours(
                         f"This key is limited to teams, and {tool.name} is not about teams.",
                         recovery="Use a key that is not limited.",
                     )
-                met = await self._recognition.meet(ctx, tool, found)
+                met = await self._recognition.meet(ctx, tool, recognised)
                 result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
                 text = types.TextContent(type="text", text=mask_for(error_text(f"{error.code}: {error}"), None))
@@ -225,12 +225,12 @@ class Wire:
     async def _known_caller(self, ctx: Context) -> Caller:
         """Return the caller of a request that cannot be answered with a question."""
         _require_unlimited(ctx)
-        found: Recognised | types.InputRequiredResult = await _plain(
+        recognised: Recognised | types.InputRequiredResult = await _plain(
             self._recognition.caller(ctx, ask=era_of(ctx) is Era.LEGACY)
         )
-        if isinstance(found, types.InputRequiredResult):
+        if isinstance(recognised, types.InputRequiredResult):
             raise RuntimeError("a caller was asked though asking was off")
-        return found.caller
+        return recognised.caller
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -325,10 +325,10 @@ class Wire:
         if prompt is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {quoted_name(params.name)}")
         _require_unlimited(ctx)
-        found = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
-        if isinstance(found, types.InputRequiredResult):
-            return found
-        text = await mask_for_async(await _plain(prompt.render(found.caller)), None)
+        recognised = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
+        if isinstance(recognised, types.InputRequiredResult):
+            return recognised
+        text = await mask_for_async(await _plain(prompt.render(recognised.caller)), None)
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 

@@ -45,16 +45,16 @@ class ClaudeTranscripts:
         return first_cwd(transcript)
 
     def newest(self, folder: Path, is_session: Callable[[str], bool]) -> list[tuple[int, Path]]:
-        found: list[tuple[int, str]] = []
+        sessions: list[tuple[int, str]] = []
         try:
             with os.scandir(folder) as listed:
                 for one in listed:
                     name = one.name
                     if name.endswith(SUFFIX) and is_session(name.removesuffix(SUFFIX)) and one.is_file():
-                        found.append((one.stat().st_mtime_ns, one.path))
+                        sessions.append((one.stat().st_mtime_ns, one.path))
         except OSError:
             return []  # a project in which no agent has worked has no folder
-        return [(changed, Path(path)) for changed, path in sorted(found, reverse=True)]
+        return [(changed, Path(path)) for changed, path in sorted(sessions, reverse=True)]
 
     def folder(self, config: Path) -> Path:
         return config / "projects"
