@@ -147,10 +147,10 @@ class Predecessors:
         maybe = [one for one in over if one.settled is None and may_be_open(one.ledger)]
         git = await self._git_now([*maybe, *([latest] if latest is not None and latest not in maybe else [])])
         open_ones, settled = _sorted_out(over, maybe, git, [one.as_later() for one in weighed])
-        unfinished = [await self._told(root, one, left, git, folder) for one, left in open_ones[:MAX_UNFINISHED]]
+        unfinished = [await self._predecessor(root, one, left, git, folder) for one, left in open_ones[:MAX_UNFINISHED]]
         newest = next((one for one in unfinished if latest is not None and one.session_id == latest.id), None)
         if newest is None and latest is not None:
-            newest = await self._told(root, latest, NOTHING_OPEN, git, folder)
+            newest = await self._predecessor(root, latest, NOTHING_OPEN, git, folder)
             newest = replace(newest, settled=settled.get(latest.id) or latest.settled)
         older = max((one.ledger.last_at for one in over if not one.ledger.is_empty), default=None)
         return Past(
@@ -180,7 +180,7 @@ class Predecessors:
         states = await asyncio.gather(*(git_now(directory, files, since) for directory, files in by_directory.items()))
         return {directory: known for directory, known in zip(by_directory, states, strict=True) if known is not None}
 
-    async def _told(
+    async def _predecessor(
         self, root: Root, one: WeighedSession, left: OpenWork, git: Mapping[str, GitNow], folder: Path | None
     ) -> Predecessor:
         files, same = tuple(own_files(one.ledger)), one.machine == self._machine

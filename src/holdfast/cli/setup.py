@@ -125,7 +125,7 @@ def _carried_out(
         print(step.shown())
     if options.dry_run:
         return True
-    answer = "y" if options.yes else _asked(offers_rules=with_rules is not None)
+    answer = "y" if options.yes else _choice(offers_rules=with_rules is not None)
     if answer == "n":
         say("Nothing was changed.")
         return False
@@ -134,7 +134,7 @@ def _carried_out(
     return True
 
 
-def _asked(*, offers_rules: bool) -> str:
+def _choice(*, offers_rules: bool) -> str:
     if not sys.stdin.isatty():
         raise HoldfastError(
             "Nothing was changed: there is no terminal to ask on.",

@@ -61,7 +61,7 @@ class Daemon:
         self.by_hand = by_hand
         self.web: Web | None = None
         self._notices: list[str] = []
-        """What was found at the start and is no loss."""
+        """Findings of the start that are not losses."""
         self._lock = lock
         self.losses = LossNotices(settings.home)
         self._hook_waits = hook_waits

@@ -78,7 +78,7 @@ def serve(
 
 
 def serve_detached(settings: Settings) -> int:
-    """Detach from the process that started us, and serve: the daemon is no child of it and keeps no terminal open."""
+    """Detach from the process that started us, and serve: the daemon is not its child and keeps no terminal open."""
     from holdfast.process.home_lock import check_home_owner
 
     check_home_owner(settings.home)

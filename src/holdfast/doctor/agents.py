@@ -22,7 +22,7 @@ VERSION_SECONDS = 6.0
 
 
 def check_agent(around: Surroundings) -> Iterator[Finding]:
-    """Check the programs of agents; that one other than the default is missing is no finding."""
+    """Check the programs of agents; a missing one is a finding only if it is the default."""
     for agent in AGENTS.values():
         program = agent.settings().program(around.env) if agent.settings is not None else None
         if program is not None:

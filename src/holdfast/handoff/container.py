@@ -203,7 +203,7 @@ def open_archive(path: Path) -> Archive:
     except OSError as error:
         raise StoreError(f"{path} could not be read ({error.strerror}).") from error
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        raise _refused(path, NO_ARCHIVE) from None
+        raise _refused(path, NOT_AN_ARCHIVE) from None
     try:
         with _zip_errors(path):
             content = _manifest_bytes(path, file)
@@ -214,7 +214,7 @@ def open_archive(path: Path) -> Archive:
         raise
 
 
-NO_ARCHIVE = "is no archive of `holdfast handoff`, or was cut off"
+NOT_AN_ARCHIVE = "is not an archive of `holdfast handoff`, or was cut off"
 
 
 @contextmanager
@@ -230,13 +230,13 @@ def _check_listing(path: Path) -> None:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size < _END.size:
-            raise _refused(path, NO_ARCHIVE)
+            raise _refused(path, NOT_AN_ARCHIVE)
         file.seek(-_END.size, os.SEEK_END)
         magic, _, _, _, members, listing, _, comment = _END.unpack(file.read(_END.size))
         file.seek(-min(size, _END.size + 20), os.SEEK_END)
         extended = file.read(4) == b"PK\6\7"
     if magic != b"PK\5\6" or comment:
-        raise _refused(path, NO_ARCHIVE)
+        raise _refused(path, NOT_AN_ARCHIVE)
     if extended or members > MAX_MEMBERS + 2 or listing > MAX_LISTING:
         raise _refused(path, f"has more than {MAX_MEMBERS} members, or names that are too long")
 
@@ -253,7 +253,7 @@ def _manifest_bytes(path: Path, file: zipfile.ZipFile) -> bytes:
         # The other ways to pack unpack more at once than was asked for.
         packed = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if kind not in (0, stat.S_IFREG) or info.flag_bits & 1 or not packed:
-            raise _refused(path, f"has a member {info.filename[:100]!r} that is no plain file")
+            raise _refused(path, f"has a member {info.filename[:100]!r} that is not a regular file")
     if MANIFEST not in names:
         raise _refused(path, "has no manifest")
     return _read_small(path, file, MANIFEST, MAX_MANIFEST)

@@ -106,10 +106,10 @@ def check(rows: Staged) -> None:
             raise _refused(f"holds a {column} in {table} that cannot be read")
     for table, column in NAMES:
         if not all(value.isprintable() and len(value) <= LONGEST_NAME for value in rows.values(table, column)):
-            raise _refused(f"holds a {column} in {table} that is no name")
+            raise _refused(f"holds a {column} in {table} that is not a valid name")
     for table, column in TEAMS:
         if any(name_problem(value) for value in islice(rows.values(table, column), MAX_TEAMS + 1)):
-            raise _refused(f"holds a {column} in {table} that is no team")
+            raise _refused(f"holds a {column} in {table} that is not a valid team name")
     if len(teams_of(rows)) > MAX_TEAMS:
         raise _refused(f"names more than {MAX_TEAMS} teams")
     for run in rows.rows("protocol_runs"):

@@ -87,7 +87,8 @@ class Sender:
         """Refuse what only the team itself or the owner may do."""
         if not self.may_act_for(team):
             raise NotYours(
-                f"{what} of {quoted(team, 64)} is not yours: you are {self.label}.", recovery=f"Ask {_asked(team)}."
+                f"{what} of {quoted(team, 64)} is not yours: you are {self.label}.",
+                recovery=f"Ask {_who_to_ask(team)}.",
             )
 
     def acting_for(self, declared: str | None, field: str = "fromTeam") -> str | None:
@@ -226,5 +227,5 @@ def _name(text: str) -> str:
     return one_line(text, MAX_NAME_CHARS)
 
 
-def _asked(team: str) -> str:
+def _who_to_ask(team: str) -> str:
     return f"that team, or the owner (send_message reaches {quoted(team, 64)})"

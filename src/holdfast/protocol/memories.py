@@ -311,7 +311,7 @@ def read_state_json(text: str) -> ImportedState | None:
         stated.get("starting_commit"),
         stated.get("current_phase"),
         tuple(
-            (gate, _said_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
+            (gate, _recorded_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
             for gate in (completed if isinstance(completed, list) else [])
             if isinstance(gate, str)
         ),
@@ -363,6 +363,6 @@ def _ended_json(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _said_evidence(evidence: Any) -> str:
+def _recorded_evidence(evidence: Any) -> str:
     text = evidence.get("evidence") if isinstance(evidence, dict) else evidence
     return text if isinstance(text, str) else ""

@@ -64,12 +64,12 @@ class SessionCommands:
             page = await self._browser.list(root, args.get("status"), (), limit, cursor)
             sessions += page.sessions
             more = page.more
-        return await _told({"sessions": [session_view(session) for session in sessions], "more": more})
+        return await _masked_reply({"sessions": [session_view(session) for session in sessions], "more": more})
 
     async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root, query = await _root(args), str(args.get("query", ""))
         hits = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
-        return await _told(search_view(hits))
+        return await _masked_reply(search_view(hits))
 
     async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Show a session with the beginning of every thought, or with `text` every thought in full."""
@@ -77,7 +77,7 @@ class SessionCommands:
         if args.get("text"):
             whole = await self._browser.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
             entries = [piece_view(piece) for piece in whole.pieces]
-            return await _told({"session": session_view(whole.session), "thoughts": entries, "links": []})
+            return await _masked_reply({"session": session_view(whole.session), "thoughts": entries, "links": []})
         entries, after = [], 0
         while True:
             page = await self._browser.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
@@ -88,7 +88,7 @@ class SessionCommands:
             progress(0.0, f"{len(entries)} thoughts")
             if not page.thoughts or after >= page.last_number:
                 links = surroundings_view(page.surroundings).get("links", [])
-                return await _told({"session": session_view(page.session), "thoughts": entries, "links": links})
+                return await _masked_reply({"session": session_view(page.session), "thoughts": entries, "links": links})
 
     async def _export(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         form = Format(args.get("format") or "markdown")
@@ -112,7 +112,7 @@ class SessionCommands:
         return prefix if prefix in ids else ids[0]
 
 
-async def _told(reply: dict[str, Any]) -> dict[str, Any]:
+async def _masked_reply(reply: dict[str, Any]) -> dict[str, Any]:
     masked: dict[str, Any] = await mask_for_async(reply, None)
     return masked
 

@@ -84,7 +84,7 @@ class Term:
 
 
 def fold(text: str) -> str:
-    """Return a text as it is compared: no case, no accents, a space for whatever is no letter or digit."""
+    """Return a text as it is compared: no case, no accents, a space for anything but letters and digits."""
     return unicodedata.normalize("NFC", text).translate(_INLINE)
 
 

@@ -98,7 +98,7 @@ def thoughts_page(
         return ThoughtsPage(session, tuple(by_id[one] for one in ids if one in by_id), tuple(pieces))
 
     frame = measure(page_of([]))
-    thoughts = (told_thought(thought, reader) for thought in whole(tx, session.id, start[0], last))
+    thoughts = (masked_thought(thought, reader) for thought in whole(tx, session.id, start[0], last))
     pieces, following = filling(
         thoughts, start[1], limit, max(LEAST_ROOM, room - frame), lambda piece: measure(page_of([piece])) - frame
     )
@@ -114,12 +114,12 @@ def single(tx: Tx, session: Session, number: int) -> Thought:
     return thoughts[0]
 
 
-def told_thought(thought: Thought, reader: str | None) -> Thought:
+def masked_thought(thought: Thought, reader: str | None) -> Thought:
     """Mask the secrets of a thought, unless the reader's own connection wrote them."""
     return replace(thought, content=Words(thought.content, thought.connection_id).mask_for(reader))
 
 
-def told_session(session: Session) -> Session:
+def masked_session(session: Session) -> Session:
     """Mask the secrets in a title and tags for every reader: their author is not recorded."""
     tags = tuple(str(mask_for(tag, None)) for tag in session.tags)
     return replace(session, title=str(mask_for(session.title, None)), tags=tags)

@@ -125,7 +125,7 @@ class SessionBrowser:
 
         def read(tx: Tx) -> Thought:
             thought = reading.single(tx, _existing(tx, session_id), number)
-            return reading.told_thought(thought, _reader(tx, caller))
+            return reading.masked_thought(thought, _reader(tx, caller))
 
         return await self._store.read(read)
 
@@ -155,7 +155,7 @@ class SessionBrowser:
         def read(tx: Tx, session: Session) -> ThoughtsPage:
             page = reading.thoughts_page(
                 tx,
-                reading.told_session(session),
+                reading.masked_session(session),
                 _reader(tx, caller),
                 start,
                 reading.session_end(tx, session),

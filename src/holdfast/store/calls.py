@@ -24,7 +24,7 @@ KEEP_MS = 24 * 60 * 60 * 1000
 T = TypeVar("T")
 
 
-@dataclass(slots=True, unsafe_hash=True)  # the mark is no part of the hash
+@dataclass(slots=True, unsafe_hash=True)  # the mark is not part of the hash
 class CallKey:
     """Identity of a call: equal keys mean the same call, repeated."""
 

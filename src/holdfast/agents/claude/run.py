@@ -198,7 +198,7 @@ def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | N
     return asked
 
 
-def _telling(text: str) -> str:
+def _start_hook(text: str) -> str:
     """Return a hook command that gives the agent a text at every start; a resumed one keeps its system prompt."""
     answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
     return f"printf %s {shlex.quote(json.dumps(answer))}"
@@ -228,7 +228,7 @@ def _options(
         prompt["append"] = spec.append_system_prompt
     settings: dict[str, Any] = {"permissions": {"deny": protected.rules}}
     if not spec.project_settings:
-        settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _telling(SETTINGS_OFF)}]}]}
+        settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _start_hook(SETTINGS_OFF)}]}]}
     servers: dict[str, Any] = dict(spec.mcp_servers or {})
     watched = HookMatcher(matcher="|".join(sorted(FILE_TOOLS)), hooks=[_denying(protected, spec.project)])
     return ClaudeAgentOptions(

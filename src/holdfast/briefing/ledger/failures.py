@@ -37,7 +37,7 @@ def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
 
 
 def _found_nothing(call: Call, text: str) -> bool:
-    """Return whether a search found nothing, which is no failure."""
+    """Return whether a search found nothing, which is not a failure."""
     return call.finds and text.strip() in ("", "Exit code 1")
 
 

@@ -55,7 +55,7 @@ async def view_of(start: GitStart, ledger: Ledger) -> GitView | None:
         fresh = await asyncio.to_thread(_fresh, top, state, start)
         changed = await _changed(git, start, state, fresh)
         spelled = _spelling(start.top, ledger.cwd)
-        files = await asyncio.to_thread(_told, top, spelled, changed, fresh)
+        files = await asyncio.to_thread(_changed_files, top, spelled, changed, fresh)
         undecided = await _undecided(git, top, spelled, ledger, {one.path for one in files})
     except GitFault:
         return None
@@ -121,7 +121,7 @@ def _spelling(top: str, cwd: str | None) -> str:
     return top
 
 
-def _told(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[Changed]:
+def _changed_files(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[Changed]:
     files: list[Changed] = []
     space = SPACE
     for path in sorted(changed):

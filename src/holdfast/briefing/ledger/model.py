@@ -190,7 +190,7 @@ class Ledger:
     turns: int = 0
     """How many requests there were."""
     waiting: list[str] = field(default_factory=list)
-    """What was typed and not handed to the agent yet; after a crash it never was. Empty texts are no requests."""
+    """What was typed and not handed to the agent yet; after a crash it never was. Empty texts are not requests."""
     read: list[Touched] = field(default_factory=list)
     """By last use, the latest last, like the lists below."""
     modified: list[Touched] = field(default_factory=list)

@@ -66,10 +66,10 @@ class Ledgers:
         return None if kept is None else kept.ledger
 
     async def discover(self, folder: Path, root: Root, limit: int = 5) -> list[str]:
-        """Bring up to date the newest sessions in a folder of transcripts that no hook told of; returns their ids."""
+        """Bring up to date the newest sessions in a folder of transcripts that no hook reported; returns their ids."""
         since = await self._store.read(lambda tx: forgotten_queries.until(tx, root))
         newest = await asyncio.to_thread(self._newest, folder, limit * LOOKED_AT, since)
-        known = await self._store.read(lambda tx: queries.told_of(tx, [path.stem for path in newest]))
+        known = await self._store.read(lambda tx: queries.seen_by_hooks(tx, [path.stem for path in newest]))
         sessions: list[str] = []
         for path in newest:
             if len(sessions) == limit:

@@ -65,13 +65,13 @@ class ProtocolHooks:
             return None
         active, project = await self._protocols.standing_at(event.cwd)
         if active is not None:
-            return _told(_standing(active)) if _speaks(active.project) else None
+            return _context(_standing(active)) if _speaks(active.project) else None
         if project is None or not _speaks(project):
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
             _remember(self._awaits_prompt, event.session_id, True)
             return None
-        return _told(_how_to_begin(project))
+        return _context(_how_to_begin(project))
 
     async def _prompt(self, event: HookEvent) -> HookAnswer | None:
         """Begin a run with the first prompt, if the project is configured so."""
@@ -82,9 +82,9 @@ class ProtocolHooks:
         try:
             await self._protocols.start_run(event.cwd, event.prompt)
         except HoldfastError as refusal:
-            return _told(f"Holdfast could not begin a session here: {refusal}")
+            return _context(f"Holdfast could not begin a session here: {refusal}")
         begun = await self._protocols.active_run(event.cwd)
-        return _told(_standing(begun)) if begun is not None else None
+        return _context(_standing(begun)) if begun is not None else None
 
     async def _before_tool(self, event: HookEvent) -> HookAnswer | None:
         """Deny or report a commit or push while a blocking gate before work is unmet."""
@@ -101,7 +101,7 @@ class ProtocolHooks:
             if active.project.enforcement is Enforcement.ENFORCE:
                 return HookAnswer(denied=_shortened(_too_early(active, gate, action)))
             _remember(self._let_through, tool.call_id, (cwd, action))
-            return _told(
+            return _context(
                 _too_early(active, gate, action) + " It was let through; if it succeeds, it is recorded as a violation."
             )
         return None
@@ -168,7 +168,7 @@ def _speaks(project: ProjectProtocol) -> bool:
     return project.enforcement is not Enforcement.OFF
 
 
-def _told(text: str) -> HookAnswer:
+def _context(text: str) -> HookAnswer:
     return HookAnswer(context=_shortened(text))
 
 

@@ -189,11 +189,11 @@ def spoken_in(line: Line) -> Iterator[Spoken]:
         return
     at = entries.timestamp(line) or 0
     for block in entries.blocks(line):
-        role, text = _told(str(speaker), block)
+        role, text = _passage(str(speaker), block)
         yield Spoken(role, text, at)
 
 
-def _told(speaker: str, block: Line) -> tuple[str, str]:
+def _passage(speaker: str, block: Line) -> tuple[str, str]:
     kind = block.get("type")
     if kind == "text":
         return speaker, text_member(block, "text")
