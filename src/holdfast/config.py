@@ -42,7 +42,7 @@ class Settings:
     archive_after_ms: int = 90 * DAY_MS
     """HOLDFAST_ARCHIVE_DAYS: after how many untouched days a session archives itself."""
     keep_ms: int = 90 * DAY_MS
-    """HOLDFAST_KEEP_DAYS: how long messages that were done, and the log of events, are kept; 0 for ever."""
+    """HOLDFAST_KEEP_DAYS: how long messages that were done, and the log of events, are kept; 0 forever."""
     daily_backup: bool = True
     """HOLDFAST_DAILY_BACKUP: on, or off: the embedded store is not backed up by itself."""
     connection_life_ms: int = DAY_MS

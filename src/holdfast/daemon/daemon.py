@@ -267,7 +267,7 @@ class Daemon:
 
         def stop() -> None:
             self.stop(str(error), restart=True)
-            if self._socket is not None:  # at once: who is sent away while the rest is still starting would be back
+            if self._socket is not None:  # at once: callers sent away during a start would be back
                 self._socket.stop_listening()
 
         self._loop.call_soon_threadsafe(stop)

@@ -214,7 +214,7 @@ def _remote_name(host: str, path: str) -> str:
 def _read(path: Path) -> str | None:
     """Read the beginning of a small text file; None if it cannot be read."""
     try:
-        # Reading a pipe in the place of git's file would block every project for ever.
+        # Reading a pipe in the place of git's file would block every project forever.
         with open_regular(path) as file:
             return file.read(READ_LIMIT).decode("utf-8", "surrogateescape")
     except OSError:

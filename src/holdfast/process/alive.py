@@ -55,7 +55,7 @@ def initial_variable(pid: int, name: str) -> str | None:
 
 
 def _is_zombie(pid: int) -> bool:
-    """Return whether it is a zombie: in a container without an init those keep their pid for ever."""
+    """Return whether it is a zombie: in a container without an init those keep their pid forever."""
     return _stat(pid)[:1] in ([b"Z"], [b"X"])
 
 

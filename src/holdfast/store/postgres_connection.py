@@ -1,4 +1,4 @@
-"""A connection that does not wait for ever: when the server falls silent, it is asked whether it is still working."""
+"""A connection that does not wait forever: when the server falls silent, it is asked whether it is still working."""
 
 from __future__ import annotations
 
