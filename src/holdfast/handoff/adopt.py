@@ -241,8 +241,8 @@ def _agents(tx: Tx, rows: Staged, here: Destination, taken: Taken) -> None:
         _put_later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
     for row in rows.rows("agent_sessions"):
         file = {"transcript": here.transcript_of(row["session_id"])}
-        nobody = {"pid": None, "pid_mark": None, "alive_until": None}
-        _put_later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
+        no_process = {"pid": None, "pid_mark": None, "alive_until": None}
+        _put_later(tx, "agent_sessions", {**row, **where, **file, **no_process}, "session_id", "seen_at", taken)
 
 
 def _put_later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:

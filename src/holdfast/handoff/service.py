@@ -135,11 +135,11 @@ class Handoff:
             export.gather(tx, project, rows)
             return export.open_asks(tx, project.teams), tx.now()
 
-        found = await self._store.read(read)
+        result = await self._store.read(read)
         await asyncio.to_thread(rows.complete)
         if sum(rows.count(name) for name in TABLES) > MAX_ROWS:
             raise ArchiveRefused(f"The project has more than {MAX_ROWS} rows, more than an archive may hold.")
-        return found
+        return result
 
     # -- adopt --------------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class Protocols:
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
         foreign = await self._foreign_state(worktree.path)
         on_disk = await in_time(logged_numbers, worktree.path)
-        kept = definition.dumps(project.protocol)
+        stored_protocol = definition.dumps(project.protocol)
 
         def write(tx: Tx) -> Started:
             queries.orphan(tx, worktree.root)
@@ -91,7 +91,7 @@ class Protocols:
                     recovery="Continue it (get_blocked_reason), or end it with session_end.",
                 )
             where = {"root": worktree.root, "project": worktree.project}
-            protocol = {"protocol": project.protocol.name, "definition": kept}
+            protocol = {"protocol": project.protocol.name, "definition": stored_protocol}
             imported = foreign is not None and queries.import_run(tx, foreign, **where, **protocol)
             run = queries.begin(
                 tx, **where, **protocol, objective=text, branch=branch, starting_commit=commit, on_disk=on_disk
