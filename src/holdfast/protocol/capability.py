@@ -56,7 +56,7 @@ class Surroundings:
 
 
 def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -> Capability:
-    """Return the protocols of one daemon."""
+    """Return the protocol capability of one daemon."""
     answers = ProtocolHooks(protocols)
 
     @cache

@@ -215,7 +215,7 @@ def forget(tx: Tx, root: str, project: str | None) -> int:
 
 
 def forget_mirror(tx: Tx, root: str) -> None:
-    """Remove the mirror's progress of a worktree."""
+    """Remove the mirror's progress for a worktree."""
     tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 

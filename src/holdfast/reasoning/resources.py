@@ -49,7 +49,7 @@ def session_resource(reasoning: Reasoning) -> Resource:
         ]
         return Page(items, cursor_after(page.sessions[-1]) if page.more else None)
 
-    async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
+    async def complete(caller: Caller, name: str, typed: str, arguments: dict[str, str]) -> Sequence[str]:
         return await _session_ids(reasoning, caller, typed)
 
     return Resource(
@@ -72,12 +72,12 @@ def thought_resource(reasoning: Reasoning) -> Resource:
         thought = await reasoning.browser.thought(caller, values["id"], int(values["n"]))
         return Words(markdown_thought(thought, FOR_AGENTS) + "\n", ANYBODY)
 
-    async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
+    async def complete(caller: Caller, name: str, typed: str, arguments: dict[str, str]) -> Sequence[str]:
         if name == "id":
             return await _session_ids(reasoning, caller, typed)
-        if name != "n" or "id" not in given or (typed and not _NUMBER.fullmatch(typed)):
+        if name != "n" or "id" not in arguments or (typed and not _NUMBER.fullmatch(typed)):
             return []
-        session = await reasoning.browser.session(given["id"])
+        session = await reasoning.browser.session(arguments["id"])
         return completed_numbers(typed, session.thought_count)
 
     return Resource(
