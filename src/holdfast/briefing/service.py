@@ -150,7 +150,7 @@ class Briefings:
         briefing = await self.begins(session, None, NOTHING.and_known("messages"))
         return briefing.text if briefing is not None else ""
 
-    async def asked(self, audience: Audience, limit: int | None = None) -> Briefing:
+    async def on_request(self, audience: Audience, limit: int | None = None) -> Briefing:
         """Return all there is to tell, within a budget of tokens."""
         root, session_id = audience.root, audience.session_id
         own = await self._own_ledger(session_id, root)

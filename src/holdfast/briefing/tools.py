@@ -30,7 +30,7 @@ def offer(briefings: Briefings) -> Offer:
     async def told(caller: Caller, budget: int | None = None) -> str:
         if caller.root is None:
             return NO_ROOT
-        briefing = await briefings.asked(Audience(caller.root, caller.agent_session, caller.identity), budget)
+        briefing = await briefings.on_request(Audience(caller.root, caller.agent_session, caller.identity), budget)
         return briefing.text[:MAX_BRIEFING_CHARS] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands."""
     parser = commands.add_parser(
         "resume",
-        help="show where a project's work stands, as an agent is told",
+        help="show where a project's work stands, as in an agent's briefing",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
