@@ -69,7 +69,7 @@ def serve(
     async def until_stopped() -> bool:
         return await Daemon(settings, lock, by_hand=by_hand, hook_waits=hook_waits).run(serves)
 
-    # Nearly all that a start makes stays: to look through it for garbage again and again takes a sixth of the time.
+    # Almost everything that a start allocates stays alive: collecting garbage meanwhile takes a sixth of the time.
     gc.disable()
     sys.setswitchinterval(STARTING_SWITCH_SECONDS)
     _set_sniffio_loop()

@@ -58,7 +58,7 @@ class GitWatch:
             self._ask(_Look(ledger.session_id, root, _now(), None))
 
     async def run(self) -> None:
-        """Look for as long as the daemon runs."""
+        """Handle the queued looks for as long as the daemon runs."""
         while True:
             look = await self._looks.get()
             await asyncio.sleep(ANSWERED_S)
