@@ -147,7 +147,7 @@ class Spoken:
     """user, assistant, tool (what was called), result or error (what it said)."""
     text: str
     at: int
-    """When, in milliseconds; 0 where the transcript does not say."""
+    """When, in milliseconds; 0 if the transcript does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class Passage:
     content: str
     """Without secrets, and cut in the middle if it is long."""
     at: int
-    """When, in milliseconds; 0 where the transcript does not say."""
+    """When, in milliseconds; 0 if the transcript does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def _frame(thought: Thought) -> dict[str, Any]:
 
 
 def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
-    """Show a recorded thought; None where recording is paused."""
+    """Show a recorded thought; None if recording is paused."""
     if done is None:
         return dict(PAUSED)
     session, draft, recorded = done.session, done.draft, done.recorded
@@ -143,7 +143,7 @@ def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
 
 
 def started_view(started: StartedSession | None) -> dict[str, Any]:
-    """Show a started session; None where recording is paused."""
+    """Show a started session; None if recording is paused."""
     if started is None:
         return {"success": False, **PAUSED}
     session = started.session

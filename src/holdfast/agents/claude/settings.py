@@ -2,7 +2,7 @@
 
 A project's hooks name this machine's python, so they belong in `.claude/settings.local.json`, the file that Claude Code
 keeps for one user on one machine, and which is kept out of git here; a file that others share gets a portable command.
-Either says nothing where Holdfast is gone: a hook that is missing would warn at every call.
+Either says nothing if Holdfast is gone: a missing hook would warn at every call.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def installed(project: Path, hooks: Iterable[Hook], *, file: str = LOCAL, home: 
 def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = LOCAL) -> Change:
     """Return the settings without Holdfast's hooks; what others put there stays.
 
-    Without these of them, where some are named: those that another purpose shares stay, as long as that is installed.
+    If `hooks` names some, only these are removed, except those that another installed purpose shares.
     """
     return edited(inside(project, file), taking_out(hooks))
 

@@ -106,10 +106,10 @@ def behind_the_gate(
 def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> list[RestRoute]:
     """Return the REST routes of the capabilities, plus /healthz and /readyz."""
 
-    async def tell(request: RestRequest) -> Reply:
+    async def alive(request: RestRequest) -> Reply:
         return Reply(Health(status="ok", version=__version__))
 
-    async def look(request: RestRequest) -> Reply:
+    async def ready_or_503(request: RestRequest) -> Reply:
         problem = await outage() if outage is not None else None
         if problem is not None:
             # Anyone may ask, so the database's address and error are shown only by `holdfast status`.
@@ -118,10 +118,10 @@ def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> l
         return Reply(Health(status="ready", version=__version__))
 
     healthz = RestRoute(
-        "GET", "/healthz", "healthz", "Whether the daemon serves", tell, {200: Answer("It does.", Health)}, scope=None
+        "GET", "/healthz", "healthz", "Whether the daemon serves", alive, {200: Answer("It does.", Health)}, scope=None
     )
     ready = {200: Answer("It can.", Health), 503: Answer("Its store does not answer.", Problem)}
-    readyz = RestRoute("GET", "/readyz", "readyz", "Whether the daemon can work", look, ready, scope=None)
+    readyz = RestRoute("GET", "/readyz", "readyz", "Whether the daemon can work", ready_or_503, ready, scope=None)
     return with_document([*rest, healthz, readyz])
 
 

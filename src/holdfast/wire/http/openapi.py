@@ -37,10 +37,10 @@ def with_document(routes: Sequence[RestRoute]) -> list[RestRoute]:
     """Return these routes, plus one that serves their document."""
     served: dict[str, Any] = {}
 
-    async def tell(request: RestRequest) -> Reply:
+    async def serve(request: RestRequest) -> Reply:
         return Reply(served)
 
-    itself = RestRoute("GET", PATH, "openapi", "This document", tell, {200: Answer("The document.", Document)})
+    itself = RestRoute("GET", PATH, "openapi", "This document", serve, {200: Answer("The document.", Document)})
     complete = [*routes, itself]
     served.update(document(complete))
     return complete
