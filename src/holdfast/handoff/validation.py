@@ -159,7 +159,7 @@ def with_changed(damage: str | None, numbers: list[int]) -> str:
     return f"{damage}; {notice}" if damage else notice
 
 
-def _told_as_changed(damage: str | None) -> set[int]:
+def _reported_as_changed(damage: str | None) -> set[int]:
     match = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
     return {int(number) for number in re.findall(r"[0-9]{1,18}", match[1])} if match else set()
 
@@ -172,7 +172,7 @@ def _is_sealed(row: Row) -> bool:
 def _check_chain(session: Row, thoughts: Iterable[Row]) -> None:
     """Check a session's hash chain. A damaged session may have gaps, and the changed thoughts that it names."""
     previous, number = chain.genesis(session["id"]), 0
-    reported = _told_as_changed(session["damage"])
+    reported = _reported_as_changed(session["damage"])
     for number, row in enumerate(thoughts, 1):
         linked = row["prev_hash"] == previous and row["number"] == number
         if not (_is_sealed(row) or row["number"] in reported) or not (linked or session["damage"]):

@@ -34,7 +34,7 @@ class Words(str):
     _shape: Callable[[str], str]
 
     def __new__(cls, whole: str, by: str | None, shape: Callable[[str], str] = str) -> Words:
-        """Apply `shape` to the whole text; secrets are searched in the whole, so that none is cut in half."""
+        """Apply `shape` to the whole text; secrets are searched for in all of it, so that none is cut in half."""
         words = super().__new__(cls, shape(whole))
         words.by, words._whole, words._shape = by, whole, shape
         return words
