@@ -10,8 +10,8 @@ from holdfast.connections.usage import Usage
 from holdfast.wire.mcp.recognition import Recognition
 
 
-async def _meet(self: Recognition, ctx: Any, tool: Any, found: Any) -> Any:
-    return found
+async def _meet(self: Recognition, ctx: Any, tool: Any, recognised: Any) -> Any:
+    return recognised
 
 
 async def _by_transport(self: Recognition, transport: Any, identity: str | None) -> None:

@@ -96,23 +96,23 @@ class App:
             one.life.prepare()
 
     def commands(self) -> dict[str, Command]:
-        """What the command line asks of an open store, whether a daemon has it open or the command itself."""
+        """Return the command line's handlers for an open store, whether a daemon or the command itself opened it."""
         return {command.name: command for one in self.capabilities for command in one.commands()}
 
     def loops(self) -> list[Loop]:
-        """What a daemon supervises."""
+        """Return the loops that a daemon supervises."""
         return [loop for one in self.capabilities for loop in one.loops()]
 
     def routes(self) -> list[RestRoute]:
-        """The REST side."""
+        """Return the REST side."""
         return [route for one in self.capabilities for route in one.routes()]
 
     def webhooks(self) -> list[Webhook]:
-        """Where other services bring something by themselves."""
+        """Return the routes that other services call."""
         return [webhook for one in self.capabilities for webhook in one.webhooks()]
 
     def wire(self) -> Wire:
-        """The MCP side. Imports the SDK, which takes a second: hooks are served before this."""
+        """Return the MCP side. Imports the SDK, which takes a second: hooks are served before this."""
         from holdfast.wire.mcp.catalog import Catalog
         from holdfast.wire.mcp.server import Wire
 
@@ -121,7 +121,7 @@ class App:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is under way that nobody needs to be connected for."""
+        """Whether work is under way that goes on without a connected caller."""
         return any(one.life.is_busy() for one in self.capabilities)
 
     async def start(self) -> None:

@@ -57,7 +57,7 @@ class RestError(HoldfastError):
         self.retry_after = retry_after
         """Seconds after which the same request may be repeated."""
         self.next_step = next_step
-        """What to do where a reconnect was refused."""
+        """What to do if a reconnect was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """That the daemon serves."""
+    """A statement that the daemon serves."""
 
     status: str
     version: str
@@ -189,31 +189,31 @@ class Client:
         self._timeout = timeout
 
     def healthz(self) -> Health:
-        """Whether the daemon serves."""
+        """Return whether the daemon serves."""
         return _made(Health, self._ask("GET", "/healthz"))
 
     def readyz(self) -> Health:
-        """Whether the daemon can work; a RestError with status 503 when its store does not answer."""
+        """Return whether the daemon can work; a RestError with status 503 when its store does not answer."""
         return _made(Health, self._ask("GET", "/readyz"))
 
     def openapi(self) -> dict[str, Any]:
-        """The OpenAPI document of all routes."""
+        """Return the OpenAPI document of all routes."""
         return self._ask("GET", "/api/openapi.json")
 
     def sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
-        """Sessions in every state, the newest first."""
+        """Return sessions in every state, the newest first."""
         return _sessions(self._ask("GET", "/api/mcp/sessions", {"limit": limit, "cursor": cursor}))
 
     def active_sessions(self, *, limit: int | None = None, cursor: str | None = None) -> Sessions:
-        """Sessions that neither expired nor were revoked, the newest first."""
+        """Return the sessions that neither expired nor were revoked, the newest first."""
         return _sessions(self._ask("GET", "/api/mcp/sessions/active", {"limit": limit, "cursor": cursor}))
 
     def session(self, session_id: str) -> Session:
-        """One session."""
+        """Return one session."""
         return _made(Session, self._ask("GET", _path(session_id)))
 
     def requests(self, session_id: str, *, limit: int | None = None, cursor: str | None = None) -> Requests:
-        """A session's tool calls, the newest first."""
+        """Return a session's tool calls, the newest first."""
         page = self._ask("GET", f"{_path(session_id)}/requests", {"limit": limit, "cursor": cursor})
         return Requests(_each(Request, page["requests"]), page.get("next_cursor"))
 
@@ -222,11 +222,11 @@ class Client:
         return _made(Reconnected, self._ask("POST", f"{_path(session_id)}/reconnect", body={"token": token}))
 
     def get_token(self, session_id: str) -> Token:
-        """A new reconnect token; earlier ones stay good."""
+        """Return a new reconnect token; earlier ones stay valid."""
         return _made(Token, self._ask("GET", f"{_path(session_id)}/token"))
 
     def issue_token(self, session_id: str) -> Token:
-        """The same as `get_token`, by POST, which nothing on the way keeps or repeats."""
+        """Return the same as `get_token`, by POST, which proxies neither cache nor repeat."""
         return _made(Token, self._ask("POST", f"{_path(session_id)}/token"))
 
     def revoke(self, session_id: str) -> None:
@@ -234,28 +234,28 @@ class Client:
         self._ask("DELETE", _path(session_id))
 
     def usage(self, *, since: str | None = None) -> Usage:
-        """How often each tool was called since a time (ISO 8601), and how long it took."""
+        """Return how often each tool was called since a time (ISO 8601), and how long it took."""
         return Usage(_each(ToolUsage, self._ask("GET", "/api/mcp/usage", {"since": since})["tools"]))
 
     def audit(self, *, limit: int | None = None, cursor: str | None = None, session_id: str | None = None) -> Audit:
-        """Who tried to take up which session, and how that ended; the newest first."""
+        """Return the attempts to reconnect to a session and their outcomes, newest first."""
         page = self._ask("GET", "/api/audit", {"limit": limit, "cursor": cursor, "session_id": session_id})
         return Audit(_each(AuditEntry, page["entries"]), page.get("next_cursor"))
 
     def teams(self) -> dict[str, Any]:
-        """The teams with their processes and queues."""
+        """Return the teams with their processes and queues."""
         return self._ask("GET", "/api/teams")
 
     def team_conversations(self, *, limit: int | None = None, team: str | None = None) -> dict[str, Any]:
-        """Conversations between teams, the last used first."""
+        """Return conversations between teams, the last used first."""
         return self._ask("GET", "/api/teams/conversations", {"limit": limit, "team": team})
 
     def team_figures(self) -> dict[str, Any]:
-        """Messages, lifetimes, the most active pairs, tokens and cost."""
+        """Return statistics: messages, lifetimes, the most active pairs, tokens and cost."""
         return self._ask("GET", "/api/teams/stats")
 
     def protocol_runs(self, *, limit: int | None = None, project: str | None = None) -> dict[str, Any]:
-        """Working sessions, the newest first; those of one project directory."""
+        """Return working sessions, the newest first; with a project directory, those of that project."""
         return self._ask("GET", "/api/protocol/runs", {"limit": limit, "project": project})
 
     def validate_protocol(self, project: str, *, pre_commit: bool = False) -> dict[str, Any]:
@@ -273,24 +273,24 @@ class Client:
     def messages(
         self, *, target: str | None = None, status: str | None = None, limit: int | None = None
     ) -> dict[str, Any]:
-        """Messages and what became of them, the newest first; status "dead" shows the dead letters."""
+        """Return messages with their status, the newest first; status "dead" shows the dead letters."""
         return self._ask("GET", "/api/bridge/messages", {"target": target, "status": status, "limit": limit})
 
     def retry_message(self, message_id: str, *, target: str | None = None) -> dict[str, Any]:
-        """Let a message that nobody did wait again."""
+        """Put a dead letter back into its queue."""
         path = f"/api/bridge/messages/{quote(message_id, safe='')}/retry"
         return self._ask("POST", path, {"target": target})
 
     def targets(self) -> dict[str, Any]:
-        """Every target: what waits, what is worked on, by whom."""
+        """Return every target: what waits, what is worked on, by whom."""
         return self._ask("GET", "/api/bridge/targets")
 
     def updates(self, target: str, *, since: str | None = None, limit: int | None = None) -> dict[str, Any]:
-        """Replies, restarts and task changes of a target, the oldest first."""
+        """Return replies, restarts and task changes of a target, the oldest first."""
         return self._ask("GET", "/api/bridge/updates", {"target": target, "since": since, "limit": limit})
 
     def briefing(self, project: str, *, budget: int | None = None) -> dict[str, Any]:
-        """Where a project's work stands, as an agent that starts there is told."""
+        """Return the briefing that an agent starting in a project would get."""
         return self._ask("GET", "/api/briefing", {"project": project, "budget": budget})
 
     def _ask(
@@ -300,14 +300,14 @@ class Client:
         query: Mapping[str, object] | None = None,
         body: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        given = {name: value for name, value in (query or {}).items() if value is not None}
+        parameters = {name: value for name, value in (query or {}).items() if value is not None}
         headers = {**self._headers, "Content-Type": "application/json"} if body is not None else self._headers
         host, port = self._place
         connection = self._connection(host, port, timeout=self._timeout)
         try:
             connection.request(
                 method,
-                f"{path}?{urlencode(given)}" if given else path,
+                f"{path}?{urlencode(parameters)}" if parameters else path,
                 None if body is None else json.dumps(body),
                 headers,
             )
@@ -336,7 +336,7 @@ def _path(session_id: str) -> str:
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
-    """The JSON object of an answer, which is empty for an answer without a body; None for anything else."""
+    """Return the JSON object of an answer, which is empty for an answer without a body; None for anything else."""
     try:
         answer = json.loads(text) if text else {}
     except ValueError:
@@ -345,7 +345,7 @@ def _object(text: bytes) -> dict[str, Any] | None:
 
 
 def _made(kind: Callable[..., _T], answer: Mapping[str, Any]) -> _T:
-    """An answer as its dataclass; what a newer Holdfast says beyond it is left out."""
+    """Return an answer as its dataclass; what a newer Holdfast says beyond it is left out."""
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     return kind(**{name: value for name, value in answer.items() if name in known})
 

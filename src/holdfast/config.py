@@ -14,8 +14,8 @@ from holdfast.process.child_environment import passed_names
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8181
 SHORTEST_SECRET = 32
-MOST_MINUTES = 24 * 60
-MOST_DAYS = 36_500
+MAX_MINUTES = 24 * 60
+MAX_DAYS = 36_500
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 UNITS_MS = {"s": 1000, "m": 60_000, "h": HOUR_MS, "d": DAY_MS}
@@ -42,7 +42,7 @@ class Settings:
     archive_after_ms: int = 90 * DAY_MS
     """HOLDFAST_ARCHIVE_DAYS: after how many untouched days a session archives itself."""
     keep_ms: int = 90 * DAY_MS
-    """HOLDFAST_KEEP_DAYS: how long messages that were done, and the log of events, are kept; 0 for ever."""
+    """HOLDFAST_KEEP_DAYS: how long messages that were done, and the log of events, are kept; 0 forever."""
     daily_backup: bool = True
     """HOLDFAST_DAILY_BACKUP: on, or off: the embedded store is not backed up by itself."""
     connection_life_ms: int = DAY_MS
@@ -88,7 +88,7 @@ def read_settings(
     host: str | None = None,
     port: int | None = None,
 ) -> Settings:
-    """The settings in force; arguments win over the environment."""
+    """Return the settings in force; arguments win over the environment."""
     env = os.environ if env is None else env
     place = home or env.get("HOLDFAST_HOME") or "~/.holdfast"
     url = env.get("HOLDFAST_DATABASE_URL") or None
@@ -139,8 +139,8 @@ def _secret(text: str | None) -> str | None:
 
 
 def _minutes(number: int) -> int:
-    if not 1 <= number <= MOST_MINUTES:
-        raise BadInput("MCP_RECONNECT_TOKEN_EXPIRY", f"must be 1 to {MOST_MINUTES} minutes")
+    if not 1 <= number <= MAX_MINUTES:
+        raise BadInput("MCP_RECONNECT_TOKEN_EXPIRY", f"must be 1 to {MAX_MINUTES} minutes")
     return number
 
 
@@ -163,15 +163,15 @@ def _number(name: str, env: Mapping[str, str], default: int) -> int:
 
 
 def _days(name: str, env: Mapping[str, str], default: int) -> int:
-    """Milliseconds of a number of days."""
+    """Return a setting in days as milliseconds."""
     number = _number(name, env, default)
-    if number > MOST_DAYS:
-        raise BadInput(name, f"must be at most {MOST_DAYS} days")
+    if number > MAX_DAYS:
+        raise BadInput(name, f"must be at most {MAX_DAYS} days")
     return number * DAY_MS
 
 
 def _duration(name: str, env: Mapping[str, str], default: int) -> int:
-    """Milliseconds of a text such as 90s, 30m, 2h, 1d; a bare number is seconds."""
+    """Return a text such as 90s, 30m, 2h, 1d in milliseconds; a bare number is seconds."""
     text = env.get(name)
     if not text:
         return default

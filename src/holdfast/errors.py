@@ -60,7 +60,7 @@ class StoreUnreachable(StoreError):
 
 
 class OutcomeUnknown(StoreError):
-    """Nobody can tell at present whether a change took effect."""
+    """It is unknown at present whether a change took effect."""
 
     code = "E_OUTCOME_UNKNOWN"
 

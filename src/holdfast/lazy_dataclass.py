@@ -53,12 +53,12 @@ else:
             if isinstance(vars(cls)["__dataclass_fields__"], _FieldsOnDemand):
                 before = {name: value for name, value in vars(cls).items() if name not in _OF_THE_CLASS}
                 twin = dataclasses.dataclass(type(cls)(cls.__name__, cls.__bases__, dict(before)), **options)
-                made = dict(vars(twin))
+                members = dict(vars(twin))
                 if options.get("frozen"):  # those of the twin know the twin
-                    made |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
-                for name in before.keys() - made.keys():  # fields with a default factory
+                    members |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+                for name in before.keys() - members.keys():  # fields with a default factory
                     delattr(cls, name)
-                for name, value in made.items():
+                for name, value in members.items():
                     if name not in _OF_THE_CLASS and (name not in before or before[name] is not value):
                         setattr(cls, name, value)
                 cls.__dataclass_fields__ = twin.__dataclass_fields__

@@ -12,13 +12,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(ms: int) -> str:
-    """A time as ISO 8601 in UTC with milliseconds."""
+    """Return a time as ISO 8601 in UTC with milliseconds."""
     seconds, rest = divmod(ms, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03}Z"
 
 
 def milliseconds(text: str) -> int:
-    """An ISO 8601 time with its zone, as milliseconds; ValueError says what it must be."""
+    """Return an ISO 8601 time with its zone, as milliseconds; ValueError says what it must be."""
     if not _TIME.fullmatch(text):
         raise ValueError("be a time such as 2026-01-31T12:00:00Z")
     # A leap second is the end of its minute to a clock that has none.

@@ -115,7 +115,7 @@ def test_a_file_that_is_cut_off_changed_linked_or_of_another_version_is_refused(
             link = zipfile.ZipInfo(f"transcripts/{OTHER_TALK}.jsonl")
             link.external_attr = (stat.S_IFLNK | 0o777) << 16
             file.writestr(link, "/etc/passwd")
-        await _refuses(theirs, bad, "no plain file")
+        await _refuses(theirs, bad, "not a regular file")
         await _refuses(theirs, tmp_path / "missing", "There is no file", NotFound)
 
     play(sqlite_place, beside(tmp_path), scenario)

@@ -48,7 +48,7 @@ async def test_an_empty_project_is_told_nothing(place: Place) -> None:
     async with world(place) as one:
         made = one.agent()
         assert await made.starts() == "" and made.answer == {}
-        assert (await one.briefings.asked(Audience(one.root, None))).text == ""
+        assert (await one.briefings.on_request(Audience(one.root, None))).text == ""
 
 
 async def test_a_session_that_was_cut_off_is_told_of_with_the_way_back(place: Place) -> None:
@@ -185,7 +185,7 @@ async def test_of_work_of_long_ago_one_line_says_that_it_is_told_when_asked(plac
         one.past(OFFERED_MS + DAY)
         _, line = (await one.agent().starts()).splitlines()
         assert "over 30 days ago" in line and "resume" in line and "Mend the fence" not in line
-        assert "Mend the fence" in (await one.briefings.asked(Audience(one.root, None))).text
+        assert "Mend the fence" in (await one.briefings.on_request(Audience(one.root, None))).text
 
 
 async def test_open_work_is_told_however_old_it_is(place: Place) -> None:
@@ -302,10 +302,10 @@ async def test_stored_text_cannot_steer_and_names_of_sessions_cannot_either(plac
 async def test_whoever_asks_gets_it_within_their_budget(place: Place) -> None:
     async with world(place) as one:
         old = await worked(one)
-        whole = await one.briefings.asked(Audience(one.root, None))
+        whole = await one.briefings.on_request(Audience(one.root, None))
         assert "Mend the fence" in whole.text and whole.recovered == old.id
         assert {item["kind"] for item in briefing_view(whole)["items"]} >= {"way back"}
-        assert tokens((await one.briefings.asked(Audience(one.root, None), 150)).text) <= 150
+        assert tokens((await one.briefings.on_request(Audience(one.root, None), 150)).text) <= 150
 
 
 async def test_what_was_recovered_is_kept(place: Place) -> None:

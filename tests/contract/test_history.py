@@ -333,7 +333,7 @@ def test_a_scan_finds_the_same_without_keeping_anything(place: Place, monkeypatc
         await library.take()
         assert found["results"] == await library.find("TypeError: till.drawer")
         assert (found["files"], found["left_out"]) == (1, 0)
-        monkeypatch.setattr("holdfast.history.search.MOST_BYTES", 1)
+        monkeypatch.setattr("holdfast.history.search.MAX_BYTES", 1)
         assert scan("drawer", library.config, None, 10, quiet) == Scanned((), files=0, left_out=1)
 
     play(place, scenario)

@@ -13,7 +13,7 @@ import pytest
 from tests.installation import PATIENCE, wait_until
 from tests.shared_daemon import Guest
 
-from holdfast.wire.http.connection import MAX_HEAD, MOST_WITHOUT_KEY
+from holdfast.wire.http.connection import MAX_HEAD, MAX_WITHOUT_KEY
 
 MANY = 300
 
@@ -73,7 +73,7 @@ def test_three_hundred_half_open_connections_are_closed_and_a_client_is_served_m
 ) -> None:
     with _flood(shared_embedded, MANY, *HALVES.values()) as sockets:
         _serves(shared_embedded)
-        wait_until(lambda: len(_still_open(sockets)) <= MOST_WITHOUT_KEY, "the oldest make room")
+        wait_until(lambda: len(_still_open(sockets)) <= MAX_WITHOUT_KEY, "the oldest make room")
         left = sockets
 
         def none_left() -> bool:

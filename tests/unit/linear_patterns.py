@@ -11,7 +11,7 @@ T = Text
 
 ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "handoff.validation:check:'\\\\d{4}-\\\\d{2}-\\\\d{2}'": (T("1"),),
-    "handoff.validation:_told_as_changed:'[0-9]{1,18}'": (T("1"), T("1,")),
+    "handoff.validation:_reported_as_changed:'[0-9]{1,18}'": (T("1"), T("1,")),
     "handoff.container:MEMBER": (
         T("/a", "transcripts/00000000-0000-0000-0000-000000000000"),
         T("a", "store/"),
@@ -594,7 +594,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
 }
 
 CALLED: dict[str, str] = {
-    "handoff.validation:_told_as_changed": "handoff.validation",
+    "handoff.validation:_reported_as_changed": "handoff.validation",
     "history.search:line_with": "history.search",
     "protocol.checks.globs:_compiled": "protocol.checks.globs",
     "protocol.project.document:_suffix": "protocol.project.document",

@@ -76,12 +76,12 @@ def test_lines_without_a_uuid_are_told_apart_by_how_often_they_came() -> None:
 def test_an_end_that_was_cut_off_is_no_line_and_a_strange_line_stays() -> None:
     found = lines_in('{"type":"user","uuid":"a"}\nnot json\n{"type":"us')
     assert [line.text for line in found] == ['{"type":"user","uuid":"a"}', "not json"]
-    assert [line.is_mirrored for line in found] == [True, False]
+    assert [line.is_stored for line in found] == [True, False]
 
 
 def test_what_the_agent_keeps_to_itself_does_not_go_to_the_store() -> None:
     own, said = lines_of([{"type": "api-request"}, {"type": "assistant", "uuid": "a"}])
-    assert (own.is_mirrored, said.is_mirrored) == (False, True)
+    assert (own.is_stored, said.is_stored) == (False, True)
 
 
 def test_a_file_that_is_behind_is_appended_to_and_one_that_was_cut_off_is_mended(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_transcript_with_a_line_that_is_nested_too_deeply_is_levelled(depth: i
     deep = f'{{"uuid": "2", "a": {_nested(depth)}}}'
     lines = lines_in(f'{{"uuid": "1"}}\n{deep}\n{{"uuid": "3"}}\n')
     assert [line.text for line in lines] == ['{"uuid": "1"}', deep, '{"uuid": "3"}'], "it stays in its file"
-    assert [line.is_mirrored for line in lines] == [True, False, True]
+    assert [line.is_stored for line in lines] == [True, False, True]
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])

@@ -18,7 +18,7 @@ from holdfast.briefing.ledger.keeping import kept
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
-from holdfast.handoff.validation import CHANGED, _told_as_changed
+from holdfast.handoff.validation import CHANGED, _reported_as_changed
 from holdfast.history.search import line_with
 from holdfast.identity.project import _remote_url, normalise_remote
 from holdfast.protocol.checks.docs_only import code_blocks
@@ -419,7 +419,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         lambda text: snippet(text, [Term(("aab",)), Term(("a", "b")), Term(("a",), beginning=True)]),
         (Text("a"), Text("a "), Text("_a"), Text(" ", "a"), Text("数"), Text("é")),
     ),
-    "handoff.validation": (_told_as_changed, (Text("1"), Text("1, "), Text(CHANGED))),
+    "handoff.validation": (_reported_as_changed, (Text("1"), Text("1, "), Text(CHANGED))),
     "wire.mcp.catalog": (_pattern("thoughts://{name}/{number}").fullmatch, (Text("a", "thoughts://"), Text("/a"))),
     "teams.config_fields": (lambda text: matching("[a-z]+[0-9]*", "a name", "a1")(text[:MAX_PATH]), (Text("a"),)),
     **OUTSIDE,

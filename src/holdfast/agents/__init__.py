@@ -77,7 +77,7 @@ class Turn:
     num_turns: int = 1
     """Requests to the model."""
     cost_usd: float | None = None
-    """Of this turn alone; None where the agent does not say."""
+    """Of this turn alone; None if the agent does not say."""
     input_tokens: int = 0
     """Of the whole turn, cached ones included."""
     output_tokens: int = 0
@@ -141,7 +141,7 @@ class AgentSession(Protocol):
 
 
 class Lack(StrEnum):
-    """What an agent cannot do; asked for it, it raises PartMissing."""
+    """What an agent cannot do; a call that needs it raises PartMissing."""
 
     GIVEN_IDS = "given ids"
     """It chooses the ids of its conversations itself; this alone raises nothing."""
@@ -162,13 +162,13 @@ class RunPart(Protocol):
         ...
 
     def available(self) -> str | None:
-        """Why it cannot run here; None when it can."""
+        """Return why it cannot run here; None when it can."""
         ...
 
     async def open(self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None) -> AgentSession:
         """Start a process on a conversation: a new one, one that exists (`resume`) or a copy of another (`fork_of`).
 
-        A new one gets this id, unless the agent chooses its own: the session tells which it is."""
+        A new one gets this id, unless the agent chooses its own: see the session's `session_id`."""
         ...
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
@@ -180,7 +180,7 @@ class RunPart(Protocol):
         ...
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
-        """The project's conversations on this machine, the latest first."""
+        """Return the project's conversations on this machine, the latest first."""
         ...
 
 
@@ -188,11 +188,11 @@ class HooksPart(Protocol):
     """Reads the payloads of an agent's hooks and writes the answers."""
 
     def event(self, name: str, payload: Mapping[str, Any], *, is_managed: bool = False) -> HookEvent:
-        """Return what a payload says; `name` is the event as the agent names it. No payload is too strange."""
+        """Parse a payload of any content; `name` is the event as the agent names it. Never fails."""
         ...
 
     def output(self, name: str, answer: HookAnswer) -> bytes:
-        """Return what the hook prints: nothing where there is nothing to say."""
+        """Return the hook's output; empty if there is nothing to say."""
         ...
 
     def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
@@ -200,7 +200,7 @@ class HooksPart(Protocol):
         ...
 
     def context_in(self, output: str) -> str:
-        """Return what a hook's output tells the agent."""
+        """Return the text that a hook's output gives the agent."""
         ...
 
 
@@ -210,7 +210,7 @@ class TranscriptsPart(Protocol):
     def follow(
         self, transcript: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]
     ) -> Read | None:
-        """Hand each new entry to `fold`, after `restart` where the file is read anew. None where there is no file."""
+        """Hand each new entry to `fold`, after `restart` if the file is read from its start; None without a file."""
         ...
 
     def follow_subagents(
@@ -220,7 +220,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def kind_of(self, tool: str) -> CallKind:
-        """Return what a tool does, by its name."""
+        """Return the kind of a tool, by its name."""
         ...
 
     def began_in(self, transcript: Path) -> str | None:
@@ -256,7 +256,7 @@ class TranscriptsPart(Protocol):
         ...
 
     def batches(self, path: Path, offset: int) -> Iterator[SpokenBatch]:
-        """Return what the rest of a file says, word for word and part by part.
+        """Yield the rest of a file, word for word and part by part.
 
         A line that is still being written is left for the next time."""
         ...
@@ -264,7 +264,7 @@ class TranscriptsPart(Protocol):
     def reached(self, transcript: str, headings: Mapping[str, str]) -> frozenset[str]:
         """Return the ids whose headings stand in the transcript: what was handed over with them was seen.
 
-        All of them where there is no transcript to look at."""
+        All of them if there is no transcript to look at."""
         ...
 
     def config_of(self, transcript: Path) -> Path | None:
@@ -282,15 +282,15 @@ class TranscriptsPart(Protocol):
         ...
 
     def copies(self, config: Path, project: Path) -> TranscriptCopies:
-        """Return what copies a project's transcripts out, and puts copies from elsewhere in."""
+        """Return the object that exports a project's transcripts and imports copies from elsewhere."""
         ...
 
     def copy_moved(self, transcript: Path, before: Path, after: Path) -> Path | None:
-        """Copy a transcript to where the agent looks after its project was moved; None where there is none to copy."""
+        """Copy a transcript to where the agent looks after its project was moved; None if there is none to copy."""
         ...
 
     def opened_by(self, session_id: str) -> int | None:
-        """Return the process that has a session open by hand, where one is seen."""
+        """Return the process that has a session open by hand, if one is seen."""
         ...
 
 
@@ -298,9 +298,9 @@ class ResumeCommand(Protocol):
     """Writes the shell command that continues a conversation."""
 
     def __call__(self, session_id: str, *, fork: bool = False, config: Path | None = None) -> str:
-        """Return the command; `fork` continues a copy, `config` is the agent's configuration where it is not the usual.
+        """Return the command; `fork` continues a copy; `config` is a configuration that is not the usual one.
 
-        The id is written as it is: who shows an id from outside makes it safe first."""
+        The id is not escaped: a caller that shows an id from outside must make it safe first."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a caller's environment and its calls say of the agent that it belongs to, whichever agent it is."""
+"""What a caller's environment and calls reveal about the agent that it belongs to, for every kind of agent."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def call_id_in(meta: Mapping[str, Any]) -> str | None:
     return _first(meta, (agent.call_id_meta for agent in AGENTS.values()))
 
 
-def _first(found: Mapping[str, Any], names: Iterable[str]) -> str | None:
+def _first(mapping: Mapping[str, Any], names: Iterable[str]) -> str | None:
     for name in names:
-        value = found.get(name)
+        value = mapping.get(name)
         if value and isinstance(value, str):
             return value
     return None

@@ -43,7 +43,7 @@ class ShownFile:
 
     path: str
     lines: tuple[int, int, int] | None = None
-    """The first line that was shown, how many were, and how many there are; None where it was shown whole."""
+    """The first line that was shown, how many were, and how many there are; None if it was shown whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class ToolUse:
     kind: ToolKind = ToolKind.OTHER
     call_id: str = ""
     arguments: Mapping[str, Any] | None = None
-    """None where they are missing or not an object."""
+    """None if they are missing or not an object."""
     command: str | None = None
-    """The shell command, where the tool runs one."""
+    """The shell command, if the tool runs one."""
     shown: ShownFile | None = None
     """The file that the tool's result shows."""
     server: str = ""
@@ -68,7 +68,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """One call of a hook. Texts are empty where the payload has none; ids and paths are as they came, unchecked."""
+    """One call of a hook. Texts are empty if the payload has none; ids and paths are as they came, unchecked."""
 
     kind: HookKind
     session_id: str = ""
@@ -91,14 +91,14 @@ class HookEvent:
     """Whether the prompt is a command to the agent's program, which may not ask its model at all."""
     tool: ToolUse | None = None
     already_sent_on: bool | None = None
-    """Whether an answer to a hook kept the agent from stopping before; None where the payload does not say."""
+    """Whether an answer to a hook kept the agent from stopping before; None if the payload does not say."""
     last_words: str = ""
     """What the agent said last before it wants to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What one capability, or all of them together, have to say to a hook."""
+    """The answer to a hook, from one capability or from all of them together."""
 
     context: str = ""
     """For the agent."""

@@ -19,21 +19,21 @@ P = TypeVar("P")
 
 AGENTS: dict[str, Agent] = {agent.name: agent for agent in (CLAUDE, *OTHERS)}
 DEFAULT = CLAUDE.name
-"""The agent that is meant where none is named: hooks installed by earlier versions name none."""
+"""The agent that is meant if none is named: hooks installed by earlier versions name none."""
 
 
 def settings_of(name: str = DEFAULT) -> SettingsPart:
-    """Return an agent's settings; raises PartMissing where Holdfast does not know them."""
+    """Return an agent's settings; raises PartMissing if Holdfast does not know them."""
     return _part(name, lambda agent: agent.settings, "Holdfast does not know the settings of")()
 
 
 def transcripts_of(name: str = DEFAULT) -> TranscriptsPart:
-    """Return an agent's transcripts; raises PartMissing where it keeps none that Holdfast can read."""
+    """Return an agent's transcripts; raises PartMissing if it keeps none that Holdfast can read."""
     return _part(name, lambda agent: agent.transcripts, "Holdfast cannot read transcripts of")
 
 
 def resume_command_of(name: str = DEFAULT) -> ResumeCommand:
-    """Return how an agent's conversation is continued by hand; raises PartMissing where it cannot be."""
+    """Return how an agent's conversation is continued by hand; raises PartMissing if it cannot be."""
     return _part(name, lambda agent: agent.resume_command, "No command continues a conversation of")
 
 
@@ -50,7 +50,7 @@ def runnable() -> tuple[str, ...]:
 
 
 class Runs(Mapping[str, RunPart]):
-    """What runs each agent that can be run; made when it is first needed, because its modules take a while."""
+    """The run part of each agent that has one, made on first use because its modules are slow to import."""
 
     def __init__(self, home: Path, store: Store) -> None:
         self._home = home
@@ -84,5 +84,5 @@ def prepare() -> None:
 
 
 def hooks_of(name: str = DEFAULT) -> HooksPart:
-    """Return an agent's hooks; raises PartMissing where it has none."""
+    """Return an agent's hooks; raises PartMissing if it has none."""
     return _part(name, lambda agent: agent.hooks, "Holdfast does not know the hooks of")

@@ -13,7 +13,7 @@ from holdfast.process import guard_process
 
 
 def canonical_session_id(session_id: str) -> str:
-    """The id as agents write it; an id that is no UUID never becomes a file name."""
+    """Return the id as agents write it; an id that is no UUID never becomes a file name."""
     import uuid  # late: the daemon starts without it
 
     try:
@@ -23,7 +23,7 @@ def canonical_session_id(session_id: str) -> str:
 
 
 def is_canonical_session_id(name: str) -> bool:
-    """Whether a name is a session's id as agents write it."""
+    """Return whether a name is a session's id as agents write it."""
     try:
         return canonical_session_id(name) == name
     except BadInput:
@@ -38,11 +38,11 @@ class SessionLocks:
         self._patience = patience
 
     def path(self, session_id: str) -> Path:
-        """The file whose lock stands for the session."""
+        """Return the file whose lock stands for the session."""
         return self._folder / f"{session_id}.lock"
 
     def environment(self, session_id: str) -> dict[str, str]:
-        """What a guard needs to know to hold the session."""
+        """Return the environment variables that a guard needs to hold the session."""
         return {guard_process.LOCK_VARIABLE: str(self.path(session_id))}
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ class Scope(StrEnum):
     USER = "user"
     """This user, in every project."""
     PROJECT = "project"
-    """Everybody who works on a project: the files are shared."""
+    """Everyone who works on a project: the files are shared."""
     LOCAL = "local"
     """This user, in one project."""
 
@@ -51,7 +51,7 @@ class SetupRequest:
 
     @property
     def server(self) -> Server:
-        """What the agent starts; a shared file names nothing of this machine."""
+        """Return the server that the agent starts; a shared file names nothing of this machine."""
         return of_any_machine() if self.scope is Scope.PROJECT else of_this_machine(self.other_home)
 
 
@@ -92,16 +92,16 @@ class Registered:
 
     def is_of(self, home: Path) -> bool:
         """Return whether it uses this data directory."""
-        given = self.env.get(HOME)
-        return given is None or Path(given).expanduser().absolute() == home
+        home_variable = self.env.get(HOME)
+        return home_variable is None or Path(home_variable).expanduser().absolute() == home
 
 
 def registered(where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env") -> Registered:
     """Return a server as its entry names it; what is not of the right type is missing."""
-    command, args, given = entry.get("command"), entry.get("args"), entry.get(env)
+    command, args, env_table = entry.get("command"), entry.get("args"), entry.get(env)
     words = command if isinstance(command, list) else [command] if isinstance(command, str) and command else []
     more = args if isinstance(args, list) and words else []
-    variables = given.items() if isinstance(given, dict) else ()
+    variables = env_table.items() if isinstance(env_table, dict) else ()
     return Registered(
         where,
         tuple(str(word) for word in [*words, *more]),
@@ -139,7 +139,7 @@ class SettingsPart(ABC):
 
     @abstractmethod
     def setup(self, request: SetupRequest) -> Setup:
-        """Return what sets it up."""
+        """Return the steps that set it up."""
 
     @abstractmethod
     def servers(self, env: Mapping[str, str], project: Path) -> Sequence[Registered]:
@@ -178,7 +178,7 @@ class SettingsPart(ABC):
         raise NotImplementedError
 
     def hook_environment(self, project: Path) -> dict[str, str]:
-        """Return what the agent adds to the environment of its hooks."""
+        """Return the variables that the agent adds to the environment of its hooks."""
         return {}
 
     @property

@@ -24,7 +24,7 @@ class TranscriptTooLarge(AgentError):
 
 
 class Relation(StrEnum):
-    """How a transcript from elsewhere stands to the one here."""
+    """How a transcript from elsewhere relates to the one here."""
 
     NEW = "new"
     """There is none here."""

@@ -110,7 +110,7 @@ class Queued:
 
     change: QueueChange
     text: str = ""
-    """Empty where no user wrote it."""
+    """Empty if no user wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,35 +128,35 @@ Part = Asked | Said | Called | Answered | TodosWritten | TodoChanged | Queued | 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one entry of a transcript tells, in order."""
+    """The facts in one entry of a transcript, in order."""
 
     parts: tuple[Part, ...] = ()
     at: int | None = None
     """When it was written, in milliseconds."""
     is_side: bool = False
-    """Whether a subagent wrote it: what that did counts, what it was asked and what it said does not."""
+    """Whether a subagent wrote it: its actions count, its requests and replies do not."""
     cwd: str = ""
     branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """One thing that somebody said, or that a tool did, word for word; for finding it again."""
+    """One thing that was said, or that a tool did, word for word, for searching."""
 
     role: str
     """user, assistant, tool (what was called), result or error (what it said)."""
     text: str
     at: int
-    """When, in milliseconds; 0 where the transcript does not say."""
+    """When, in milliseconds; 0 if the transcript does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one reading came to."""
+    """The result of one reading."""
 
     position: Position
     anew: bool
-    """The file is another one than before, or was never read: what was known of it does not count."""
+    """The file was replaced or never read before: nothing known of it counts any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class TranscriptFile:
 
 @dataclass(frozen=True, slots=True)
 class SpokenBatch:
-    """What the next part of a file told."""
+    """The entries in the next part of a file."""
 
     spoken: tuple[Spoken, ...]
     end: int

@@ -25,20 +25,20 @@ class CallKind(StrEnum):
     QUESTION = "question"
     """Puts questions to the user."""
     TODO = "todo"
-    """Adds a todo; its result tells the todo's key."""
+    """Adds a todo; its result contains the todo's key."""
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a file was read, and how it is known again."""
+    """How far a file was read, and a hash by which the file is recognized."""
 
     offset: int = 0
     mark: str = ""
     """The length of its marked beginning, a hash of that, and a hash of the bytes before the offset."""
 
     def begins_like(self, other: Position) -> bool:
-        """Whether both are of one file, as far as its beginning tells."""
+        """Return whether both are of the same file, judged by its beginning."""
         return self.mark.split(".")[:2] == other.mark.split(".")[:2]
 
     def __str__(self) -> str:
@@ -46,6 +46,6 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """A position as it was written; anything else is the beginning."""
+        """Return a position as it was written; anything else is the beginning."""
         offset, _, mark = text.partition("/")
         return cls(int(offset), mark) if offset.isdecimal() else cls()

@@ -18,7 +18,7 @@ LEDGER_SECONDS = 30.0
 
 
 def capability(briefings: Briefings, machine: str, teams: Teams) -> Capability:
-    """Return the briefings of one daemon."""
+    """Return the briefing capability of one daemon."""
     hooks = BriefingHooks(briefings, machine)
 
     async def brief(call: HookCall) -> HookAnswer | None:

@@ -18,7 +18,7 @@ def commands(briefings: Briefings, teams: Teams) -> list[Command]:
     async def resume(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await teams.refresh()
         audience = Audience(await root_argument(args.get("project")), None)
-        return briefing_view(await briefings.asked(audience, args.get("budget")))
+        return briefing_view(await briefings.on_request(audience, args.get("budget")))
 
     async def dismiss(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await root_argument(args.get("project"))

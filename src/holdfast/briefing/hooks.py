@@ -81,8 +81,8 @@ class BriefingHooks:
             started, setting = await in_time(read)
         except BriefingSettingUnreadable as failure:
             return HookAnswer(notice=error_text(f"Holdfast: {failure}"))
-        found = await self._briefings.begins(started, setting, covered)
-        return None if found is None else _answer(found)
+        briefing = await self._briefings.begins(started, setting, covered)
+        return None if briefing is None else _answer(briefing)
 
     def _first_time(self, session: str, source: str, pid: int | None) -> bool:
         now = time.monotonic()

@@ -76,5 +76,5 @@ def joined(frame: str, items: Sequence[Item]) -> str:
 
 
 def size(text: str) -> int:
-    """Return how many bytes a text has, also one that is no valid Unicode."""
+    """Return how many bytes a text has, even if it is not valid Unicode."""
     return len(text.encode("utf-8", "surrogatepass"))

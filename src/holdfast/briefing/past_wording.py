@@ -34,11 +34,11 @@ def past_items(past: Past, project: Path | None, detail: Occasion) -> list[Item]
     main = past.main
     if main is None:
         return _older(past)
-    told = ledger_items(main.ledger, project, detail)
+    items = ledger_items(main.ledger, project, detail)
     return [
         _way_back(main, is_newest=past.newest is None or main is past.newest),
         *_where(main),
-        *(item for item in told if main.open or item.kind not in OPEN_KINDS),
+        *(item for item in items if main.open or item.kind not in OPEN_KINDS),
         *_uncommitted(main, project),
         *also_unfinished(past.unfinished[1:], past.more),
         *([_newest(past.newest)] if past.newest is not None and past.newest is not main else []),
@@ -134,12 +134,12 @@ def _unfinished(one: Predecessor) -> str:
     if one.where.relation is not Relation.HERE:
         parts.append(f"in {_directory(one.where)}")
     parts.append(_ending(one).replace("; its last entry is from", ""))
-    asked = one.ledger.latest_request
-    if asked:
-        parts.append(f"asked last {quoted(asked, REQUEST)}")
+    request = one.ledger.latest_request
+    if request:
+        parts.append(f"asked last {quoted(request, REQUEST)}")
     if left.todos:
-        told = "; ".join(quoted(text, TODO) for text in left.todos[:2])
-        parts.append(f"{len(left.todos)} open todos: {told}" if len(left.todos) > 1 else f"an open todo: {told}")
+        todos = "; ".join(quoted(text, TODO) for text in left.todos[:2])
+        parts.append(f"{len(left.todos)} open todos: {todos}" if len(left.todos) > 1 else f"an open todo: {todos}")
     if left.turn and not one.cut_off:
         parts.append("a turn without an end")
     if left.files:
@@ -149,8 +149,8 @@ def _unfinished(one: Predecessor) -> str:
 
 
 def _newest(one: Predecessor) -> Item:
-    asked = one.ledger.latest_request
-    said = f"; asked last: {quoted(asked, REQUEST)}" if asked else ""
+    request = one.ledger.latest_request
+    said = f"; asked last: {quoted(request, REQUEST)}" if request else ""
     place = "" if one.where.relation is Relation.HERE else f", in {_directory(one.where)}"
     text = f"The newest session, {named(one.session_id)}{_branch(one)}{place}, {_ending(one)}{said}."
     return Item("newest", Rank.WAY_BACK + 4, text)
@@ -176,8 +176,8 @@ def _directory(where: SessionDirectory) -> str:
 
 
 def _names(paths: Sequence[str]) -> str:
-    told = ", ".join(named(path, MAX_PATH_CHARS) for path in paths[:LISTED])
-    return told + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
+    named_paths = ", ".join(named(path, MAX_PATH_CHARS) for path in paths[:LISTED])
+    return named_paths + (f" and {len(paths) - LISTED} more" if len(paths) > LISTED else "")
 
 
 def _word(text: str | None) -> str:

@@ -43,7 +43,7 @@ CAUGHT_UP = 5
 """How many of their transcripts are read on."""
 WEIGHED = 25
 """How many sessions that may have open work are weighed."""
-MOST_UNFINISHED = 3
+MAX_UNFINISHED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +147,18 @@ class Predecessors:
         maybe = [one for one in over if one.settled is None and may_be_open(one.ledger)]
         git = await self._git_now([*maybe, *([latest] if latest is not None and latest not in maybe else [])])
         open_ones, settled = _sorted_out(over, maybe, git, [one.as_later() for one in weighed])
-        told = [await self._told(root, one, left, git, folder) for one, left in open_ones[:MOST_UNFINISHED]]
-        newest = next((one for one in told if latest is not None and one.session_id == latest.id), None)
+        unfinished = [await self._predecessor(root, one, left, git, folder) for one, left in open_ones[:MAX_UNFINISHED]]
+        newest = next((one for one in unfinished if latest is not None and one.session_id == latest.id), None)
         if newest is None and latest is not None:
-            newest = await self._told(root, latest, NOTHING_OPEN, git, folder)
+            newest = await self._predecessor(root, latest, NOTHING_OPEN, git, folder)
             newest = replace(newest, settled=settled.get(latest.id) or latest.settled)
         older = max((one.ledger.last_at for one in over if not one.ledger.is_empty), default=None)
         return Past(
             newest,
-            tuple(told),
-            more=len(open_ones) - len(told),
+            tuple(unfinished),
+            more=len(open_ones) - len(unfinished),
             live=tuple(live),
-            older=older if newest is None and not told else None,
+            older=older if newest is None and not unfinished else None,
             settled=tuple(settled.items()),
             weighed_at=weighed_at,
             is_paused=paused,
@@ -170,17 +170,17 @@ class Predecessors:
         return await self._store.write(lambda tx: settling.dismiss(tx, _roots(root), session_id))
 
     async def _git_now(self, sessions: Sequence[WeighedSession]) -> dict[str, GitNow]:
-        asked: dict[str, list[str]] = {}
+        by_directory: dict[str, list[str]] = {}
         for one in sessions:
             if one.machine == self._machine and one.directory is not None and own_files(one.ledger):
-                asked.setdefault(one.directory, []).extend(own_files(one.ledger))
-        if not asked:
+                by_directory.setdefault(one.directory, []).extend(own_files(one.ledger))
+        if not by_directory:
             return {}
         since = min(one.ledger.started_at or one.ledger.last_at for one in sessions)
-        found = await asyncio.gather(*(git_now(directory, files, since) for directory, files in asked.items()))
-        return {directory: known for directory, known in zip(asked, found, strict=True) if known is not None}
+        states = await asyncio.gather(*(git_now(directory, files, since) for directory, files in by_directory.items()))
+        return {directory: known for directory, known in zip(by_directory, states, strict=True) if known is not None}
 
-    async def _told(
+    async def _predecessor(
         self, root: Root, one: WeighedSession, left: OpenWork, git: Mapping[str, GitNow], folder: Path | None
     ) -> Predecessor:
         files, same = tuple(own_files(one.ledger)), one.machine == self._machine
@@ -228,19 +228,19 @@ def _sorted_out(
     later: Sequence[LaterSession],
 ) -> tuple[list[tuple[WeighedSession, OpenWork]], dict[str, Settled]]:
     """Return the sessions that left work open, the newest first, and those that are settled from now on."""
-    found: list[tuple[WeighedSession, OpenWork]] = []
+    unfinished: list[tuple[WeighedSession, OpenWork]] = []
     settled = {one.id: Settled.FINISHED for one in over if one.settled is None and one not in maybe}
     for one in maybe:
         known = git.get(one.directory or "")
         reason = one.seen.end_reason if one.seen is not None else None
         left = open_work(one.ledger, reason, known, later)
         if left:
-            found.append((one, left))
+            unfinished.append((one, left))
         elif open_work(one.ledger, reason, known, ()):
             settled[one.id] = Settled.TAKEN_UP
         elif known is not None or not own_files(one.ledger):
             settled[one.id] = Settled.FINISHED
-    return found, settled
+    return unfinished, settled
 
 
 def runs_here(session: AgentSession) -> bool:

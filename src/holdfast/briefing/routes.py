@@ -43,17 +43,17 @@ class BriefingResponse(ResponseModel):
 def routes(briefings: Briefings) -> list[RestRoute]:
     """Return the briefing's route."""
 
-    async def briefing(asked: RestRequest) -> Reply:
-        query: BriefingQuery = asked.query
+    async def briefing(request: RestRequest) -> Reply:
+        query: BriefingQuery = request.query
         root = await in_time(locate, query.project, RootSource.ARGUMENT)
-        return Reply(briefing_view(await briefings.asked(Audience(root, None), query.budget)))
+        return Reply(briefing_view(await briefings.on_request(Audience(root, None), query.budget)))
 
     return [
         RestRoute(
             "GET",
             "/api/briefing",
             "briefing",
-            "Where a project's work stands, as an agent that starts there is told",
+            "Where a project's work stands: the briefing of an agent that starts there",
             briefing,
             {200: Answer("The text and its parts.", BriefingResponse)},
             query=BriefingQuery,

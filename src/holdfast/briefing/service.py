@@ -64,7 +64,7 @@ class Briefing:
 
     @property
     def marks(self) -> list[str]:
-        """What is stored to know later what the agent was told: digests of the lines, and the unfinished sessions."""
+        """Return what is stored to avoid repeating a briefing: digests of its lines, and the unfinished sessions."""
         unfinished = self.past.unfinished if self.past else ()
         sessions = [f"{agent_sessions.OF_SESSION}{one.session_id}" for one in unfinished]
         return [*(_digest(item) for item in self.items), *sessions]
@@ -101,12 +101,12 @@ class Briefings:
         self, session: StartedSession, setting: BriefingSetting | None, covered: Covered = NOTHING
     ) -> Briefing | None:
         """Record that a session begins or goes on; returns what it is told besides what other hooks tell it."""
-        found = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
+        briefing = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
         # One commit, before anything is told: what was not answered can be asked again.
-        await self._store.write(lambda tx: _record_start(tx, session, found))
+        await self._store.write(lambda tx: _record_start(tx, session, briefing))
         if session.transcript is not None and session.source in ("startup", "resume", "clear"):
             self._ledgers.git.begins(session.session_id, session.root, session.transcript)
-        return found if found is not None and found.text else None
+        return briefing if briefing is not None and briefing.text else None
 
     async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root, *, urgent: bool = True) -> None:
         """Read what the transcript has to tell by now, as before a compaction, and have git looked at."""
@@ -138,7 +138,7 @@ class Briefings:
         """Look at git for sessions that begin and go on, for as long as the daemon runs."""
         await (self._ledgers.git.finish() if once else self._ledgers.git.run())
 
-    async def asked(self, audience: Audience, limit: int | None = None) -> Briefing:
+    async def on_request(self, audience: Audience, limit: int | None = None) -> Briefing:
         """Return all there is to tell, within a budget of tokens."""
         root, session_id = audience.root, audience.session_id
         own = await self._own_ledger(session_id, root)
@@ -157,14 +157,14 @@ class Briefings:
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""
-        found = await self._predecessors.dismiss(root, session_id) if session_id else None
-        if found is None:
+        dismissed = await self._predecessors.dismiss(root, session_id) if session_id else None
+        if dismissed is None:
             raise BadInput(
                 "dismiss",
                 f"is not the id of exactly one session of this project: {in_quotes(session_id, 80)}",
                 recovery="`resume` names the sessions with open work.",
             )
-        return found
+        return dismissed
 
     # -- the occasions ------------------------------------------------------------------------------------------------
 
@@ -212,9 +212,9 @@ class Briefings:
 
     async def _resumed(self, session: StartedSession, audience: Audience, limit: int, covered: Covered) -> Briefing:
         known = await self._store.read(lambda tx: agent_sessions.of(tx, session.session_id))
-        told = known.digests if known is not None else ()
+        digests = known.digests if known is not None else ()
         items = await self._from_sources(audience, covered)
-        return _briefing(Occasion.RESUME, session.root, [item for item in items if _digest(item) not in told], limit)
+        return _briefing(Occasion.RESUME, session.root, [item for item in items if _digest(item) not in digests], limit)
 
     async def _cleared(self, session: StartedSession, audience: Audience) -> Briefing | None:
         past = await self._predecessors.find(session.root, session.session_id, session.pid)
@@ -237,10 +237,10 @@ class Briefings:
 
     async def _from_sources(self, audience: Audience, covered: Covered = NOTHING) -> list[Item]:
         sources = sorted(self._sources, key=lambda source: source.order)
-        asked = [source for source in sources if not source.kinds <= covered.known]
-        told = await asyncio.gather(*(source.tell(audience) for source in asked))
+        uncovered = [source for source in sources if not source.kinds <= covered.known]
+        answers = await asyncio.gather(*(source.tell(audience) for source in uncovered))
         told_by_others = await covered.kinds()
-        return [item for items in told for item in items if item.kind not in told_by_others]
+        return [item for items in answers for item in items if item.kind not in told_by_others]
 
 
 def _briefing(

@@ -18,7 +18,7 @@ from holdfast.lazy_dataclass import dataclass
 
 GIT_SECONDS = 1.5
 """How long an agent that starts waits for git; what git does not say in time is not told."""
-MOST_FILES = 400
+MAX_FILES = 400
 COMPARED = 20
 MAX_COMPARED_BYTES = 256 * 1024
 """Bytes of a file that is compared with the same one here; a larger one counts by its size."""
@@ -109,7 +109,7 @@ def _inside(directory: str, files: Iterable[str]) -> tuple[Path, dict[str, str]]
     if checkout is None:
         return None
     names: dict[str, str] = {}
-    for path in list(files)[-MOST_FILES:]:
+    for path in list(files)[-MAX_FILES:]:
         folder, slash, name = path.rpartition("/")
         real = f"{os.path.realpath(folder)}{slash}{name}"
         if real.startswith(f"{checkout.top}/"):

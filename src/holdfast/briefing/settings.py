@@ -22,7 +22,7 @@ class BriefingSettingUnreadable(HoldfastError):
 
 
 def briefing_setting(environment: str | None, project: Path | None) -> BriefingSetting | None:
-    """Return the setting in force; None if nobody set one, so that each occasion gets what it needs."""
+    """Return the setting in force; None if none is set, so that each occasion gets its own default."""
     if environment:
         return _parsed(environment, "HOLDFAST_BRIEFING")
     if project is None or not os.path.lexists(project / FILE):

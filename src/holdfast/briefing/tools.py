@@ -27,21 +27,21 @@ class ResumeParams(Params):
 def offer(briefings: Briefings) -> Offer:
     """Return the tool, the resource and the prompt."""
 
-    async def told(caller: Caller, budget: int | None = None) -> str:
+    async def briefing_text(caller: Caller, budget: int | None = None) -> str:
         if caller.root is None:
             return NO_ROOT
-        found = await briefings.asked(Audience(caller.root, caller.agent_session, caller.identity), budget)
-        return found.text[:MAX_BRIEFING_CHARS] or NOTHING
+        briefing = await briefings.on_request(Audience(caller.root, caller.agent_session, caller.identity), budget)
+        return briefing.text[:MAX_BRIEFING_CHARS] or NOTHING
 
     async def resume(call: Call, params: ResumeParams) -> dict[str, Any]:
         root = call.caller.root
         if params.dismiss is None or root is None:
-            return {"briefing": await told(call.caller, params.budget)}
+            return {"briefing": await briefing_text(call.caller, params.budget)}
         dismissed = await briefings.dismiss(root, params.dismiss)
-        return {"dismissed": dismissed, "briefing": await told(call.caller, params.budget)}
+        return {"dismissed": dismissed, "briefing": await briefing_text(call.caller, params.budget)}
 
     async def read(caller: Caller, values: dict[str, str]) -> str:
-        return await told(caller) + "\n"
+        return await briefing_text(caller) + "\n"
 
     async def listed(caller: Caller, cursor: str | None) -> Page:
         return Page([(URI, "briefing", "Where this project's work stands")])
@@ -77,7 +77,7 @@ def offer(briefings: Briefings) -> Offer:
                 name="briefing",
                 title="Where this project's work stands",
                 description="Puts what was done before, what is next and what waits in front of the agent",
-                render=told,
+                render=briefing_text,
             )
         ],
     )

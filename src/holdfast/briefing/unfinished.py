@@ -27,7 +27,7 @@ class GitNow:
 
     uncommitted: frozenset[str] = frozenset()
     committed: Mapping[str, int] | None = None
-    """When each was last committed, in milliseconds; None if nobody asked."""
+    """When each was last committed, in milliseconds; None if not requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +67,9 @@ def may_be_open(ledger: Ledger) -> bool:
 
 
 def open_work(ledger: Ledger, end_reason: str | None, git: GitNow | None, later: Sequence[LaterSession]) -> OpenWork:
-    """Return what is open of a session that is over; nothing if it was taken up or finished since.
+    """Return the open work of a session that is over; nothing if it was taken up or finished since.
 
-    `git` is None if there is no repository or it did not answer: then nobody can say what is committed.
+    `git` is None if there is no repository or it did not answer: then it is unknown what is committed.
     """
     if any(_takes_up(one, ledger) for one in later):
         return NOTHING_OPEN

@@ -33,7 +33,7 @@ SETTLE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the command line asks of an open store, over the daemon's socket or where no daemon runs."""
+    """What the command line asks of an open store, over the daemon's socket, or directly if no daemon runs."""
 
     name: str
     run: Callable[[dict[str, Any], Progress], Awaitable[dict[str, Any]]]
@@ -87,9 +87,9 @@ class Hook:
     order: int = 0
     """Its place within its phase; the smallest is asked first."""
     covers: frozenset[str] = frozenset()
-    """Superfluous where it said something."""
+    """Superfluous if it said something."""
     always_covers: frozenset[str] = frozenset()
-    """Superfluous even where it said nothing: then there is nothing to say, or the user wants nothing said."""
+    """Superfluous even if it said nothing: then there is nothing to say, or the user wants nothing said."""
 
 
 async def _nothing() -> None:
@@ -102,12 +102,12 @@ async def _healthy() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """What a room does in the course of a daemon's life."""
+    """A room's callbacks in the course of a daemon's life."""
 
     prepare: Callable[[], object] = lambda: None
     """Import and make what hooks and calls may come to need; called once, off the loop, while hooks are served."""
     start: Step = _nothing
-    """Take over from an earlier daemon, before anybody is let in."""
+    """Take over from an earlier daemon, before any caller is let in."""
     sweep: Step = _nothing
     """Drop what is past keeping; called every hour."""
     on_events: Callable[[Sequence[Event]], object] = lambda events: None

@@ -125,12 +125,12 @@ def run_tail(options: argparse.Namespace) -> int:
 
 def _news(settings: Settings, target: str, since: str) -> tuple[list[Update], str]:
     """Return all new updates and where to continue; a time stays one until there is an update."""
-    found: list[Update] = []
+    updates: list[Update] = []
     while True:
         page = ask_daemon(settings, "bridge-pull", {"target": target, "since": since})
         if not page["updates"]:
-            return found, since
-        found += page["updates"]
+            return updates, since
+        updates += page["updates"]
         since = page["cursor"]
 
 
@@ -160,8 +160,8 @@ def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
 
 def _print(updates: Iterable[Update], target: str | None = None) -> None:
     for update in updates:
-        told = [update["created_at"], *([shown(target)] if target else []), update["type"]]
+        heading = [update["created_at"], *([shown(target)] if target else []), update["type"]]
         source = [f"from {shown(update['from'], MAX_LINE)}"] if "from" in update else []
-        say("  ".join([*told, shown(update["message_id"] or "-", MAX_LINE), *source]), flush=True)
+        say("  ".join([*heading, shown(update["message_id"] or "-", MAX_LINE), *source]), flush=True)
         for line in str(update["content"]).splitlines():
             say(f"    {shown(line, MAX_LINE)}", flush=True)

@@ -60,6 +60,6 @@ def _warn(project: Path, settings: Settings) -> None:
 
 
 def _at_home(project: Path, teams: Iterable[Team]) -> Team | None:
-    """The team whose project this is, or contains this."""
+    """Return the team whose project this is, or contains this."""
     homes = {Path(os.path.realpath(team.project)): team for team in teams}
     return next((homes[folder] for folder in (project, *project.parents) if folder in homes), None)

@@ -39,7 +39,7 @@ def settings_of(options: argparse.Namespace) -> Settings:
 
 
 def other_home(settings: Settings) -> str | None:
-    """The data directory, if an agent or its hook would not find it by default."""
+    """Return the data directory, if an agent or its hook would not find it by default."""
     return None if settings.home == read_settings({}).home else str(settings.home)
 
 

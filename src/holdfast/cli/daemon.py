@@ -91,7 +91,7 @@ def stop_daemon(options: argparse.Namespace) -> int:
     """Stop the daemon cleanly; by force if it does not answer."""
     settings = settings_of(options)
     make_home(settings.home)
-    told: int | None = None
+    stopped_pid: int | None = None
     deadline = time.monotonic() + STOP_SECONDS
     while True:
         # Marked first: a relay that notices the daemon's end must find the marker and not start another.
@@ -99,16 +99,16 @@ def stop_daemon(options: argparse.Namespace) -> int:
         if _is_free(settings):
             break
         holder = _daemon_in(settings)
-        if holder is not None and holder.pid != told:  # may also be one that took over meanwhile
-            told, deadline = holder.pid, time.monotonic() + STOP_SECONDS
+        if holder is not None and holder.pid != stopped_pid:  # may also be one that took over meanwhile
+            stopped_pid, deadline = holder.pid, time.monotonic() + STOP_SECONDS
             _tell_to_stop(settings, holder.pid)
         elif time.monotonic() > deadline:
-            if told is None:
+            if stopped_pid is None:
                 raise NoDaemon("The daemon does not stop, and its process id is unknown.")
-            _signal(told, signal.SIGKILL)
+            _signal(stopped_pid, signal.SIGKILL)
             deadline = time.monotonic() + STOP_SECONDS
         time.sleep(POLL_SECONDS)
-    if told is None:
+    if stopped_pid is None:
         say(f"No daemon was running for {settings.home}.")
     elif unmarked is None:
         say("Stopped. It stays stopped until the next `holdfast serve` or a newly started agent.")
@@ -153,7 +153,7 @@ def _is_free(settings: Settings) -> bool:
 
 
 def _daemon_in(settings: Settings) -> Holder | None:
-    """The daemon to be stopped; None while it is not known."""
+    """Return the daemon to be stopped; None while it is not known."""
     holder = read_holder(settings.home)
     if holder is None or holder.purpose == STOP:  # another `holdfast stop` is checking whether it is free
         return None

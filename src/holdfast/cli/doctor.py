@@ -136,7 +136,7 @@ class _Lines:
 
 
 def _print_nothing(findings: Iterable[Finding]) -> None:
-    """The JSON document comes at the end."""
+    """Print nothing: the JSON document comes at the end."""
 
 
 def _verdict(diagnosis: Diagnosis, *, fixing: bool) -> str:

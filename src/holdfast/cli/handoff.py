@@ -133,8 +133,8 @@ def _confirmed_signer(file: Path, home: Path) -> str | None:
 def run_release(options: argparse.Namespace) -> int:
     """Release held messages to their agents, or remove them."""
     settings = settings_of(options)
-    found = ask_or_do(settings, "held", {"target": options.target}, show_progress)
-    messages = [one for one in found["messages"] if not options.ids or one["id"] in options.ids]
+    held = ask_or_do(settings, "held", {"target": options.target}, show_progress)
+    messages = [one for one in held["messages"] if not options.ids or one["id"] in options.ids]
     if missing := set(options.ids) - {one["id"] for one in messages}:
         raise NotFound(f"Not held for {shown(options.target)}: {', '.join(map(shown, sorted(missing)))}.")
     if not messages:
@@ -143,8 +143,8 @@ def run_release(options: argparse.Namespace) -> int:
     for one in messages:
         print(f"{shown(one['id'])} for {shown(one['target'])}, {one['priority']}, from {shown(one['sender'], 400)}")
         print(quoted_block(one["text"]))
-    if found["more"]:
-        print(f"These are the first {len(found['messages'])}; run the command again for the rest.")
+    if held["more"]:
+        print(f"These are the first {len(held['messages'])}; run the command again for the rest.")
     if options.target is None:
         print("`holdfast release TARGET [ID…]` releases them, `--drop` removes them.")
         return 0
@@ -179,9 +179,9 @@ def _summary(report: dict[str, Any]) -> str:
 
 def config_directory() -> str:
     """Return the caller's agent configuration directory; the daemon's environment may name another."""
-    found = registry.settings_of().config_directory(os.environ)
+    directory = registry.settings_of().config_directory(os.environ)
     # The usual one stays as it is spelled: imported transcripts are known by their paths.
-    return str(found if found.parent == Path.home() else found.resolve())
+    return str(directory if directory.parent == Path.home() else directory.resolve())
 
 
 def _absolute(text: str) -> Path:

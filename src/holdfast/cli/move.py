@@ -34,9 +34,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Move a project's data to its new directory."""
     args = {"old": str(Path(options.old).expanduser().resolve()), "new": str(Path(options.new).resolve())}
-    found = ask_or_do(settings_of(options), "move", args, show_progress)
-    say(f"Moved everything about {shown(found['old'], MAX_LINE)} to {shown(found['new'], MAX_LINE)}.")
-    if found["transcripts"]:
-        say(f"{found['transcripts']} transcripts were copied to where the agent looks for them.")
+    result = ask_or_do(settings_of(options), "move", args, show_progress)
+    say(f"Moved everything about {shown(result['old'], MAX_LINE)} to {shown(result['new'], MAX_LINE)}.")
+    if result["transcripts"]:
+        say(f"{result['transcripts']} transcripts were copied to where the agent looks for them.")
     say("If it has a protocol of its own, trust it again: holdfast trust")
     return 0

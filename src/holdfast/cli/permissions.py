@@ -49,6 +49,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(request: dict[str, Any]) -> None:
-    """Print a request in full: nobody can judge what is hidden."""
+    """Print a request in full: hidden parts cannot be judged."""
     say(f"{request['id']}  {request['team']}: {shown(request['tool'], LONGEST)}")
     print(quoted_block(shown_input(request["input"])))

@@ -60,7 +60,7 @@ def add_directory(parser: argparse.ArgumentParser) -> None:
 
 
 def worktree_at(options: argparse.Namespace) -> Worktree:
-    """The worktree of a command's DIR."""
+    """Return the worktree of a command's DIR."""
     worktree = worktree_of(Path(options.directory).expanduser())
     if worktree is None:
         raise BadInput("DIR", f"{shown(options.directory)} is not a directory")

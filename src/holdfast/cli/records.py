@@ -137,15 +137,15 @@ def _amend_foreign(source: Path, mine: bool, tx: Tx) -> None:
     """Hold what a backup of another installation contains, unless a person says that it is theirs."""
     from holdfast.handoff.queries.foreign_backup import brought, hold_back
 
-    told = brought(tx)
-    if told and not mine:
+    contents = brought(tx)
+    if contents and not mine:
         say(f"{source} was not made by this installation. It contains:")
-        for line in told:
+        for line in contents:
             say(f"  {line}")
         mine = _is_theirs()
     if not mine:
         hold_back(tx)
-        if told:
+        if contents:
             say("`holdfast release` shows what is held. If the backup is yours, restore it again with --mine.")
 
 
@@ -184,8 +184,8 @@ def run_verify(options: argparse.Namespace) -> int:
     if not report["ok"]:
         say(f"Something was lost or changed (checked: {checked}).")
         return 1
-    said = f"Nothing was lost or changed beyond the {known} known" if known else "Nothing was lost or changed"
-    say(f"{said} (checked: {checked}).")
+    summary = f"Nothing was lost or changed beyond the {known} known" if known else "Nothing was lost or changed"
+    say(f"{summary} (checked: {checked}).")
     return 0
 
 
@@ -265,13 +265,13 @@ def run_forget(options: argparse.Namespace) -> int:
     return 0 if report["success"] else 1
 
 
-def _show_what_would_go(found: dict[str, Any]) -> None:
-    places = [place for place in found["roots"] if place != found["what"]]
+def _show_what_would_go(scope: dict[str, Any]) -> None:
+    places = [place for place in scope["roots"] if place != scope["what"]]
     also = f" (also {', '.join(places)})" if places else ""
-    say(f"Of {found['what']}{also}: {_counted(found)}.", file=sys.stderr)
-    for team in found["teams"]:
+    say(f"Of {scope['what']}{also}: {_counted(scope)}.", file=sys.stderr)
+    for team in scope["teams"]:
         say(f"With all conversations and messages of the team {team}.", file=sys.stderr)
-    for file in found["files"]:
+    for file in scope["files"]:
         say(f"With {file}, a copy of the whole store.", file=sys.stderr)
 
 

@@ -24,7 +24,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands."""
     parser = commands.add_parser(
         "resume",
-        help="show where a project's work stands, as an agent is told",
+        help="show where a project's work stands, as in an agent's briefing",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,22 +43,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run(options: argparse.Namespace) -> int:
     """Show the briefing."""
     args = {"project": str(Path(options.project).resolve()), "budget": options.budget}
-    found = ask_or_do(settings_of(options), "resume", args, show_progress)
+    result = ask_or_do(settings_of(options), "resume", args, show_progress)
     if options.json:
-        print(json.dumps(found, indent=2))
-    elif found["text"]:
-        for line in found["text"].splitlines():
+        print(json.dumps(result, indent=2))
+    elif result["text"]:
+        for line in result["text"].splitlines():
             say(shown(line, MAX_LINE))
     else:
-        say(f"Nothing is known of earlier work in {shown(found['project'], MAX_LINE)}.")
+        say(f"Nothing is known of earlier work in {shown(result['project'], MAX_LINE)}.")
     return 0
 
 
 def run_dismiss(options: argparse.Namespace) -> int:
     """Stop mentioning a session's open work."""
     args = {"project": str(Path(options.project).resolve()), "session": options.session}
-    found = ask_or_do(settings_of(options), "dismiss", args, show_progress)
-    say(f"The open work of session {shown(found['dismissed'], MAX_LINE)} will not be mentioned again.")
+    result = ask_or_do(settings_of(options), "dismiss", args, show_progress)
+    say(f"The open work of session {shown(result['dismissed'], MAX_LINE)} will not be mentioned again.")
     return 0
 
 

@@ -57,7 +57,7 @@ def _take_over(settings: Settings) -> HomeLock:
     if kept := HomeLock.handed_down(settings.home, by_hand=True):
         return kept
     deadline = time.monotonic() + TAKE_OVER_SECONDS
-    asked: int | None = None
+    stopped_pid: int | None = None
     while True:
         try:
             return HomeLock.take(settings.home, by_hand=True)
@@ -66,10 +66,10 @@ def _take_over(settings: Settings) -> HomeLock:
             late = time.monotonic() > deadline
             if late or (holder is not None and holder.by_hand):
                 raise
-        if holder is not None and holder.pid != asked:
+        if holder is not None and holder.pid != stopped_pid:
             with contextlib.suppress(HoldfastError):
                 ask_daemon(settings, "stop", {"why": "`holdfast serve` takes over"})
-                asked = holder.pid
+                stopped_pid = holder.pid
         time.sleep(0.02)
 
 

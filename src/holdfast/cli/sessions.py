@@ -88,8 +88,8 @@ def _ask(options: argparse.Namespace, name: str, **args: Any) -> dict[str, Any]:
 
 
 def run_list(options: argparse.Namespace) -> int:
-    found = _ask(options, "sessions-list", status=options.status, limit=options.limit)
-    sessions = found["sessions"]
+    page = _ask(options, "sessions-list", status=options.status, limit=options.limit)
+    sessions = page["sessions"]
     if options.json:
         say(json.dumps(sessions))
         return 0 if sessions else 1
@@ -109,7 +109,7 @@ def run_list(options: argparse.Namespace) -> int:
         for session in sessions
     ]
     _table([row if options.all else (*row[:4], row[5]) for row in rows])
-    if found["more"]:
+    if page["more"]:
         say(f"These are the first {len(sessions)}; --limit shows more.")
     return 0
 
@@ -129,40 +129,40 @@ def _table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def run_show(options: argparse.Namespace) -> int:
-    found = _ask(options, "sessions-show", session=options.id, text=options.text)
+    reply = _ask(options, "sessions-show", session=options.id, text=options.text)
     if options.json:
-        say(json.dumps(found))
+        say(json.dumps(reply))
         return 0
-    session = found["session"]
+    session = reply["session"]
     state = "pinned" if session["pinned"] else session["status"]
     tags = f", tags: {', '.join(session['tags'])}" if session["tags"] else ""
     say(f"{session['id']}  {state}, {session['thoughtCount']} thoughts, updated {session['updatedAt']}{tags}")
     if "damage" in session:
         say(f"Damaged: {session['damage']}")
-    for line in _whole(found) if options.text else _tree(found):
+    for line in _whole(reply) if options.text else _tree(reply):
         say(line)
     return 0
 
 
-def _tree(found: dict[str, Any]) -> list[str]:
+def _tree(reply: dict[str, Any]) -> list[str]:
     from holdfast.demo.picture import drawn
 
     start: dict[str, int] = {}
     depth: dict[str | None, int] = {None: 0}
     line_of: dict[int, str | None] = {}
-    for thought in found["thoughts"]:
+    for thought in reply["thoughts"]:
         branch = line_of[thought["thoughtNumber"]] = thought.get("branchId")
         if branch is not None and branch not in start:
             start[branch] = thought["branchFromThought"]
             depth[branch] = depth.get(line_of.get(start[branch]), 0) + 1
     branches = [{"branchId": one, "fromThought": number} for one, number in start.items() if depth[one] <= MAX_DEPTH]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    return drawn({**found, "branches": branches}, width)
+    return drawn({**reply, "branches": branches}, width)
 
 
-def _whole(found: dict[str, Any]) -> list[str]:
-    lines = [found["session"]["title"]]
-    for thought in found["thoughts"]:
+def _whole(reply: dict[str, Any]) -> list[str]:
+    lines = [reply["session"]["title"]]
+    for thought in reply["thoughts"]:
         branch = f", branch {thought['branchId']} from {thought['branchFromThought']}" if "branchId" in thought else ""
         revises = f", revises {thought['revisesThought']}" if "revisesThought" in thought else ""
         lines += ["", f"Thought {thought['thoughtNumber']}{branch}{revises}, {thought['createdAt']}"]
@@ -172,8 +172,8 @@ def _whole(found: dict[str, Any]) -> list[str]:
 
 def run_search(options: argparse.Namespace) -> int:
     query = " ".join(f'"{word}"' if " " in word and '"' not in word else word for word in options.words)
-    found = _ask(options, "sessions-search", query=query, limit=options.limit)
-    results = found["results"]
+    hits = _ask(options, "sessions-search", query=query, limit=options.limit)
+    results = hits["results"]
     if options.json:
         say(json.dumps(results))
         return 0 if results else 1
@@ -182,8 +182,8 @@ def run_search(options: argparse.Namespace) -> int:
         say(f"{hit['sessionId'][:SHORT_ID]}  {hit['title']}")
         say(f"  {where}")
     if not results:
-        say(found["message"].replace('scope "all"', "--all").replace('status "all"', "`sessions list --status all`"))
-    elif "nextCursor" in found:
+        say(hits["message"].replace('scope "all"', "--all").replace('status "all"', "`sessions list --status all`"))
+    elif "nextCursor" in hits:
         say("There are more; --limit shows up to 50.")
     return 0 if results else 1
 

@@ -125,7 +125,7 @@ def _carried_out(
         print(step.shown())
     if options.dry_run:
         return True
-    answer = "y" if options.yes else _asked(offers_rules=with_rules is not None)
+    answer = "y" if options.yes else _choice(offers_rules=with_rules is not None)
     if answer == "n":
         say("Nothing was changed.")
         return False
@@ -134,7 +134,7 @@ def _carried_out(
     return True
 
 
-def _asked(*, offers_rules: bool) -> str:
+def _choice(*, offers_rules: bool) -> str:
     if not sys.stdin.isatty():
         raise HoldfastError(
             "Nothing was changed: there is no terminal to ask on.",
@@ -145,12 +145,12 @@ def _asked(*, offers_rules: bool) -> str:
         say(f"The agent asks you before each use of a tool. The core tools are {', '.join(CORE_TOOLS)}.")
         question = "Continue? y: yes; a: yes, and allow the core tools; N: no [y/a/N] "
     try:
-        given = input(question).strip().lower()
+        answer = input(question).strip().lower()
     except EOFError:
         return "n"
-    if given in ("y", "yes"):
+    if answer in ("y", "yes"):
         return "y"
-    return "a" if given == "a" and offers_rules else "n"
+    return "a" if answer == "a" and offers_rules else "n"
 
 
 def _project(options: argparse.Namespace) -> Path:

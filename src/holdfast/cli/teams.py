@@ -90,8 +90,8 @@ def run_found(options: argparse.Namespace) -> int:
 def run_adopt(options: argparse.Namespace) -> int:
     """Adopt a session."""
     args = {"team": options.team, "session": options.session, "from": options.sender, "thread": options.thread}
-    made = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
-    say(f"{made.get('fromTeam', 'outside')} → {made['toTeam']} continues in session {made['sessionId']}.")
+    adopted = ask_or_do(settings_of(options), "teams-adopt", args, show_progress)["conversation"]
+    say(f"{adopted.get('fromTeam', 'outside')} → {adopted['toTeam']} continues in session {adopted['sessionId']}.")
     return 0
 
 
@@ -212,7 +212,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def _described(config: TeamsConfig) -> dict[str, Any]:
-    """The effective settings as JSON. Of environment variables only the names, because they may hold tokens."""
+    """Return the effective settings as JSON. Of environment variables only the names, because they may hold tokens."""
     teams = []
     for name in (*config.teams, *config.refused):
         team = config.teams.get(name)

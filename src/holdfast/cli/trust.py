@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def runnable(project: ProjectProtocol) -> list[str]:
-    """Everything in a project that trust would allow to run, one line each."""
+    """Return everything in a project that trust would allow to run, one line each."""
     programs = [shlex.join(argv) for argv in project.commands]
     for name, entry in project.executable.serena.items():
         programs.append(f"the MCP server {name} of {MCP_SERVERS}: {json.dumps(entry, ensure_ascii=False)}")
@@ -88,7 +88,7 @@ def runnable(project: ProjectProtocol) -> list[str]:
 
 
 def followed(brought: ProjectSettings) -> list[str]:
-    """The settings that managed agents would use, one line each."""
+    """Return the settings that managed agents would use, one line each."""
     return [
         f"by managed agents: {path}" + (f": {content.decode('utf-8', 'replace')}" if path in brought.shown else "")
         for path, content in brought.files.items()

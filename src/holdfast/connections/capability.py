@@ -60,7 +60,7 @@ def capability(connections: Connections, keys: Callable[[], Keys], transports: O
         await connections.settle(transports.attached())
 
     async def rebind(call: HookCall) -> None:
-        """After /clear or an in-process resume the relay still has the old session id: tell it the new one."""
+        """Send the relay the new session id after /clear or an in-process resume: it still has the old one."""
         session = call.event.session_id
         if call.event.kind is not HookKind.STARTED or call.pid is None or not 0 < len(session) <= MAX_ID:
             return

@@ -12,8 +12,8 @@ from holdfast.connections.views import key_view
 
 def commands(connections: Connections, keys: Keys) -> list[Command]:
     async def create(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        made = await keys.create(args["name"], Scope(args["scope"]), args.get("teams"))
-        return {"name": args["name"], "key": made}
+        created = await keys.create(args["name"], Scope(args["scope"]), args.get("teams"))
+        return {"name": args["name"], "key": created}
 
     async def every(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return {"keys": [key_view(key) for key in await keys.list()]}

@@ -47,15 +47,15 @@ class Keys:
         self._read_at = float("-inf")
 
     async def check(self, given: str) -> Key | None:
-        """Find whose key this is. Every hash is compared, each in constant time. An empty key is nobody's."""
+        """Find the owner of a key. Every hash is compared, each in constant time. An empty key has no owner."""
         if time.monotonic() - self._read_at > FRESH_SECONDS:
             await self._reload()
         presented = _digest(given)
-        found = Key(OWNER, Scope.ADMIN) if hmac.compare_digest(presented, self._owners) else None
+        owner = Key(OWNER, Scope.ADMIN) if hmac.compare_digest(presented, self._owners) else None
         for kept, key in self._known:
             if hmac.compare_digest(presented, kept):
-                found = key
-        return found if given else None
+                owner = key
+        return owner if given else None
 
     async def create(self, name: str, scope: Scope, teams: Sequence[str] | None = None) -> str:
         """Create a key, limited to teams where some are named; it is shown once and never again."""

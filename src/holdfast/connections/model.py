@@ -175,10 +175,10 @@ def judge(connection: Connection | None, token: Token | None, now: int) -> Reaso
 
 
 def is_repeat(token: Token, now: int) -> bool:
-    """Whether a retired token comes from a client whose answer was lost, and not from a thief."""
+    """Return whether a retired token comes from a client whose answer was lost, and not from a thief."""
     return token.retired_at is not None and now - token.retired_at <= LOST_REPLY_MS
 
 
 def is_past_half(token: Token, now: int) -> bool:
-    """Whether it is time to offer a new token."""
+    """Return whether it is time to offer a new token."""
     return now - token.issued_at > (token.expires_at - token.issued_at) / 2

@@ -1,4 +1,4 @@
-"""Limits on failed attempts: per connection, and per whoever makes them."""
+"""Limits on failed attempts: per connection, and per origin."""
 
 from __future__ import annotations
 

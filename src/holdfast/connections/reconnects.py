@@ -105,9 +105,9 @@ class Reconnects:
             return await self._limited(session_id, attempt, wait)
 
         def write(tx: Tx) -> Reconnected | Reason:
-            known = locked_answer(tx, key)
-            if known is not None:
-                return self._again(tx, known["token"])
+            stored_answer = locked_answer(tx, key)
+            if stored_answer is not None:
+                return self._again(tx, stored_answer["token"])
             claims = tokens.read(text, session_id, self._ring, tx.now())
             if isinstance(claims, Reason):
                 return self._of_unread(tx, session_id, text, claims)
@@ -213,7 +213,7 @@ class Reconnects:
         return Reason.SESSION_ALREADY_DISCONNECTED if connection is not None and connection.ended else reason
 
     def _may_be_renewed(self, tx: Tx, connection: Connection, text: str, attempt: Attempt) -> bool:
-        """Whether an expired token is its connection's own, sent with the key that the connection belongs to.
+        """Return whether an expired token is its connection's own, sent with the key that the connection belongs to.
 
         That key may ask for a token at any time; so a client that made no call for a while gets it with the refusal.
         """

@@ -111,7 +111,7 @@ class Reconnected(Token):
 
 
 def session(connection: Connection) -> Session:
-    # The model has no field for the identity: whoever knows it could pose as this caller.
+    # The model has no field for the identity: anyone who knows it could pose as this caller.
     return Session(
         **asdict(connection)
         | {
@@ -123,10 +123,10 @@ def session(connection: Connection) -> Session:
     )
 
 
-def sessions(found: Sequence[Connection], wanted: int) -> Sessions:
+def sessions(page: Sequence[Connection], wanted: int) -> Sessions:
     """Show a page; one connection more than `wanted` means that there is another page."""
-    shown = found[:wanted]
-    more = f"{shown[-1].created_at}.{shown[-1].id}" if len(found) > wanted else None
+    shown = page[:wanted]
+    more = f"{shown[-1].created_at}.{shown[-1].id}" if len(page) > wanted else None
     return Sessions(sessions=[session(each) for each in shown], next_cursor=more)
 
 
@@ -141,25 +141,25 @@ def row_of(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def requests(found: Sequence[ToolCall], wanted: int) -> Requests:
+def requests(page: Sequence[ToolCall], wanted: int) -> Requests:
     shown = [
         Request(tool=call.tool, at=iso(call.at), duration_ms=call.duration_us / 1000, outcome=call.outcome)
-        for call in found[:wanted]
+        for call in page[:wanted]
     ]
-    return Requests(requests=shown, next_cursor=_next_row(found, wanted))
+    return Requests(requests=shown, next_cursor=_next_row(page, wanted))
 
 
-def audit(found: Sequence[AuditLine], wanted: int) -> Audit:
+def audit(page: Sequence[AuditLine], wanted: int) -> Audit:
     shown = [
-        AuditEntry(**asdict(line) | {"at": iso(line.at), "session_id": line.connection_id}) for line in found[:wanted]
+        AuditEntry(**asdict(line) | {"at": iso(line.at), "session_id": line.connection_id}) for line in page[:wanted]
     ]
-    return Audit(entries=shown, next_cursor=_next_row(found, wanted))
+    return Audit(entries=shown, next_cursor=_next_row(page, wanted))
 
 
-def usage(found: Sequence[ToolFigures]) -> Usage:
+def usage(figures: Sequence[ToolFigures]) -> Usage:
     return Usage(
         tools=[
-            ToolUsage(**asdict(one), mean_ms=round(one.mean_us / 1000, 3), max_ms=one.max_us / 1000) for one in found
+            ToolUsage(**asdict(one), mean_ms=round(one.mean_us / 1000, 3), max_ms=one.max_us / 1000) for one in figures
         ]
     )
 
@@ -177,5 +177,5 @@ def reconnected(done: Done) -> Reconnected:
     )
 
 
-def _next_row(found: Sequence[ToolCall] | Sequence[AuditLine], wanted: int) -> str | None:
-    return str(found[wanted - 1].row_id) if len(found) > wanted else None
+def _next_row(page: Sequence[ToolCall] | Sequence[AuditLine], wanted: int) -> str | None:
+    return str(page[wanted - 1].row_id) if len(page) > wanted else None

@@ -69,23 +69,23 @@ class ReconnectProblem(Problem):
     """Why a session was not taken up, and what to do."""
 
     next_step: str | None = None
-    """Not told where the key is missing."""
+    """Omitted if the key is missing."""
 
 
 def routes(connections: Connections) -> list[RestRoute]:
-    found = [*_reading(connections), *_figures(connections), *_changing(connections)]
-    return [replace(route, tag="connections") for route in found]
+    routes = [*_reading(connections), *_figures(connections), *_changing(connections)]
+    return [replace(route, tag="connections") for route in routes]
 
 
 def _reading(connections: Connections) -> list[RestRoute]:
-    async def page(asked: RestRequest, *, ended: bool) -> Reply:
-        wanted = asked.query.limit
-        before = rest_models.cursor_of(asked.query.cursor)
-        found = await connections.newest(ended=ended, before=before, limit=wanted + 1)
-        return Reply(rest_models.sessions(found, wanted))
+    async def page(request: RestRequest, *, ended: bool) -> Reply:
+        wanted = request.query.limit
+        before = rest_models.cursor_of(request.query.cursor)
+        page = await connections.newest(ended=ended, before=before, limit=wanted + 1)
+        return Reply(rest_models.sessions(page, wanted))
 
-    async def one(asked: RestRequest) -> Reply:
-        return Reply(rest_models.session(await _still_there(connections, asked)))
+    async def one(request: RestRequest) -> Reply:
+        return Reply(rest_models.session(await _still_there(connections, request)))
 
     listed = {200: Answer("A page of sessions, the newest first.", rest_models.Sessions)}
     return [
@@ -114,17 +114,17 @@ def _reading(connections: Connections) -> list[RestRoute]:
 
 
 def _figures(connections: Connections) -> list[RestRoute]:
-    async def requests(asked: RestRequest) -> Reply:
-        connection = await _still_there(connections, asked)
-        query = asked.query
+    async def requests(request: RestRequest) -> Reply:
+        connection = await _still_there(connections, request)
+        query = request.query
         calls = await connections.requests(connection.id, rest_models.row_of(query.cursor), query.limit + 1)
         return Reply(rest_models.requests(calls, query.limit))
 
-    async def usage(asked: RestRequest) -> Reply:
-        return Reply(rest_models.usage(await connections.usage_by_tool(asked.query.since)))
+    async def usage(request: RestRequest) -> Reply:
+        return Reply(rest_models.usage(await connections.usage_by_tool(request.query.since)))
 
-    async def audit(asked: RestRequest) -> Reply:
-        query = asked.query
+    async def audit(request: RestRequest) -> Reply:
+        query = request.query
         lines = await connections.audit_lines(query.session_id, rest_models.row_of(query.cursor), query.limit + 1)
         return Reply(rest_models.audit(lines, query.limit))
 
@@ -161,19 +161,19 @@ def _figures(connections: Connections) -> list[RestRoute]:
 
 
 def _changing(connections: Connections) -> list[RestRoute]:
-    async def reconnect(asked: RestRequest) -> Reply:
+    async def reconnect(request: RestRequest) -> Reply:
         began = time.perf_counter()
-        done = await connections.reconnects.reconnect(asked.path.session_id, asked.body.token, _attempt(asked))
-        taken, outcome = (None, "error") if isinstance(done, Refused) else (asked.path.session_id, "ok")
+        done = await connections.reconnects.reconnect(request.path.session_id, request.body.token, _attempt(request))
+        taken, outcome = (None, "error") if isinstance(done, Refused) else (request.path.session_id, "ok")
         connections.usage.count(taken, "reconnect_session", time.perf_counter() - began, outcome)
         return _refused(done) if isinstance(done, Refused) else Reply(rest_models.reconnected(done), headers=NO_STORE)
 
-    async def token(asked: RestRequest) -> Reply:
-        issued = await connections.reconnects.issue(asked.path.session_id, _attempt(asked))
+    async def token(request: RestRequest) -> Reply:
+        issued = await connections.reconnects.issue(request.path.session_id, _attempt(request))
         return Reply(rest_models.token(issued), headers=NO_STORE)
 
-    async def revoke(asked: RestRequest) -> Reply:
-        if not await connections.reconnects.revoke(asked.path.session_id, _attempt(asked)):
+    async def revoke(request: RestRequest) -> Reply:
+        if not await connections.reconnects.revoke(request.path.session_id, _attempt(request)):
             raise NotFound("Session not found")
         return Reply(None, 204)
 
@@ -238,16 +238,16 @@ def _changing(connections: Connections) -> list[RestRoute]:
     ]
 
 
-async def _still_there(connections: Connections, asked: RestRequest) -> Connection:
+async def _still_there(connections: Connections, request: RestRequest) -> Connection:
     """Return the connection, unless it was revoked; lists and the audit still show those."""
-    connection = await connections.get(asked.path.session_id)
+    connection = await connections.get(request.path.session_id)
     if connection is None or connection.state == State.REVOKED:
         raise NotFound("Session not found")
     return connection
 
 
-def _attempt(asked: RestRequest) -> Attempt:
-    return Attempt(asked.address, asked.client, asked.key.name if asked.key else None)
+def _attempt(request: RestRequest) -> Attempt:
+    return Attempt(request.address, request.client, request.key.name if request.key else None)
 
 
 def _refused(refused: Refused) -> Reply:

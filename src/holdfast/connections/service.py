@@ -34,8 +34,8 @@ class Connections:
     async def start(self) -> None:
         """Take over from this daemon's previous run: callers whose relay still runs are expected back."""
         await self.reconnects.start()
-        known = await self._store.read(lambda tx: connections.attached(tx, self._daemon))
-        gone = [identity for identity, pid in known if pid is None or not is_running(pid)]
+        attached = await self._store.read(lambda tx: connections.attached(tx, self._daemon))
+        gone = [identity for identity, pid in attached if pid is None or not is_running(pid)]
         await self._store.write(lambda tx: connections.renew_lease(tx, self._daemon))
         await self._detach_all(gone)
 
@@ -50,8 +50,8 @@ class Connections:
 
     async def stop(self) -> None:
         """Stop in order: relays stay and are expected back; all other callers are detached and can come back."""
-        known = await self._store.read(lambda tx: connections.attached(tx, self._daemon))
-        await self._detach_all([identity for identity, pid in known if pid is None])
+        attached = await self._store.read(lambda tx: connections.attached(tx, self._daemon))
+        await self._detach_all([identity for identity, pid in attached if pid is None])
         await self._store.write(connections.let_go)
         await self.flush()
 
@@ -162,13 +162,13 @@ class Connections:
             connections.set_session(tx, connection.id, session_id, joined)
 
     def was_taken_over(self, tx: Tx, connection: Connection) -> bool:
-        """Whether another live caller was given this one's session while it was away."""
+        """Return whether another live caller was given this one's session while it was away."""
         if connection.reasoning_session is None or connection.joined:
             return False
         return connections.is_held(tx, connection.reasoning_session, connection.id)
 
     def live_holders(self, tx: Tx, session_ids: Sequence[str], but: Connection | None) -> list[Connection]:
-        """The other live callers in these sessions, one per session."""
+        """Return the other live callers in these sessions, one per session."""
         return connections.live_holders(tx, session_ids, but.id if but else None)
 
     async def requests(self, connection_id: str, before: int | None, limit: int) -> list[ToolCall]:

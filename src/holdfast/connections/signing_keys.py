@@ -42,7 +42,7 @@ class KeyShelf(Protocol):
     """Where the signing keys are stored."""
 
     async def load(self) -> list[SigningKey]:
-        """Every key, in no order."""
+        """Return every key, in no order."""
         ...
 
     async def save(self, change: Callable[[list[SigningKey]], list[SigningKey]]) -> list[SigningKey]:

@@ -1,7 +1,7 @@
 """Leaps of the clock: a laptop that slept, or a clock that was set, must not end what was in force before.
 
 Leases, and how long something may lie untouched, are measured by the wall clock, because they are shared and outlive a
-daemon. What the wall clock passed over was time in which nobody could renew anything. So a daemon compares it with a
+daemon. In the time that the wall clock skipped, no lease could be renewed. So a daemon compares it with a
 clock that only goes on while the machine runs, and after a leap gives back what was left before.
 
 On SQLite, which one daemon has for itself, the store goes on in the old time until that is done. On PostgreSQL the time
@@ -26,7 +26,7 @@ TOLERATED_MS = 5_000
 SLOW_MS = 1_000
 """A reading that took longer than this says nothing about the two clocks."""
 LONGEST_LEASE_MS = 30 * 60_000
-"""The longest that anything is leased for (bridge/hook_delivery.py). Nobody is given more by a leap."""
+"""The longest lease there is (bridge/hook_delivery.py). A leap extends no lease by more than that."""
 
 LEASES = (
     connections.DAEMONS,
@@ -37,7 +37,7 @@ LEASES = (
     queries.SESSIONS,
 )
 DEADLINES = (*((lease.table, lease.until) for lease in LEASES), ("permissions", "expires_at"))
-"""Until when somebody's word holds, by table and column."""
+"""Expiry times that a holder renews, by table and column."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class LeapWatch:
         self._leap: Leap | None = None
 
     def now(self) -> int:
-        """The wall clock's time; after a leap, the time without it until everything in force was carried over."""
+        """Return the wall clock's time; after a leap, the time without it until all leases were extended."""
         while True:
             steady, wall = self._steady(), self._wall()
             if self._steady() - steady < SLOW_MS:

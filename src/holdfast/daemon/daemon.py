@@ -61,7 +61,7 @@ class Daemon:
         self.by_hand = by_hand
         self.web: Web | None = None
         self._notices: list[str] = []
-        """What was found at the start and is no loss."""
+        """Findings of the start that are not losses."""
         self._lock = lock
         self.losses = LossNotices(settings.home)
         self._hook_waits = hook_waits
@@ -86,7 +86,7 @@ class Daemon:
 
     @property
     def notices(self) -> list[str]:
-        """What users must be told: of this start, and of losses that nobody acknowledged yet."""
+        """Return the notices for users: about this start, and about losses that are not acknowledged yet."""
         return [*self._notices, *self.losses.lines()]
 
     async def run(self, started: Any = None) -> bool:
@@ -186,8 +186,8 @@ class Daemon:
             if self.web is not None:
                 await self.web.stop()
             await socket.close()
-            if self._lock.still_ours() and (told := await file.leave_behind()):
-                self.stop(told, restart=True)
+            if self._lock.still_ours() and (notice := await file.leave_behind()):
+                self.stop(notice, restart=True)
             if store.outage is None:
                 with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
                     await asyncio.wait_for(app.leave(), STOP_SECONDS)
@@ -225,7 +225,7 @@ class Daemon:
         return loops
 
     async def _watch(self, app: App, socket: DaemonSocket, file: DatabaseFile) -> None:
-        """End when the data directory is gone, or (if nobody started this daemon by hand) when nobody needs it."""
+        """End when the data directory is gone, or when a daemon that was started automatically is no longer needed."""
         if not self._lock.still_ours():
             self.stop("its data directory was removed")
             return
@@ -233,8 +233,8 @@ class Daemon:
             place.socket_place(str(self.settings.home))  # makes its folder again where that is gone too
             await socket.put_back()
             logger.warning("the socket was removed; it was put back")
-        if told := await file.look_after():
-            self.stop(told, restart=True)
+        if notice := await file.look_after():
+            self.stop(notice, restart=True)
         wire = self._ready.result()
         now = time.monotonic()
         if self._transports.clients or wire.in_flight or app.is_busy or wire.recently_used(WATCH_SECONDS * 2):
@@ -263,11 +263,11 @@ class Daemon:
             self._loop.add_signal_handler(number, self.stop, f"it got {number.name}")
 
     def _salvage_next(self, error: StoreCorrupt) -> None:
-        """The database turned out to be damaged, which was noted: start again, because that salvages it."""
+        """Start again after damage to the database was noted, because a start salvages it."""
 
         def stop() -> None:
             self.stop(str(error), restart=True)
-            if self._socket is not None:  # at once: who is sent away while the rest is still starting would be back
+            if self._socket is not None:  # at once: callers sent away during a start would be back
                 self._socket.stop_listening()
 
         self._loop.call_soon_threadsafe(stop)

@@ -1,4 +1,4 @@
-"""The database file while a daemon has it open: put back where somebody removed or replaced it.
+"""The database file while a daemon has it open: put back if it was removed or replaced.
 
 Once it is gone, nothing more is acknowledged. The daemon still has the file open, so nothing is lost: it puts the file
 back and starts again, and the next daemon reports it.
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class DatabaseFile:
-    """The file of one open store; nothing to do where the store is a server's."""
+    """The file of one open store; nothing to do if the store is a server's."""
 
     def __init__(self, store: Store, home: Path) -> None:
         self._store = store if isinstance(store, SqliteStore) else None
@@ -35,7 +35,7 @@ class DatabaseFile:
         self._removed = error
 
     async def look_after(self) -> str | None:
-        """Put the file back if it is gone, and return what to tell users; None where it is in place."""
+        """Put the file back if it is gone, and return what to tell users; None if it is in place."""
         if self._store is None:
             return None
         await self._store.check_presence()
@@ -44,9 +44,9 @@ class DatabaseFile:
         aside = await self._store.put_back()
         self._is_back = True
         kept = f" What stood in its place is kept as {aside.name}." if aside is not None else ""
-        told = f"{self._removed.message} It was put back, with all that it held.{kept}"
-        mark(self._home, PUT_BACK, told)
-        return told
+        notice = f"{self._removed.message} It was put back, with all that it held.{kept}"
+        mark(self._home, PUT_BACK, notice)
+        return notice
 
     async def leave_behind(self) -> str | None:
         """Put the file back before the store closes, if that was not done yet: closing would lose it."""
@@ -60,10 +60,10 @@ class DatabaseFile:
 
 
 def reported_by_last_daemon(home: Path) -> list[str]:
-    """Return what the daemon before this one wants users to know, once."""
+    """Return the previous daemon's notice for users, once."""
     try:
-        told = (home / PUT_BACK).read_text(encoding="utf-8").strip()
+        notice = (home / PUT_BACK).read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return []
     (home / PUT_BACK).unlink(missing_ok=True)
-    return [told]
+    return [notice]

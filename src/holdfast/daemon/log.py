@@ -44,7 +44,7 @@ class Repeats:
         self._changing = threading.Lock()
 
     def shown(self, record: logging.LogRecord) -> logging.LogRecord | None:
-        """Return the record as it goes into the log; None where it is left out."""
+        """Return the record as it goes into the log; None if it is left out."""
         if record.levelno < logging.WARNING:
             return record
         message, now = record.getMessage(), self._clock()
@@ -68,7 +68,7 @@ class Repeats:
         return again
 
     def _kind(self, record: logging.LogRecord, message: str, now: float) -> _Kind | None:
-        """Return what is known of records that differ in numbers alone; None for the first in a long time."""
+        """Return the entry for records that differ only in numbers; None for the first in a long time."""
         error = record.exc_info[1] if record.exc_info else None
         text = re.sub(r"\d+", "0", f"{message}\n{type(error).__name__}\n{error}")
         key = (record.name, record.levelno, text)
@@ -94,7 +94,7 @@ class DaemonLog(logging.StreamHandler):  # type: ignore[type-arg]
         self._repeats = Repeats()
         self._limit = limit
         self._file = file if file is not None and _is_stderr(file) else None
-        self._begin_anew()
+        self._rotate()
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line, without control characters that could steer a reader's terminal."""
@@ -105,9 +105,9 @@ class DaemonLog(logging.StreamHandler):  # type: ignore[type-arg]
         shown = self._repeats.shown(record)
         if shown is not None:
             super().emit(shown)
-            self._begin_anew()
+            self._rotate()
 
-    def _begin_anew(self) -> None:
+    def _rotate(self) -> None:
         file = self._file
         if file is None or os.fstat(STDERR).st_size <= self._limit:
             return
@@ -129,7 +129,7 @@ def _older(file: Path, number: int) -> Path:
 
 
 def _is_stderr(file: Path) -> bool:
-    """Whether standard error goes to this file."""
+    """Return whether standard error goes to this file."""
     try:
         return os.path.samestat(file.stat(), os.fstat(STDERR))
     except OSError:

@@ -15,11 +15,11 @@ from holdfast.wire.mcp.server import Wire
 
 LEAP_SECONDS = 1.0
 ANNOUNCE_SECONDS = 0.05
-"""How long news are gathered, so that a busy writer does not pay for a read after each of its thoughts."""
+"""How long changes are gathered, so that a busy writer does not pay for a read after each of its thoughts."""
 
 
 def own_loops(app: App, wire: Wire, leaps: LeapWatch, watch: Step, watch_seconds: float) -> list[Loop]:
-    """What a daemon supervises of itself; `watch` looks whether it is still needed."""
+    """Return the daemon's own background loops; `watch` checks whether the daemon is still needed."""
 
     async def announce() -> None:
         since = await app.store.read(events.head)

@@ -1,4 +1,4 @@
-"""Whether the store answers; the database is asked once a second at most, however often somebody wants to know."""
+"""Readiness: whether the store answers. The database is asked at most once a second, however often clients ask."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Readiness:
         return None
 
     def _silence(self, reason: str, repair: str | None = None) -> Outage:
-        """Return what the store knows of its outage, else what was found here and since when."""
+        """Return the outage that the store reports, else the one found here."""
         if self._store.outage is not None:
             return self._store.outage
         if self._silent_since is None:

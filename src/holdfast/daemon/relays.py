@@ -110,7 +110,7 @@ class Relays:
             self._supervisor.start(Loop("detach", detach))  # until the store is back
 
     def notices(self) -> list[str]:
-        """What users are told of a newer version that did not take over."""
+        """Return the notices about a newer version that did not take over."""
         if self._newer is None:
             return []
         return [
@@ -125,12 +125,12 @@ class Relays:
 
 
 def is_newer(one: str, other: str) -> bool:
-    """Whether version `one` comes after version `other`."""
+    """Return whether version `one` comes after version `other`."""
     return _numbers(one) > _numbers(other)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version; a text without any counts as the oldest."""
+    """Return the leading numbers of a version; a text without any counts as the oldest."""
     numbers: list[int] = []
     for part in version.split("."):
         digits = "".join(char for char in part if char in "0123456789")

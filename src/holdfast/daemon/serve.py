@@ -35,17 +35,17 @@ STARTING_SWITCH_SECONDS = 0.0005
 def run_detached(arguments: Sequence[str]) -> int | None:
     """Run what `relay/spawn.py` asks for; None for any other arguments, which are the command line's to read."""
     names, values = arguments[::2], arguments[1::2]
-    given = dict(zip(names, values, strict=False))
-    port = given.get("--port", "")
+    options = dict(zip(names, values, strict=False))
+    port = options.get("--port", "")
     if (
         len(names) != len(values)
-        or given.keys() - {"--home", "--host", "--port"}
+        or options.keys() - {"--home", "--host", "--port"}
         or not (port == "" or port.isdecimal())
     ):
         return None
     try:
         return serve_detached(
-            read_settings(home=given.get("--home"), host=given.get("--host"), port=int(port) if port else None)
+            read_settings(home=options.get("--home"), host=options.get("--host"), port=int(port) if port else None)
         )
     except (HoldfastError, OSError) as error:
         say(f"holdfast: {explain(error) if isinstance(error, OSError) else error}", file=sys.stderr)
@@ -69,16 +69,16 @@ def serve(
     async def until_stopped() -> bool:
         return await Daemon(settings, lock, by_hand=by_hand, hook_waits=hook_waits).run(serves)
 
-    # Nearly all that a start makes stays: to look through it for garbage again and again takes a sixth of the time.
+    # Almost everything that a start allocates stays alive: collecting garbage meanwhile takes a sixth of the time.
     gc.disable()
     sys.setswitchinterval(STARTING_SWITCH_SECONDS)
-    _spare_the_sniffing()
+    _set_sniffio_loop()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(until_stopped())
 
 
 def serve_detached(settings: Settings) -> int:
-    """Detach from the process that started us, and serve: the daemon is no child of it and keeps no terminal open."""
+    """Detach from the process that started us, and serve: the daemon is not its child and keeps no terminal open."""
     from holdfast.process.home_lock import check_home_owner
 
     check_home_owner(settings.home)
@@ -100,14 +100,14 @@ def serve_detached(settings: Settings) -> int:
     except (HoldfastError, OSError) as error:
         with contextlib.suppress(OSError):  # it is told on stderr as well, which is the log
             settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-            told = explain(error) if isinstance(error, OSError) else error
-            Path(place.last_error(str(settings.home))).write_text(str(told))
+            reason = explain(error) if isinstance(error, OSError) else error
+            Path(place.last_error(str(settings.home))).write_text(str(reason))
         raise
     return 0
 
 
-def _spare_the_sniffing() -> None:
-    """Where sniffio is installed, anyio asks it before every step which loop this is: a tenth of a call's time."""
+def _set_sniffio_loop() -> None:
+    """Tell sniffio the loop in advance: anyio asks it before every step, which takes a tenth of a call's time."""
     try:
         import sniffio
     except ImportError:
@@ -124,9 +124,9 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
 
 
 def _turn() -> Callable[[], None]:
-    """Return how to give back the right to start a daemon; nobody else starts one before."""
+    """Return a callback that gives back the right to start a daemon; until then no other is started."""
     text = os.environ.pop(TURN, "")
-    if not text.isdecimal():  # somebody else than a relay or a hook started us
+    if not text.isdecimal():  # started by neither a relay nor a hook
         return lambda: None
     turn = int(text)
     os.set_inheritable(turn, False)

@@ -118,14 +118,14 @@ async def say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def peer_pid(connection: socket.socket) -> int | None:
-    """The process at the other end of a unix socket, where the system tells."""
+    """Return the process at the other end of a unix socket, if the system reveals it."""
     if sys.platform == "darwin":
         return None
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -133,7 +133,7 @@ def peer_pid(connection: socket.socket) -> int | None:
 
 
 def peer_uid(connection: socket.socket) -> int:
-    """The user at the other end of a unix socket."""
+    """Return the user at the other end of a unix socket."""
     if sys.platform == "darwin":
         # struct xucred: version, uid, ngroups, groups[16]
         credentials = connection.getsockopt(0, MACOS_LOCAL_PEERCRED, struct.calcsize("2Ih16I"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def daemon_status(daemon: Daemon, app: App, notices: Sequence[str]) -> dict[str, Any]:
-    """Return what is known without asking the store."""
+    """Return the part of the status that needs no store."""
     web = daemon.web
     return {
         "pid": os.getpid(),

@@ -28,7 +28,7 @@ ASCII = TreeLines("|- ", "`- ", "|  ", "...")
 
 
 def tree_lines_for(encoding: str | None) -> TreeLines:
-    """The tree lines that an encoding can show."""
+    """Return the tree lines that an encoding can show."""
     try:
         "".join((UNICODE.more, UNICODE.last, UNICODE.along, UNICODE.cut)).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -116,7 +116,7 @@ class Stage:
             _wait_for_end(pid)
 
     def _served(self) -> int | None:
-        """The daemon, even one that an agent is just starting: it would recreate the directory after us."""
+        """Return the daemon, even one that an agent is just starting: it would recreate the directory after us."""
         deadline = time.monotonic() + END_SECONDS
         while True:
             try:
@@ -145,14 +145,14 @@ class Stage:
 @contextlib.contextmanager
 def _signals_deferred() -> Iterator[None]:
     """Defer signals that end the demo until after the block, so that every process it starts is known and stopped."""
-    met: list[int] = []
-    before = {number: signal.signal(number, lambda caught, _: met.append(caught)) for number in END_SIGNALS}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda caught, _: received.append(caught)) for number in END_SIGNALS}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for got in met:
+        for got in received:
             signal.raise_signal(got)
 
 

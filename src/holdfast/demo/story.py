@@ -29,14 +29,14 @@ class Step:
     revises: int | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments of the tool `thought`."""
-        given = {
+        """Return the arguments of the tool `thought`."""
+        arguments = {
             "branchId": self.branch,
             "branchFromThought": self.origin,
             "revisesThought": self.revises,
             "isRevision": True if self.revises else None,
         }
-        present = {name: value for name, value in given.items() if value is not None}
+        present = {name: value for name, value in arguments.items() if value is not None}
         return {"thought": self.thought, "nextThoughtNeeded": True, **present}
 
 

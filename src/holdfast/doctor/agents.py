@@ -22,7 +22,7 @@ VERSION_SECONDS = 6.0
 
 
 def check_agent(around: Surroundings) -> Iterator[Finding]:
-    """Check the programs of agents; that one other than the default is missing is no finding."""
+    """Check the programs of agents; a missing one is a finding only if it is the default."""
     for agent in AGENTS.values():
         program = agent.settings().program(around.env) if agent.settings is not None else None
         if program is not None:
@@ -76,13 +76,13 @@ def _transcripts(transcripts: TranscriptsPart, config: Path) -> Finding:
 
 def check_serena(around: Surroundings) -> Iterator[Finding]:
     """Check Serena, and whether its memories are up to date with the store."""
-    found = find_serena(around.project, _trusted(around), around.env)
-    if found.launch is not None:
+    serena = find_serena(around.project, _trusted(around), around.env)
+    if serena.launch is not None:
         # Show only the host of an address: the rest may contain tokens.
-        where = urlsplit(found.launch.url).hostname if found.launch.url else found.launch.argv[0]
-        yield ok(f"{found.detail}: {where}")
+        where = urlsplit(serena.launch.url).hostname if serena.launch.url else serena.launch.argv[0]
+        yield ok(f"{serena.detail}: {where}")
     else:
-        yield ok(found.detail)
+        yield ok(serena.detail)
     for mirror in (around.daemon or {}).get("mirrors", ()):
         yield note(
             f"memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}",

@@ -30,10 +30,10 @@ def check_socket(around: Surroundings) -> Iterator[Finding]:
     """Check the socket file: a daemon's, left by a dead one, or something else."""
     path = Path(place.socket_path(str(around.home)))
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.geteuid():
         yield fault(f"{path} is not a socket of this user.", f"Remove it: rm {path}")
     elif around.daemon is None and around.holder() is None:
         yield note(
@@ -140,7 +140,7 @@ def _started(around: Surroundings) -> str:
     home = str(around.home)
     log, last_error, began = around.home / "daemon.log", Path(place.last_error(home)), time.time()
     logged = log.stat().st_size if log.exists() else 0
-    made = subprocess.run(  # noqa: S603 - our own starter
+    started = subprocess.run(  # noqa: S603 - our own starter
         [sys.executable, "-I", "-S", spawn.__file__, home],
         env=dict(around.env),
         stdin=subprocess.DEVNULL,
@@ -148,8 +148,8 @@ def _started(around: Surroundings) -> str:
         text=True,
         timeout=around.timeout,
     )
-    if made.returncode != 0:
-        raise NoDaemon(f"No daemon can be started: {made.stderr.strip()}", recovery=SEE)
+    if started.returncode != 0:
+        raise NoDaemon(f"No daemon can be started: {started.stderr.strip()}", recovery=SEE)
     deadline = time.monotonic() + around.timeout
     while time.monotonic() < deadline:
         try:
@@ -168,7 +168,7 @@ def _started(around: Surroundings) -> str:
 
 
 def _crash(log: Path, logged: int) -> str | None:
-    """The last line of the traceback with which a daemon crashed, ignoring what was in the log before."""
+    """Return the last line of the traceback with which a daemon crashed, ignoring what was in the log before."""
     try:
         with log.open("rb") as file:
             file.seek(logged if log.stat().st_size >= logged else 0)  # it may have been rotated

@@ -29,10 +29,10 @@ class ChainCheck:
 def examine(links: Sequence[ChainCheck], surroundings: Surroundings) -> list[Finding]:
     """Check these links concurrently; return the findings in their order."""
     limit = surroundings.timeout + EXTRA_SECONDS
-    found: dict[str, list[Finding]] = {}
+    findings: dict[str, list[Finding]] = {}
 
     def look(link: ChainCheck) -> None:
-        found[link.name] = [replace(finding, link=link.name) for finding in run_check(link.check, surroundings)]
+        findings[link.name] = [replace(finding, link=link.name) for finding in run_check(link.check, surroundings)]
 
     # Not a thread pool: the interpreter would wait at exit for a thread that hangs.
     threads = [threading.Thread(target=look, args=(link,), daemon=True, name=link.name) for link in links]
@@ -41,7 +41,7 @@ def examine(links: Sequence[ChainCheck], surroundings: Surroundings) -> list[Fin
     deadline = time.monotonic() + limit
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    ended = dict(found)
+    ended = dict(findings)
     return [finding for link in links for finding in ended.get(link.name, [_hanging(link, limit)])]
 
 

@@ -35,15 +35,15 @@ class Finding:
 
 
 def ok(text: str) -> Finding:
-    """Finding for a link that works."""
+    """Return a finding for a link that works."""
     return Finding(Mark.OK, text)
 
 
 def note(text: str, repair: str | None = None, fix: Fix | None = None) -> Finding:
-    """Finding for a link that works, with something to know."""
+    """Return a finding for a link that works, with a remark."""
     return Finding(Mark.NOTE, text, repair, fix)
 
 
 def fault(text: str, repair: str, fix: Fix | None = None) -> Finding:
-    """Finding for a broken link, and how to repair it."""
+    """Return a finding for a broken link, with its repair."""
     return Finding(Mark.FAULT, text, repair, fix)

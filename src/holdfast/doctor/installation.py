@@ -39,20 +39,20 @@ def check_home(around: Surroundings) -> Iterator[Finding]:
     """Check the data directory: it exists, is ours, private and writable, and has free space."""
     home = around.home
     try:
-        found = home.stat()
+        status = home.stat()
     except FileNotFoundError:
         yield from _missing_home(home)
         return
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         yield fault(f"{home} is not a directory.", "Move it away, or set HOLDFAST_HOME to another directory.")
         return
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         yield fault(
-            f"{home} belongs to user {found.st_uid}, this is user {os.geteuid()}.",
+            f"{home} belongs to user {status.st_uid}, this is user {os.geteuid()}.",
             "Run Holdfast as its owner, or set HOLDFAST_HOME to a directory of your own.",
         )
         return
-    mode = stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if mode & OTHERS:
         yield fault(f"{home} is open to others (mode {mode:04o}).", f"chmod 700 {home}", closed(home, 0o700))
     if is_read_only(home):  # first, because for root the permissions would allow writing
@@ -135,13 +135,13 @@ def _private(path: Path) -> Iterator[Finding]:
             yield fault(flaw.text, flaw.repair, closed(path, 0o600) if flaw.open_to_others else None)
             return
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return
-    if found.st_uid != os.geteuid():
-        yield fault(f"{path} belongs to user {found.st_uid}.", "Give it back to the owner of the data directory.")
-    elif found.st_mode & OTHERS:
-        mode = stat.S_IMODE(found.st_mode)
+    if status.st_uid != os.geteuid():
+        yield fault(f"{path} belongs to user {status.st_uid}.", "Give it back to the owner of the data directory.")
+    elif status.st_mode & OTHERS:
+        mode = stat.S_IMODE(status.st_mode)
         yield fault(f"{path} is open to others (mode {mode:04o}).", f"chmod 600 {path}", closed(path, 0o600))
     elif not allowed(path, os.R_OK):
         yield fault(f"{path} cannot be read by its owner.", f"chmod 600 {path}", closed(path, 0o600))

@@ -59,9 +59,9 @@ class StdioClient:
     def introduce(self) -> dict[str, Any]:
         """Do the handshake; return the server's answer."""
         client = {"name": self._name, "version": __version__}
-        said = self.request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
+        reply = self.request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client})
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        return said
+        return reply
 
     def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a request and wait for its answer."""
@@ -126,7 +126,7 @@ class StdioClient:
             raise ServerSilent(f"{method} was answered with something that is not JSON.") from error
 
     def _stderr_tail(self) -> str:
-        """The exit status, and the last line that the server wrote to stderr."""
+        """Return the exit status, and the last line that the server wrote to stderr."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_SECONDS)
         if self.process.poll() is None or self.process.stderr is None:

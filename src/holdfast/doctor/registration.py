@@ -33,16 +33,16 @@ def check_registration(around: Surroundings) -> Iterator[Finding]:
 
 def _of_agent(around: Surroundings, agent: Agent, settings: SettingsPart) -> Iterator[Finding]:
     try:
-        found = settings.servers(around.env, around.project)
+        servers = settings.servers(around.env, around.project)
     except SettingsUnusable as unusable:
         yield fault(unusable.message, f"Repair that file; {agent.title} cannot start servers from it.")
         return
     plugin = settings.plugin(around.env, around.project)
     if plugin:
         yield ok(f"by the plugin {plugin}")
-    elif not found and agent.name == DEFAULT:
+    elif not servers and agent.name == DEFAULT:
         yield note(f"{agent.title} does not know Holdfast", f"Run `holdfast setup {agent.name}`.")
-    for one in found:
+    for one in servers:
         yield _examined(around, agent.name, one)
 
 
@@ -98,16 +98,16 @@ def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
 
 
 def _relay(around: Surroundings) -> tuple[list[str], dict[str, str]]:
-    """The relay that the user registered, if it uses this data directory; otherwise this installation's own.
+    """Return the relay that the user registered, if it uses this data directory; otherwise this installation's own.
 
     Never what a project's file names: nothing from a project is run.
     """
     env = {**around.env, HOME: str(around.home)}
     try:
-        found = settings_of().servers(around.env, around.project)
+        servers = settings_of().servers(around.env, around.project)
     except SettingsUnusable:
-        found = []
-    for one in found:
+        servers = []
+    for one in servers:
         usable = bool(one.command) and shutil.which(one.command[0], path=around.env.get("PATH", os.defpath)) is not None
         if one.own and usable and one.is_of(around.home):
             return list(one.command), {**env, **one.env}

@@ -45,7 +45,7 @@ class Surroundings:
         return Path(self.env.get("HOME") or Path.home())
 
     def refreshed(self) -> Surroundings:
-        """The same with the daemon's current status."""
+        """Return the same with the daemon's current status."""
         try:
             daemon: Mapping[str, Any] | None = self.ask("status", {})
         except NoDaemon:
@@ -53,9 +53,9 @@ class Surroundings:
         return replace(self, daemon=daemon)
 
     def with_broken(self, broken: Iterable[str]) -> Surroundings:
-        """The same with these links marked as broken."""
+        """Return the same with these links marked as broken."""
         return replace(self, broken=frozenset(broken))
 
     def holder(self) -> Holder | None:
-        """The process that holds the lock of the data directory, whether it answers or not. Read-only."""
+        """Return the process that holds the lock of the data directory, whether it answers or not. Read-only."""
         return current_holder(self.home)

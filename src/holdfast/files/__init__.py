@@ -23,7 +23,7 @@ class TooLarge(ValueError):
 
 def open_regular(path: str | Path, *, follow: bool = True) -> BinaryIO:
     """Open a regular file for reading. Raises NotRegular, or OSError."""
-    # Without O_NONBLOCK opening a pipe instead of a file would block for ever.
+    # Without O_NONBLOCK opening a pipe instead of a file would block forever.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
         descriptor = os.open(path, flags)

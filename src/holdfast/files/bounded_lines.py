@@ -14,8 +14,8 @@ class LineTooLong(UnreadableInside):
 
 def lines(text: str, name: str) -> list[str]:
     """Return the lines of the text called `name`. Raises LineTooLong."""
-    found = text.splitlines()
-    for number, line in enumerate(found, 1):
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
         if len(line) > MAX_LINE:
             raise LineTooLong(f"{name}, line {number}, is longer than {MAX_LINE} characters. Break it into several.")
-    return found
+    return lines

@@ -72,7 +72,7 @@ def _is_a_path(text: str) -> bool:
 
 def _open(root: Path, target: Path, relative: str) -> int | None:
     # The path was resolved a moment ago: opening it one name at a time without following links keeps a link that was
-    # created since from leading out. Without O_NONBLOCK opening a pipe would block for ever.
+    # created since from leading out. Without O_NONBLOCK opening a pipe would block forever.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     *directories, name = target.relative_to(root).parts or (".",)
     try:

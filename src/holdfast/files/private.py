@@ -12,10 +12,10 @@ from holdfast.files import NotRegular, make_private, open_regular
 from holdfast.lazy_dataclass import dataclass
 
 SECRET_CHARS = 43
-"""Characters that `read_or_make` writes; a shorter file was truncated or written by somebody else."""
+"""Characters that `read_or_make` writes; a shorter file was truncated or written by another program."""
 MAX_SECRET_BYTES = 1_000_000
 OTHERS = 0o077
-"""Permission bits of everybody but the owner."""
+"""Permission bits of everyone but the owner."""
 
 
 class UnfitSecret(HoldfastError):
@@ -46,19 +46,19 @@ def read_or_make(path: Path) -> str:
 
 def read_secret(path: Path, shortest: int = SECRET_CHARS) -> str:
     """Return the text at `path`; raises UnfitSecret, or FileNotFoundError if there is no such file."""
-    found = _read_or_flaw(path, shortest)
-    if isinstance(found, Flaw):
-        raise UnfitSecret(found.text, recovery=found.repair)
-    return found
+    secret = _read_or_flaw(path, shortest)
+    if isinstance(secret, Flaw):
+        raise UnfitSecret(secret.text, recovery=secret.repair)
+    return secret
 
 
 def find_flaw(path: Path, shortest: int = SECRET_CHARS) -> Flaw | None:
     """Return why the file at `path` cannot be used; None if it can, or if it does not exist."""
     try:
-        found = _read_or_flaw(path, shortest)
+        secret = _read_or_flaw(path, shortest)
     except FileNotFoundError:
         return None
-    return found if isinstance(found, Flaw) else None
+    return secret if isinstance(secret, Flaw) else None
 
 
 def _read_or_flaw(path: Path, shortest: int) -> str | Flaw:

@@ -46,7 +46,7 @@ def write_note(file: Path, scope: Scope) -> None:
 
 
 def read_note(file: Path) -> Scope | None:
-    """Return what was being forgotten when the removal was interrupted, if anything."""
+    """Return the scope of an interrupted removal, if there is one."""
     try:
         return Scope.read(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -75,10 +75,10 @@ def remove(home: Path) -> list[Path]:
     A copy that was begun before the erasing may only now get its final name, so this repeats until none is found.
     """
     removed: list[Path] = []
-    while some := found(home):
-        for path in some:
+    while paths := found(home):
+        for path in paths:
             path.unlink(missing_ok=True)
-        removed += some
+        removed += paths
     for path in home.glob(ANSWERS):
         path.unlink(missing_ok=True)
     for folder in {path.parent for path in removed}:
@@ -120,7 +120,7 @@ def still_naming(home: Path, scope: Scope) -> list[Path]:
     if names is None:
         return []
     forms = {text for path in scope.paths | scope.uris for text in (path, json.dumps(path)[1:-1])}
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in home.rglob("*"):
         if (
             path.name in DATABASE_FILES
@@ -131,5 +131,5 @@ def still_naming(home: Path, scope: Scope) -> list[Path]:
             continue
         text = path.read_bytes().decode("utf-8", "replace")
         if any(name in text for name in forms) and names.search(text):
-            found.append(path)
-    return sorted(found)
+            paths.append(path)
+    return sorted(paths)

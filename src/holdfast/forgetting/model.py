@@ -43,9 +43,9 @@ class Scope:
     @staticmethod
     def read(text: str) -> Scope:
         """Parse a serialized scope."""
-        found: dict[str, Any] = json.loads(text)
-        roots = tuple(Root(uri, key, RootSource.ARGUMENT) for uri, key in found["roots"])
-        return Scope(found["what"], found["session"], roots, tuple(found["teams"]))
+        fields: dict[str, Any] = json.loads(text)
+        roots = tuple(Root(uri, key, RootSource.ARGUMENT) for uri, key in fields["roots"])
+        return Scope(fields["what"], fields["session"], roots, tuple(fields["teams"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """SQL of forgetting: a project's roots and rows in the tables of all capabilities."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 

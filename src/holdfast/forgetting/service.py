@@ -110,8 +110,8 @@ class Forgetting:
                 with contextlib.suppress(NotFound):  # interrupted after the last row was deleted
                     forgotten.append(await self._reasoning.forget_session(scope.session))
             else:
-                said = await self._store.read(partial(queries.conversations, scope=scope))
-                await self._release(scope.teams, said)
+                conversations = await self._store.read(partial(queries.conversations, scope=scope))
+                await self._release(scope.teams, conversations)
                 removed += await rows.remove(self._store, scope, lambda share, step: progress(0.3 * share, step))
                 forgotten += [await self._reasoning.forget_project(root) for root in scope.roots]
         for one in forgotten:

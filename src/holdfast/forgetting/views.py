@@ -9,7 +9,7 @@ from holdfast.forgetting.model import Preview, Removal
 
 
 def preview_view(preview: Preview) -> dict[str, Any]:
-    """Return what would be deleted."""
+    """Return as JSON what would be deleted."""
     return {
         "what": preview.what,
         "roots": list(preview.roots),
@@ -20,7 +20,7 @@ def preview_view(preview: Preview) -> dict[str, Any]:
 
 
 def removal_view(removal: Removal) -> dict[str, Any]:
-    """Return what was deleted, and what is left to do."""
+    """Return as JSON what was deleted, and what is left to do."""
     return {
         "success": not removal.left,
         "what": removal.what,

@@ -19,7 +19,7 @@ from holdfast.process.child_environment import command_environment
 from holdfast.process.command import CannotRun, Ending, run
 
 TIMEOUT_S = 60.0
-MOST_OUTPUT = 32 * 1024 * 1024
+MAX_OUTPUT = 32 * 1024 * 1024
 
 KEPT = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
 """Locations of the user's own configuration. Other GIT_ variables could point git at another repository or program."""
@@ -66,7 +66,7 @@ class GuardedGit:
         self._timeout_s = timeout_s
         self._settings: tuple[tuple[str, str], ...] | None = None
 
-    async def ask(self, *arguments: str, refusals: frozenset[int] = frozenset(), most: int = MOST_OUTPUT) -> Ending:
+    async def ask(self, *arguments: str, refusals: frozenset[int] = frozenset(), most: int = MAX_OUTPUT) -> Ending:
         """Run a git command. Raises GitFault if it exits with anything but 0 or one of `refusals`."""
         if self._settings is None:
             self._settings = await self._harmless()
@@ -90,7 +90,7 @@ class GuardedGit:
         return (*SETTINGS, *_emptied(own))
 
     async def _run(
-        self, arguments: tuple[str, ...], settings: tuple[tuple[str, str], ...], most: int = MOST_OUTPUT
+        self, arguments: tuple[str, ...], settings: tuple[tuple[str, str], ...], most: int = MAX_OUTPUT
     ) -> Ending:
         import shutil  # imported late to keep the daemon's start fast
 
@@ -141,7 +141,7 @@ def _outside(worktree: Path, environment: Mapping[str, str]) -> str:
 def _emptied(own: Iterable[str]) -> list[tuple[str, str]]:
     settings: list[tuple[str, str]] = []
     names = list(own)
-    drivers = {found["driver"] for name in names if (found := _FILTER.fullmatch(name))}
+    drivers = {match["driver"] for name in names if (match := _FILTER.fullmatch(name))}
     for driver in sorted(drivers):
         settings += [(f"filter.{driver}.{key}", "") for key in ("clean", "smudge", "process")]
         settings.append((f"filter.{driver}.required", "false"))
@@ -150,9 +150,9 @@ def _emptied(own: Iterable[str]) -> list[tuple[str, str]]:
 
 def _why(command: str, ending: Ending) -> str:
     lines = [line.strip() for line in ending.errors.decode("utf-8", "replace").splitlines() if line.strip()]
-    said = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it gave no reason")[
+    reason = next((line for line in lines if line.startswith("fatal:")), lines[-1] if lines else "it gave no reason")[
         :300
     ]
-    if "dubious ownership" in said or "unsafe repository" in said:
+    if "dubious ownership" in reason or "unsafe repository" in reason:
         return "The repository belongs to another user, so git does not read it (see git's safe.directory)."
-    return f"git {command} failed: {said.removeprefix('fatal:').strip().rstrip('.')}."
+    return f"git {command} failed: {reason.removeprefix('fatal:').strip().rstrip('.')}."

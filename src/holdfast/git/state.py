@@ -31,12 +31,12 @@ _FRESH = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp")
 EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
 """Files about the work, not the work itself: they may change after the work was verified."""
 
-MOST_HASHED = 64 * 1024 * 1024
-MOST_SEEN = 500
+MAX_HASHED = 64 * 1024 * 1024
+MAX_SEEN = 500
 """Commits that are searched for files."""
-MOST_LOGGED = 200
+MAX_LOGGED = 200
 """Reflog entries of HEAD that are searched for commits."""
-MOST_COMMITS = 5_000
+MAX_COMMITS = 5_000
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LOGGED = re.compile(r"\x01([0-9a-f]{40,64})\x02(.*)", re.DOTALL)
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:")
@@ -90,8 +90,8 @@ class Git(GuardedGit):
         name = commit.strip().lower()
         if not _COMMIT.fullmatch(name):
             return None
-        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-        answer = await self.ask(*asked, refusals=_NOT_THERE)
+        arguments = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        answer = await self.ask(*arguments, refusals=_NOT_THERE)
         if answer.exit_code == 128:
             await self.ask("rev-parse", "--git-dir")  # raises if the repository is the problem, not the name
         found = os.fsdecode(answer.output).strip() if answer.exit_code == 0 else ""
@@ -119,8 +119,8 @@ class Git(GuardedGit):
         return int(answer.output) if answer.exit_code == 0 else 0
 
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
-        """Return what was committed in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
-        count = min(await self.moves() - moves, MOST_LOGGED)
+        """Return the commits in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
+        count = min(await self.moves() - moves, MAX_LOGGED)
         if count <= 0:
             return Committed()
         # Showing signatures, which the repository's configuration can request, would start a program that it names.
@@ -143,7 +143,7 @@ class Git(GuardedGit):
     async def _commits(self, of: str, since: str | None) -> frozenset[str]:
         """Return the commits of HEAD or of all branches that are not reachable from `since`."""
         without = () if since is None else (f"^{since}",)
-        answer = await self.ask("rev-list", "-n", str(MOST_COMMITS), of, *without, "--", refusals=_NOT_THERE)
+        answer = await self.ask("rev-list", "-n", str(MAX_COMMITS), of, *without, "--", refusals=_NOT_THERE)
         return frozenset(_words(answer.output.replace(b"\n", b"\0")))
 
     async def ignored(self, paths: Sequence[str]) -> frozenset[str]:
@@ -151,8 +151,8 @@ class Git(GuardedGit):
         if not paths:
             return frozenset()
         # check-ignore has no literal mode, and a path may look like a pattern.
-        asked = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
-        return frozenset(_words((await self.ask(*asked)).output))
+        arguments = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *paths)
+        return frozenset(_words((await self.ask(*arguments)).output))
 
     async def show(self, commit: str, path: str) -> bytes | None:
         """Return the content of a file in a commit; None if it has no such regular file."""
@@ -173,10 +173,10 @@ class Git(GuardedGit):
     async def committed_at(self, commit: str) -> int:
         """Return when a commit was made, in milliseconds."""
         content = (await self.ask("cat-file", "commit", await self._known(commit))).output
-        found = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
-        if found is None:
+        match = re.search(rb"^committer .*> (\d+) [+-]\d{4}$", content, re.MULTILINE)
+        if match is None:
             raise GitFault(f"The commit {commit} has no date.")
-        return int(found[1]) * 1000
+        return int(match[1]) * 1000
 
     async def fingerprint(self, commit: str | None) -> str:
         """Return a hash of all work since a commit: unchanged by committing it, different after any edit."""
@@ -206,24 +206,24 @@ class Git(GuardedGit):
         """
         # Showing signatures, which the repository's configuration can request, would start a program that it names.
         answer = await self.ask(
-            *("log", "HEAD", "--branches", "--no-show-signature", f"--since=@{since_ms // 1000}", "-n", str(MOST_SEEN)),
+            *("log", "HEAD", "--branches", "--no-show-signature", f"--since=@{since_ms // 1000}", "-n", str(MAX_SEEN)),
             *("--format=%x01%ct", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--", *paths),
             refusals=_NOT_THERE,
         )
-        found: dict[str, int] = {}
+        times: dict[str, int] = {}
         at = 0
         for word in _words(answer.output) if answer.exit_code == 0 else ():
             if word.startswith("\x01"):
                 at = int(word[1:]) * 1000
             else:
-                found.setdefault(word.removeprefix("\n"), at)
-        return found
+                times.setdefault(word.removeprefix("\n"), at)
+        return times
 
     async def first_commit(self) -> str | None:
         """Return the oldest root commit of HEAD; None if there is none."""
         answer = await self.ask("rev-list", "--max-parents=0", "HEAD", "--", refusals=_NOT_THERE)
-        found = os.fsdecode(answer.output).split() if answer.exit_code == 0 else []
-        return found[-1] if found else None
+        hashes = os.fsdecode(answer.output).split() if answer.exit_code == 0 else []
+        return hashes[-1] if hashes else None
 
     async def _known(self, commit: str) -> str:
         full = await self.resolve(commit)
@@ -272,17 +272,17 @@ def _under(places: tuple[str, ...], path: str) -> bool:
 def _content(worktree: Path, path: str) -> str | None:
     """Return a digest of a path's content; None for a directory, which is a nested repository."""
     try:
-        found = (worktree / path).lstat()
-        if stat.S_ISDIR(found.st_mode):
+        status = (worktree / path).lstat()
+        if stat.S_ISDIR(status.st_mode):
             return None
-        if stat.S_ISLNK(found.st_mode):
+        if stat.S_ISLNK(status.st_mode):
             return f"link {hashlib.sha256(os.fsencode((worktree / path).readlink())).hexdigest()}"
-        content = read_inside(worktree, path, MOST_HASHED)
-        runs = "program" if found.st_mode & stat.S_IXUSR else "file"
+        content = read_inside(worktree, path, MAX_HASHED)
+        runs = "program" if status.st_mode & stat.S_IXUSR else "file"
         return f"{runs} {hashlib.sha256(content or b'').hexdigest()}"
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except TooLarge:
-        return f"large {found.st_size} {found.st_mtime_ns}"
+        return f"large {status.st_size} {status.st_mtime_ns}"
     except (OSError, UnreadableInside) as failure:
         return f"unreadable {failure}"

@@ -33,8 +33,8 @@ from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Row, Tx, register
 
-MOST_NOTES = 100
-"""Nobody reads more notes than this."""
+MAX_NOTES = 100
+"""The most notes that are worth reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ def merge_rows(tx: Tx, rows: Staged, here: Destination) -> Taken:
     project = here.project
     taken = Taken()
     project_queries.know(tx, project.root)
-    forgotten_queries.lift(tx, project.root)  # whoever adopts a project wants to be told of it
+    forgotten_queries.lift(tx, project.root)  # an adopted project is no longer forgotten
     _reasoning(tx, rows, here, taken)
     _protocol(tx, rows, here, taken)
     _teams(tx, rows, here, taken)
     _agents(tx, rows, here, taken)
-    del taken.notes[MOST_NOTES:]
+    del taken.notes[MAX_NOTES:]
     if taken.added or taken.changed:
         tx.emit("archive.adopted", project.root.uri, {"added": dict(taken.added), "changed": dict(taken.changed)})
     return taken
@@ -201,8 +201,8 @@ def _updates(tx: Tx, rows: Staged, team: str, origin: str, taken: Taken) -> None
     for row in rows.rows("bridge_updates", target=team):
         if row["chat_only"]:
             continue
-        if known[holding.known_by(row)]:
-            known[holding.known_by(row)] -= 1
+        if known[holding.update_hash(row)]:
+            known[holding.update_hash(row)] -= 1
             continue
         seq += 1
         adopt.insert(tx, "bridge_updates", {**holding.adopted_update(row, origin), "seq": seq})
@@ -241,8 +241,8 @@ def _agents(tx: Tx, rows: Staged, here: Destination, taken: Taken) -> None:
         _put_later(tx, "ledgers", {**row, **where, **read}, "session_id", "last_at", taken)
     for row in rows.rows("agent_sessions"):
         file = {"transcript": here.transcript_of(row["session_id"])}
-        nobody = {"pid": None, "pid_mark": None, "alive_until": None}
-        _put_later(tx, "agent_sessions", {**row, **where, **file, **nobody}, "session_id", "seen_at", taken)
+        no_process = {"pid": None, "pid_mark": None, "alive_until": None}
+        _put_later(tx, "agent_sessions", {**row, **where, **file, **no_process}, "session_id", "seen_at", taken)
 
 
 def _put_later(tx: Tx, table: str, row: Row, key: str, time: str, taken: Taken) -> None:

@@ -14,7 +14,7 @@ from holdfast.teams.team import Team
 
 
 def capability(store: Store, home: Path, machine: str, teams: Teams) -> Capability:
-    """The handoff of one daemon."""
+    """Return the handoff capability of one daemon."""
 
     async def configured() -> Iterable[Team]:
         await teams.refresh()

@@ -13,7 +13,7 @@ from holdfast.handoff.views import adopted_view, written_view
 
 
 def commands(service: Handoff) -> list[Command]:
-    """Return what the command line asks for."""
+    """Return the command line's handlers."""
 
     async def handoff(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         file, config, replace = _path(args, "file"), _path(args, "config"), bool(args.get("replace"))

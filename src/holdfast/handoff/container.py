@@ -101,8 +101,8 @@ class Draft:
 
     def finish(self, manifest: dict[str, Any]) -> None:
         """Write and sign the manifest, and give the file its name."""
-        told = {"format": FORMAT, "version": VERSION, **manifest, "members": self._members}
-        content = json.dumps(told, indent=1).encode()
+        described = {"format": FORMAT, "version": VERSION, **manifest, "members": self._members}
+        content = json.dumps(described, indent=1).encode()
         signature = signing.sign(self._home, content)
         with self._writing():
             self._file.writestr(_info(MANIFEST), content)
@@ -148,15 +148,15 @@ class Archive:
     @property
     def machine(self) -> str:
         """The name of the machine that it says it is from."""
-        told = self.manifest.get("machine")
-        if not isinstance(told, str) or not 0 < len(told) <= MAX_MACHINE:
+        machine = self.manifest.get("machine")
+        if not isinstance(machine, str) or not 0 < len(machine) <= MAX_MACHINE:
             return "elsewhere"
         # As names of machines are: it stands in front of what others wrote, and must not look like a part of it.
-        return told if all(one.isalnum() or one in "._-" for one in told) else "elsewhere"
+        return machine if all(one.isalnum() or one in "._-" for one in machine) else "elsewhere"
 
     @property
     def origin(self) -> str:
-        """How it is named where something that came from it is shown."""
+        """Name of the archive, shown with everything that came from it."""
         if self.signer is None:
             return "an archive that nobody signed"
         return f"an archive of {self.machine} ({self.signer.fingerprint})"
@@ -173,11 +173,11 @@ class Archive:
             _check_content(self.path, self._file, self.manifest)
 
     def stream(self, name: str) -> IO[bytes]:
-        """The content of a member, from its beginning."""
+        """Return the content of a member, from its beginning."""
         return self._file.open(name)
 
     def lines(self, name: str, longest: int) -> Iterator[bytes]:
-        """The lines of a member, each with its end."""
+        """Yield the lines of a member, each with its end."""
         with self.stream(name) as member:
             while line := member.readline(longest + 1):
                 if len(line) > longest:
@@ -203,7 +203,7 @@ def open_archive(path: Path) -> Archive:
     except OSError as error:
         raise StoreError(f"{path} could not be read ({error.strerror}).") from error
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
-        raise _refused(path, NO_ARCHIVE) from None
+        raise _refused(path, NOT_AN_ARCHIVE) from None
     try:
         with _zip_errors(path):
             content = _manifest_bytes(path, file)
@@ -214,7 +214,7 @@ def open_archive(path: Path) -> Archive:
         raise
 
 
-NO_ARCHIVE = "is no archive of `holdfast handoff`, or was cut off"
+NOT_AN_ARCHIVE = "is not an archive of `holdfast handoff`, or was cut off"
 
 
 @contextmanager
@@ -230,13 +230,13 @@ def _check_listing(path: Path) -> None:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size < _END.size:
-            raise _refused(path, NO_ARCHIVE)
+            raise _refused(path, NOT_AN_ARCHIVE)
         file.seek(-_END.size, os.SEEK_END)
         magic, _, _, _, members, listing, _, comment = _END.unpack(file.read(_END.size))
         file.seek(-min(size, _END.size + 20), os.SEEK_END)
         extended = file.read(4) == b"PK\6\7"
     if magic != b"PK\5\6" or comment:
-        raise _refused(path, NO_ARCHIVE)
+        raise _refused(path, NOT_AN_ARCHIVE)
     if extended or members > MAX_MEMBERS + 2 or listing > MAX_LISTING:
         raise _refused(path, f"has more than {MAX_MEMBERS} members, or names that are too long")
 
@@ -253,7 +253,7 @@ def _manifest_bytes(path: Path, file: zipfile.ZipFile) -> bytes:
         # The other ways to pack unpack more at once than was asked for.
         packed = info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
         if kind not in (0, stat.S_IFREG) or info.flag_bits & 1 or not packed:
-            raise _refused(path, f"has a member {info.filename[:100]!r} that is no plain file")
+            raise _refused(path, f"has a member {info.filename[:100]!r} that is not a regular file")
     if MANIFEST not in names:
         raise _refused(path, "has no manifest")
     return _read_small(path, file, MANIFEST, MAX_MANIFEST)
@@ -271,10 +271,10 @@ def _read_small(path: Path, file: zipfile.ZipFile, name: str, most: int) -> byte
 def _signer(path: Path, file: zipfile.ZipFile, manifest: bytes) -> Signer | None:
     if SIGNATURE not in file.namelist():
         return None
-    found = signing.verify(manifest, _read_small(path, file, SIGNATURE, MAX_SIGNATURE))
-    if found is None:
+    signer = signing.verify(manifest, _read_small(path, file, SIGNATURE, MAX_SIGNATURE))
+    if signer is None:
         raise _refused(path, "was changed: its signature is not of this manifest")
-    return found
+    return signer
 
 
 def _manifest(path: Path, file: zipfile.ZipFile, content: bytes) -> dict[str, Any]:

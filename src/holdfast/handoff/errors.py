@@ -6,6 +6,6 @@ from holdfast.errors import HoldfastError
 
 
 class ArchiveRefused(HoldfastError):
-    """A file is no whole archive of `holdfast handoff`, or holds what no such archive may hold; nothing was written."""
+    """A file is not a complete archive of `holdfast handoff`, or has forbidden content; nothing was written."""
 
     code = "E_ARCHIVE_REFUSED"

@@ -43,19 +43,19 @@ def from_task(row: Row, origin: str) -> Row:
 
 def adopted_update(row: Row, origin: str) -> Row:
     """Return an update from elsewhere, marked as such, without buttons and names that look like ours."""
-    told = json.dumps({"archive": origin, "kind": kind_there(row)})
-    return {**row, "kind": UpdateKind.ADOPTED.value, "data": told}
+    data = json.dumps({"archive": origin, "kind": kind_there(row)})
+    return {**row, "kind": UpdateKind.ADOPTED.value, "data": data}
 
 
 def kind_there(row: Row) -> str:
     """Return the kind of an update before it was first adopted."""
     if row["kind"] != UpdateKind.ADOPTED:
         return str(row["kind"])
-    found = bounded_json.loads(row["data"]).get("kind")
-    return found if isinstance(found, str) and found in set(UpdateKind) else UpdateKind.MESSAGE.value
+    kind = bounded_json.loads(row["data"]).get("kind")
+    return kind if isinstance(kind, str) and kind in set(UpdateKind) else UpdateKind.MESSAGE.value
 
 
-def known_by(row: Row) -> int:
+def update_hash(row: Row) -> int:
     """Return a hash by which the same update is recognised here and in an archive."""
     return hash((kind_there(row), row["message_id"], row["content"], row["created_at"]))
 

@@ -45,9 +45,9 @@ BRIEFED_SESSIONS = 5
 """How many of the latest conversations get a ledger, which is as many as a briefing looks at."""
 MAX_ROWS = 1_000_000
 FOLDER, ENDING = "transcripts/", ".jsonl"
-"""Where a transcript lies in an archive."""
+"""Name of a transcript's member in an archive."""
 UNREADABLE = (OSError, ValueError, TypeError, TranscriptTooLarge)
-"""What reading and writing an agent's own files may end in, besides success."""
+"""Errors that reading and writing an agent's own files may raise."""
 
 Progress = Callable[[float, str], None]
 FindTeams = Callable[[], Awaitable[Iterable[Team]]]
@@ -56,7 +56,7 @@ FindTeams = Callable[[], Awaitable[Iterable[Team]]]
 
 @dataclass(frozen=True, slots=True)
 class _Transcripts:
-    """What became of the transcripts of an archive."""
+    """Outcome for the transcripts of an archive."""
 
     counts: Counter[str] = field(default_factory=Counter)
     files: dict[str, str] = field(default_factory=dict)
@@ -135,11 +135,11 @@ class Handoff:
             export.gather(tx, project, rows)
             return export.open_asks(tx, project.teams), tx.now()
 
-        found = await self._store.read(read)
+        result = await self._store.read(read)
         await asyncio.to_thread(rows.complete)
         if sum(rows.count(name) for name in TABLES) > MAX_ROWS:
             raise ArchiveRefused(f"The project has more than {MAX_ROWS} rows, more than an archive may hold.")
-        return found
+        return result
 
     # -- adopt --------------------------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Handoff:
     ) -> Adopted:
         """Take over an archive; repeated, it changes nothing.
 
-        `signer` is a fingerprint that the owner confirmed just now; an archive that nobody signed needs `unsigned`.
+        `signer` is a fingerprint that the owner has just confirmed; an unsigned archive needs `unsigned`.
         """
         project = await asyncio.to_thread(local_project, directory, await self._teams())
         copies = transcripts_of().copies(config, project.path)
@@ -183,7 +183,7 @@ class Handoff:
         return Adopted(project.path, taken, outcome.counts, outcome.refused, latest[0] if latest else None)
 
     def _require_signer(self, archive: Archive, directory: str, signer: str | None, *, unsigned: bool) -> None:
-        """Refuse an archive of somebody whom the owner neither knows nor confirmed just now."""
+        """Refuse an archive whose signer the owner neither knows nor has just confirmed."""
         command = f"holdfast adopt {quote(str(archive.path))} --project {quote(directory)}"
         if archive.signer is None:
             if not unsigned:
@@ -331,5 +331,5 @@ def _stage(archive: Archive, rows: Staged) -> None:
 
 def _latest(files: dict[str, str]) -> list[str]:
     """Return the conversations, the one that was last written to first."""
-    found = [(Path(file).stat().st_mtime_ns, session_id) for session_id, file in files.items() if Path(file).exists()]
-    return [session_id for _, session_id in sorted(found, reverse=True)]
+    by_time = [(Path(file).stat().st_mtime_ns, session_id) for session_id, file in files.items() if Path(file).exists()]
+    return [session_id for _, session_id in sorted(by_time, reverse=True)]

@@ -47,12 +47,12 @@ def own_signer(home: Path) -> Signer:
 def sign(home: Path, manifest: bytes) -> bytes:
     """Return this machine's signature of a manifest, with its public key."""
     key = _private(home)
-    told = {
+    statement = {
         "algorithm": "ed25519",
         "public_key": key.public_key().public_bytes_raw().hex(),
         "signature": key.sign(CONTEXT + manifest).hex(),
     }
-    return json.dumps(told).encode()
+    return json.dumps(statement).encode()
 
 
 def verify(manifest: bytes, signature: bytes) -> Signer | None:
@@ -61,9 +61,9 @@ def verify(manifest: bytes, signature: bytes) -> Signer | None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        told = json.loads(signature)
-        public, sealed = bytes.fromhex(told["public_key"]), bytes.fromhex(told["signature"])
-        if told["algorithm"] != "ed25519" or (len(public), len(sealed)) != (KEY_BYTES, SIGNATURE_BYTES):
+        statement = json.loads(signature)
+        public, sealed = bytes.fromhex(statement["public_key"]), bytes.fromhex(statement["signature"])
+        if statement["algorithm"] != "ed25519" or (len(public), len(sealed)) != (KEY_BYTES, SIGNATURE_BYTES):
             return None
         Ed25519PublicKey.from_public_bytes(public).verify(sealed, CONTEXT + manifest)
     except (ValueError, KeyError, TypeError, RecursionError, InvalidSignature):
@@ -84,17 +84,17 @@ def remember(home: Path, signer: Signer, machine: str, at: str) -> None:
 
 def _known(home: Path) -> dict[str, Any]:
     try:
-        found = json.loads((home / KNOWN).read_text())
+        signers = json.loads((home / KNOWN).read_text())
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        signers = None
+    if not isinstance(signers, dict):
         raise ArchiveRefused(
             f"{home / KNOWN} cannot be read, so no signer is known.",
             recovery="Correct it, or remove it and confirm each signer again.",
         )
-    return found
+    return signers
 
 
 def _private(home: Path) -> Any:

@@ -74,15 +74,15 @@ class Staged:
             self._db.execute(f"DELETE FROM {table}")
 
     def rows(self, table: str, **where: Any) -> Iterator[Row]:
-        """The rows of a table whose columns have these values."""
+        """Yield the rows of a table whose columns have these values."""
         columns = TABLES[table].columns
         wanted = " AND ".join(f'"{name}" = :{name}' for name in where) or "1"
-        found = self._db.execute(f"SELECT {_quoted(columns)} FROM {table} WHERE {wanted} ORDER BY rowid", where)
-        for values in found:
+        rows = self._db.execute(f"SELECT {_quoted(columns)} FROM {table} WHERE {wanted} ORDER BY rowid", where)
+        for values in rows:
             yield dict(zip(columns, values, strict=True))
 
     def values(self, table: str, column: str) -> Iterator[Any]:
-        """The values of a column, each once."""
+        """Yield the values of a column, each once."""
         for (value,) in self._db.execute(f'SELECT DISTINCT "{column}" FROM {table}'):
             yield value
 
@@ -94,15 +94,13 @@ class Staged:
 
     def has_duplicates(self, table: str, columns: Iterable[str]) -> bool:
         """Return whether two rows have the same values in these columns."""
-        found = self._db.execute(f"SELECT 1 FROM {table} GROUP BY {_quoted(columns)} HAVING count(*) > 1 LIMIT 1")
-        return next(iter(found), None) is not None
+        duplicates = self._db.execute(f"SELECT 1 FROM {table} GROUP BY {_quoted(columns)} HAVING count(*) > 1 LIMIT 1")
+        return next(iter(duplicates), None) is not None
 
     def has_dangling(self, table: str, column: str, parent: str, key: str) -> bool:
         """Return whether a row refers to one that is missing."""
-        found = self._db.execute(
-            f'SELECT 1 FROM {table} WHERE "{column}" NOT IN (SELECT "{key}" FROM {parent}) LIMIT 1'
-        )
-        return next(iter(found), None) is not None
+        rows = self._db.execute(f'SELECT 1 FROM {table} WHERE "{column}" NOT IN (SELECT "{key}" FROM {parent}) LIMIT 1')
+        return next(iter(rows), None) is not None
 
     def mark_damage(self, session_id: str, damage: str) -> None:
         """Set the damage of a reasoning session."""

@@ -106,10 +106,10 @@ def check(rows: Staged) -> None:
             raise _refused(f"holds a {column} in {table} that cannot be read")
     for table, column in NAMES:
         if not all(value.isprintable() and len(value) <= LONGEST_NAME for value in rows.values(table, column)):
-            raise _refused(f"holds a {column} in {table} that is no name")
+            raise _refused(f"holds a {column} in {table} that is not a valid name")
     for table, column in TEAMS:
         if any(name_problem(value) for value in islice(rows.values(table, column), MAX_TEAMS + 1)):
-            raise _refused(f"holds a {column} in {table} that is no team")
+            raise _refused(f"holds a {column} in {table} that is not a valid team name")
     if len(teams_of(rows)) > MAX_TEAMS:
         raise _refused(f"names more than {MAX_TEAMS} teams")
     for run in rows.rows("protocol_runs"):
@@ -126,7 +126,7 @@ def teams_of(rows: Staged) -> set[str]:
 
 
 def protocol_of(run: Row) -> Protocol:
-    """The protocol that a run began with."""
+    """Return the protocol that a run began with."""
     if too_many_values(run["definition"].encode()):
         raise _refused(f"holds a run {run['id']} whose protocol is too long")
     try:
@@ -136,7 +136,7 @@ def protocol_of(run: Row) -> Protocol:
 
 
 def commands_of(protocol: Protocol) -> set[tuple[str, ...]]:
-    """The commands that a protocol's gates run."""
+    """Return the commands that a protocol's gates run."""
     checks = (check for step in protocol.transitions for check in step.gate.checks)
     return {check.argv for check in checks if check.argv}
 
@@ -149,19 +149,19 @@ def _is_json(text: str, kind: type) -> bool:
 
 
 def changed_thoughts(thoughts: Iterable[Row]) -> list[int]:
-    """The numbers of thoughts that do not match their hash."""
+    """Return the numbers of thoughts that do not match their hash."""
     return [row["number"] for row in thoughts if not _is_sealed(row)]
 
 
 def with_changed(damage: str | None, numbers: list[int]) -> str:
     """Return a session's damage with the numbers of the thoughts that were changed before the export."""
-    told = f"{CHANGED}{', '.join(map(str, numbers))}"
-    return f"{damage}; {told}" if damage else told
+    notice = f"{CHANGED}{', '.join(map(str, numbers))}"
+    return f"{damage}; {notice}" if damage else notice
 
 
-def _told_as_changed(damage: str | None) -> set[int]:
-    found = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
-    return {int(number) for number in re.findall(r"[0-9]{1,18}", found[1])} if found else set()
+def _reported_as_changed(damage: str | None) -> set[int]:
+    match = re.search(rf"{CHANGED}([0-9, ]+)", damage or "")
+    return {int(number) for number in re.findall(r"[0-9]{1,18}", match[1])} if match else set()
 
 
 def _is_sealed(row: Row) -> bool:
@@ -172,10 +172,10 @@ def _is_sealed(row: Row) -> bool:
 def _check_chain(session: Row, thoughts: Iterable[Row]) -> None:
     """Check a session's hash chain. A damaged session may have gaps, and the changed thoughts that it names."""
     previous, number = chain.genesis(session["id"]), 0
-    told = _told_as_changed(session["damage"])
+    reported = _reported_as_changed(session["damage"])
     for number, row in enumerate(thoughts, 1):
         linked = row["prev_hash"] == previous and row["number"] == number
-        if not (_is_sealed(row) or row["number"] in told) or not (linked or session["damage"]):
+        if not (_is_sealed(row) or row["number"] in reported) or not (linked or session["damage"]):
             raise _refused(f"holds a thought {row['number']} of session {session['id']} that was changed")
         previous = row["hash"]
     if not session["damage"] and (number != session["thought_count"] or previous != session["head_hash"]):

@@ -8,7 +8,7 @@ from holdfast.handoff.model import Adopted, Written
 
 
 def written_view(written: Written) -> dict[str, Any]:
-    """An archive that was written."""
+    """Return a written archive as JSON."""
     return {
         "file": str(written.file),
         "bytes": written.size,
@@ -19,7 +19,7 @@ def written_view(written: Written) -> dict[str, Any]:
 
 
 def adopted_view(adopted: Adopted) -> dict[str, Any]:
-    """An archive that was adopted."""
+    """Return an adopted archive as JSON."""
     return {
         "project": str(adopted.project),
         "added": dict(adopted.rows.added),

@@ -12,7 +12,7 @@ from holdfast.teams.team import Team
 
 
 def capability(store: Store, machine: str, targets: Callable[[], Mapping[str, Team]]) -> Capability:
-    """The history of one daemon."""
+    """Return the history capability of one daemon."""
     history, status_line = History(store, machine), StatusLine(store, targets)
 
     def every_command() -> list[Command]:

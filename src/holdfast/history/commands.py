@@ -10,11 +10,11 @@ from holdfast.errors import BadInput
 from holdfast.history.service import History
 from holdfast.history.views import found_view, imported_view, saved_view
 
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 
 
 def commands(history: History) -> list[Command]:
-    """Return what the command line asks for."""
+    """Return the command line's handlers."""
 
     async def import_transcripts(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         config = Path(_text(args, "config"))
@@ -56,6 +56,6 @@ def _project(args: dict[str, Any]) -> Path | None:
 
 def _limit(args: dict[str, Any]) -> int:
     value = args.get("limit", 10)
-    if not isinstance(value, int) or not 1 <= value <= MOST_RESULTS:
-        raise BadInput("limit", f"must be 1 to {MOST_RESULTS}")
+    if not isinstance(value, int) or not 1 <= value <= MAX_RESULTS:
+        raise BadInput("limit", f"must be 1 to {MAX_RESULTS}")
     return value

@@ -38,7 +38,7 @@ class Found:
     files: int
     """How many are imported."""
     imported_at: int | None
-    """When the last of them was read; None where nothing is imported."""
+    """When the last of them was read; None if nothing is imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class ReadMark:
-    """How far a file was read, and what it began with then."""
+    """How far a file was read, and how it began at that time."""
 
     mark: str
     read_to: int

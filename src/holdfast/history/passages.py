@@ -23,9 +23,9 @@ class Passage:
     role: str
     """user, assistant, tool (what was called), result or error (what it said)."""
     content: str
-    """Without secrets, and cut in the middle where it is long."""
+    """Without secrets, and cut in the middle if it is long."""
     at: int
-    """When, in milliseconds; 0 where the transcript does not say."""
+    """When, in milliseconds; 0 if the transcript does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from holdfast.text import one_line
 LINE = 200
 AROUND = 60
 """Characters shown before the first word that was found."""
-MOST_BYTES = 512 * 1024 * 1024
+MAX_BYTES = 512 * 1024 * 1024
 """How much a search without an import reads at most, the newest transcripts first."""
-MOST_HITS = 500
+MAX_HITS = 500
 
 
 def by_conversation(hits: Iterable[Hit], terms: Sequence[Term], limit: int) -> tuple[Conversation, ...]:
@@ -39,7 +39,7 @@ def line_with(text: str, terms: Sequence[Term]) -> str:
     patterns = [re.compile(term.pattern) for term in terms]
     line = max(text.splitlines() or [""], key=lambda one: sum(bool(pattern.search(fold(one))) for pattern in patterns))
     folded = fold(line)
-    places = [found.start() for pattern in patterns if (found := pattern.search(folded))]
+    places = [match.start() for pattern in patterns if (match := pattern.search(folded))]
     start = max(0, min(places, default=0) - AROUND) if len(line) > LINE else 0
     return ("…" if start else "") + one_line(line[start:], LINE)
 
@@ -54,25 +54,25 @@ def scan(query: str, config: Path, project: Path | None, limit: int, progress: C
     """Return what `find` finds, read from the transcripts themselves: slower, bounded, and nothing is kept."""
     terms = terms_of(query)
     transcripts = transcripts_of()
-    found = transcripts.found(config, transcripts.folder_name(project) if project else None)
-    total = min(MOST_BYTES, sum(file.size for file in found))
+    files = transcripts.found(config, transcripts.folder_name(project) if project else None)
+    total = min(MAX_BYTES, sum(file.size for file in files))
     hits: list[Hit] = []
     read = looked_at = 0
-    for file in found:
-        if read + file.size > MOST_BYTES or len(hits) >= MOST_HITS:
+    for file in files:
+        if read + file.size > MAX_BYTES or len(hits) >= MAX_HITS:
             break
         progress(read / total if total else 1.0, file.path.name)
         hits += _hits(file, terms, str(project) if project else None)
         read += file.size
         looked_at += 1
     progress(1.0, "done")
-    return Scanned(by_conversation(hits, terms, limit), looked_at, len(found) - looked_at)
+    return Scanned(by_conversation(hits, terms, limit), looked_at, len(files) - looked_at)
 
 
 def _hits(file: TranscriptFile, terms: list[Term], project: str | None) -> list[Hit]:
     transcripts = transcripts_of()
-    told = [one for batch in batches(transcripts, file.path, 0) for one in batch.passages if holds(one.content, terms)]
-    if not told:
+    hits = [one for batch in batches(transcripts, file.path, 0) for one in batch.passages if holds(one.content, terms)]
+    if not hits:
         return []
     directory = project or transcripts.directory_of(file, {})
-    return [Hit(file.session_id, directory, one.role, one.content, one.at, str(file.path)) for one in reversed(told)]
+    return [Hit(file.session_id, directory, one.role, one.content, one.at, str(file.path)) for one in reversed(hits)]

@@ -38,24 +38,24 @@ class History:
     async def import_transcripts(self, config: Path, project: Path | None, progress: Progress) -> Imported:
         """Index transcripts under `config`, of one project or of all; a repeated import reads only what is new."""
         folder = transcripts_of().folder_name(project) if project else None
-        found = await asyncio.to_thread(transcripts_of().found, config, folder)
+        files = await asyncio.to_thread(transcripts_of().found, config, folder)
         directories = {} if project else await self._known_folders()
         if project:
             directories[transcripts_of().folder_name(project)] = str(project)
-        total, read = sum(file.size for file in found), 0
+        total, read = sum(file.size for file in files), 0
         tally: Counter[str] = Counter()
-        for file in found:
+        for file in files:
             progress(read / total if total else 1.0, file.path.name)
             try:
                 if file.size > MAX_TRANSCRIPT_BYTES:
                     raise OSError(EFBIG, "more than a transcript can have")
                 await self._import_file(file, directories, tally)
-            except OSError:  # it went away, or belongs to somebody else: the others are still worth reading
+            except OSError:  # removed, or another user's: the others are still worth reading
                 tally["unreadable"] += 1
             read += file.size
         await self._index(progress)
         progress(1.0, "done")
-        return Imported(len(found), tally["files"], tally["passages"], tally["unreadable"], total)
+        return Imported(len(files), tally["files"], tally["passages"], tally["unreadable"], total)
 
     async def _import_file(self, file: TranscriptFile, directories: dict[str, str], tally: Counter[str]) -> None:
         path = str(file.path)

@@ -26,7 +26,7 @@ class StatusLine:
         self._targets = targets
 
     async def line(self, args: dict[str, Any], progress: Callable[[float, str], None]) -> dict[str, Any]:
-        """The line for a `session` at work in `cwd`; empty where there is nothing to say."""
+        """Return the status line of a `session` at work in `cwd`; empty if there is nothing to show."""
         session, cwd = args.get("session"), args.get("cwd")
         directory = Path(cwd) if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else None
         worktree = await in_time(worktree_of, directory) if directory else None

@@ -17,12 +17,12 @@ from holdfast.times import iso
 
 
 def imported_view(done: Imported) -> dict[str, Any]:
-    """What an import did."""
+    """Return the result of an import as JSON."""
     return asdict(done)
 
 
 def found_view(found: Found, config: Path) -> dict[str, Any]:
-    """What a search found; `config` is the configuration directory that `claude` has where it is shown."""
+    """Return a search's hits as JSON; `config` is the configuration directory of `claude` where they are shown."""
     return {
         "results": _conversations(found.conversations, config),
         "files": found.files,
@@ -31,7 +31,7 @@ def found_view(found: Found, config: Path) -> dict[str, Any]:
 
 
 def scanned_view(found: Scanned, config: Path) -> dict[str, Any]:
-    """What a search of the transcripts themselves found."""
+    """Return the hits of a search in the transcripts themselves as JSON."""
     return {
         "results": _conversations(found.conversations, config),
         "files": found.files,
@@ -40,7 +40,7 @@ def scanned_view(found: Scanned, config: Path) -> dict[str, Any]:
 
 
 def saved_view(recoveries: Sequence[Recovery]) -> dict[str, Any]:
-    """What was recovered, by project: how often, after what, and what it was."""
+    """Return as JSON what was recovered, by project: how often, after what, and what it was."""
     projects: dict[str, list[Recovery]] = {}
     for one in recoveries:
         projects.setdefault(one.root, []).append(one)
@@ -57,7 +57,7 @@ def saved_view(recoveries: Sequence[Recovery]) -> dict[str, Any]:
     return {"projects": sorted(counted, key=lambda one: (-one["times"], one["project"]))}
 
 
-def _conversations(found: Sequence[Conversation], config: Path) -> list[dict[str, Any]]:
+def _conversations(conversations: Sequence[Conversation], config: Path) -> list[dict[str, Any]]:
     return [
         {
             "project": one.best.directory,
@@ -69,7 +69,7 @@ def _conversations(found: Sequence[Conversation], config: Path) -> list[dict[str
             "resume": resume_command(one.best, config),
             "elsewhere": one.best.elsewhere,
         }
-        for one in found
+        for one in conversations
     ]
 
 

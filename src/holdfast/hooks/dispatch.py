@@ -99,7 +99,7 @@ class Hooks:
         answers: list[HookAnswer] = []
         covered: set[str] = set()
         for hook in self._by_phase[Phase.ANSWER]:
-            answer = await _asked(hook, call)
+            answer = await _answer_of(hook, call)
             if answer:
                 answers.append(answer)
                 covered |= hook.covers if answer.context else set()
@@ -115,11 +115,11 @@ class Hooks:
             return (await others)[1]
 
         beside = replace(call, covered=Covered(always, pending))
-        asked = [await _asked(hook, beside) for hook in self._by_phase[Phase.SUMMARY]]
-        return [answer for answer in asked if answer]
+        summaries = [await _answer_of(hook, beside) for hook in self._by_phase[Phase.SUMMARY]]
+        return [answer for answer in summaries if answer]
 
 
-async def _asked(hook: Hook, call: HookCall) -> HookAnswer | None:
+async def _answer_of(hook: Hook, call: HookCall) -> HookAnswer | None:
     """Ask one room. Where it fails, the user is told why and the agent goes on."""
     try:
         return await hook.handle(call)

@@ -38,12 +38,12 @@ def read_token(token: str | None) -> Managed | None:
     team, _, signature = rest.rpartition(":")
     if not (conversation.isascii() and conversation.isdigit() and len(conversation) <= 18 and signature.isascii()):
         return None
-    found = Managed(int(conversation), team)
-    return found if hmac.compare_digest(signature, _signature(found.conversation, team)) else None
+    managed = Managed(int(conversation), team)
+    return managed if hmac.compare_digest(signature, _signature(managed.conversation, team)) else None
 
 
 def runs_under_agent(pid: int, home: Path) -> bool:
-    """Whether a process descends from a managed agent of this data directory; no if the system does not say."""
+    """Return whether a process descends from a managed agent of this data directory; no if the system does not say."""
     locks = (initial_variable(ancestor, LOCK_VARIABLE) for ancestor in ancestors(pid))
     return any(lock is not None and _is_same(Path(lock).parent.parent, home) for lock in locks)
 

@@ -154,7 +154,7 @@ def _top_of(path: Path) -> Path | None:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether a path exists; a name that no file can have does not, and raises no error."""
+    """Return whether a path exists; False, and no error, for a name that no file can have."""
     try:
         return path.exists()
     except OSError:
@@ -162,7 +162,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _common_dir(dot_git: Path) -> Path | None:
-    """The directory that all worktrees of a repository share."""
+    """Return the directory that all worktrees of a repository share."""
     if dot_git.is_dir():
         return dot_git
     text = _read(dot_git)
@@ -174,7 +174,7 @@ def _common_dir(dot_git: Path) -> Path | None:
 
 
 def _remote_url(config: str) -> str | None:
-    """The URL of `origin` in a git configuration, else of the first remote."""
+    """Return the URL of `origin` in a git configuration, else of the first remote."""
     remotes: dict[str, str] = {}
     section: str | None = None
     for raw in config.splitlines():
@@ -214,7 +214,7 @@ def _remote_name(host: str, path: str) -> str:
 def _read(path: Path) -> str | None:
     """Read the beginning of a small text file; None if it cannot be read."""
     try:
-        # Reading a pipe in the place of git's file would block every project for ever.
+        # Reading a pipe in the place of git's file would block every project forever.
         with open_regular(path) as file:
             return file.read(READ_LIMIT).decode("utf-8", "surrogateescape")
     except OSError:

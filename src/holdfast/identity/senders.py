@@ -31,14 +31,14 @@ OWNERS_KEY = "owner"
 
 
 class HasProject(Protocol):
-    """What this module needs to know of a team."""
+    """The part of a team's configuration that this module needs."""
 
     @property
     def project(self) -> Path: ...
 
 
 class NotYours(Conflict):
-    """It belongs to somebody else."""
+    """It belongs to another team."""
 
     code = "E_NOT_YOURS"
 
@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Somebody who sends, asks or takes."""
+    """A caller that sends, asks or takes messages."""
 
     kind: Kind
     name: str
@@ -76,18 +76,19 @@ class Sender:
                 return f"an agent in {self.name}" if self.name else "an agent"
 
     def may_act_for(self, team: str) -> bool:
-        """Whether it may do what the team itself may do."""
+        """Return whether it may do what the team itself may do."""
         return self.teams is None or team in self.teams
 
     def may_see(self, team: str) -> bool:
-        """Whether it may know that the team exists: agents may, who ask each other; a limited key may not."""
+        """Return whether it may know that the team exists: agents may, who ask each other; a limited key may not."""
         return self.kind is not Kind.KEY or self.may_act_for(team)
 
     def require(self, team: str, what: str) -> None:
         """Refuse what only the team itself or the owner may do."""
         if not self.may_act_for(team):
             raise NotYours(
-                f"{what} of {quoted(team, 64)} is not yours: you are {self.label}.", recovery=f"Ask {_asked(team)}."
+                f"{what} of {quoted(team, 64)} is not yours: you are {self.label}.",
+                recovery=f"Ask {_who_to_ask(team)}.",
             )
 
     def acting_for(self, declared: str | None, field: str = "fromTeam") -> str | None:
@@ -163,19 +164,19 @@ _Place = tuple[int, int]
 
 
 def teams_around(teams: Mapping[str, HasProject], path: Path) -> tuple[str, ...]:
-    """The teams whose project contains a directory, whatever links lead there; of nested projects the nearest."""
+    """Return the teams whose project contains a directory, links resolved; of nested projects the nearest."""
     return _around(_homes(teams), str(path))
 
 
 def _around_any(teams: Mapping[str, HasProject], directories: Sequence[str]) -> tuple[str, ...]:
-    """The teams whose project contains the first of these directories that is in any."""
+    """Return the teams whose project contains the first of these directories that is in any."""
     if not directories:
         return ()
     first = directories[0]
     # Most agents start at their project's top, and this runs at every call, so avoid the disk. Teams that share the
     # project under another path are then missing, which only narrows what the caller may do.
-    if found := tuple(name for name, team in teams.items() if str(team.project) == first):
-        return found
+    if names := tuple(name for name, team in teams.items() if str(team.project) == first):
+        return names
     homes = _homes(teams) if teams else {}
     return next(filter(None, (_around(homes, directory) for directory in directories)), ())
 
@@ -205,26 +206,26 @@ def _around(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...
 
 
 def _around_missing(homes: Mapping[_Place, list[str]], directory: str) -> tuple[str, ...]:
-    """The same for a directory that does not exist, or whose parents cannot be entered."""
+    """Return the same for a directory that does not exist, or whose parents cannot be entered."""
     try:
         real = Path(os.path.realpath(directory))
     except ValueError:  # no path can have such characters
         return ()
-    found = (homes.get(place) for folder in (real, *real.parents) if (place := _place(folder)) is not None)
-    return tuple(next(filter(None, found), ()))
+    teams = (homes.get(place) for folder in (real, *real.parents) if (place := _place(folder)) is not None)
+    return tuple(next(filter(None, teams), ()))
 
 
 def _place(folder: str | Path) -> _Place | None:
     try:
-        found = os.stat(folder)  # noqa: PTH116 - takes two thirds of the time
+        status = os.stat(folder)  # noqa: PTH116 - takes two thirds of the time
     except (OSError, ValueError):  # not there yet, not on this machine, or a name that no file can have
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _name(text: str) -> str:
     return one_line(text, MAX_NAME_CHARS)
 
 
-def _asked(team: str) -> str:
+def _who_to_ask(team: str) -> str:
     return f"that team, or the owner (send_message reaches {quoted(team, 64)})"

@@ -14,7 +14,7 @@ from holdfast.store import Store
 
 
 def capability(store: Store, home: Path, briefings: Briefings) -> Capability:
-    """The command; `briefings` first reads what agents did until now."""
+    """Return the capability of `holdfast move`; `briefings` first reads what agents did until now."""
 
     async def move(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await briefings.catch_up()  # what was not read yet would name its files where they were

@@ -1,5 +1,5 @@
 """SQL of `holdfast move`: moves the rows of all capabilities to a project's new root. Functions of a transaction."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 

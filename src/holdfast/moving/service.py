@@ -25,8 +25,8 @@ async def move(store: Store, machine: str, old: Path, new: Path) -> Moved:
     if not known:
         raise BadInput("OLD", "is not known", recovery="`holdfast saved --all` lists the known projects.")
     moves = [await asyncio.to_thread(_move, root, uri, new) for root in known]
-    found = await store.read(lambda tx: queries.transcripts(tx, known, machine))
-    copied = await asyncio.to_thread(_copy, found, moves)
+    transcripts = await store.read(lambda tx: queries.transcripts(tx, known, machine))
+    copied = await asyncio.to_thread(_copy, transcripts, moves)
     return Moved(await store.write(lambda tx: queries.move(tx, moves, copied)), len(copied))
 
 
@@ -35,11 +35,11 @@ def _move(root: str, old: str, new: Path) -> Move:
     return Move(root, locate(str(new) if inside is None else f"{new}{inside}", RootSource.ARGUMENT))
 
 
-def _copy(found: list[Transcript], moves: list[Move]) -> list[Transcript]:
+def _copy(transcripts: list[Transcript], moves: list[Move]) -> list[Transcript]:
     """Copy transcripts to where the agent looks for them when it is started in the new directory."""
     new_roots = {one.old: one.new.uri for one in moves}
     copied: list[Transcript] = []
-    for one in found:
+    for one in transcripts:
         before, after = path_of(one.root), path_of(new_roots[one.root])
         there = transcripts_of().copy_moved(one.path, before, after) if before and after else None
         if there is not None:

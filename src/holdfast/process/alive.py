@@ -11,13 +11,13 @@ def is_running(pid: int) -> bool:
     """Return whether this user has a process with this pid."""
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError, OverflowError):  # gone, somebody else's by now, or an impossible pid
+    except (ProcessLookupError, PermissionError, OverflowError):  # gone, another user's by now, or an impossible pid
         return False
     return not _is_zombie(pid)
 
 
 def exists(pid: int) -> bool:
-    """Return whether there is a process with this pid, whoever owns it."""
+    """Return whether there is a process with this pid, of any user."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -50,12 +50,12 @@ def initial_variable(pid: int, name: str) -> str | None:
     except OSError:
         return None
     start = os.fsencode(name) + b"="
-    found = next((entry for entry in content.split(b"\0") if entry.startswith(start)), None)
-    return None if found is None else os.fsdecode(found[len(start) :])
+    variable = next((entry for entry in content.split(b"\0") if entry.startswith(start)), None)
+    return None if variable is None else os.fsdecode(variable[len(start) :])
 
 
 def _is_zombie(pid: int) -> bool:
-    """Return whether it is a zombie: in a container without an init those keep their pid for ever."""
+    """Return whether it is a zombie: in a container without an init those keep their pid forever."""
     return _stat(pid)[:1] in ([b"Z"], [b"X"])
 
 

@@ -50,14 +50,14 @@ class _OutputProtocol(asyncio.SubprocessProtocol):
         self._keep_end = keep_end
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        kept = self.output if fd == 1 else self.errors
-        kept += data
-        if len(kept) <= self._most:
+        buffer = self.output if fd == 1 else self.errors
+        buffer += data
+        if len(buffer) <= self._most:
             return
         if fd == 1 and not self._keep_end:
             self.too_long = True
             self.over.set()
-        del kept[: -self._most]
+        del buffer[: -self._most]
 
     def process_exited(self) -> None:
         self.over.set()

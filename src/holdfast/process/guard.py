@@ -66,8 +66,8 @@ class GuardedProcess:
     @property
     def last_words(self) -> str:
         """The end of the agent's stderr, quoted and on one line; empty if it wrote nothing."""
-        said = " ".join(self._lines).replace('"', "'")
-        return '"' + "".join(char if char.isprintable() else " " for char in said) + '"' if said else ""
+        output = " ".join(self._lines).replace('"', "'")
+        return '"' + "".join(char if char.isprintable() else " " for char in output) + '"' if output else ""
 
     async def reported(self) -> None:
         """Wait until the guard has reported the pids."""

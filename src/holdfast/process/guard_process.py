@@ -97,7 +97,7 @@ class Guard:
             self._become_agent(control)
         with contextlib.suppress(OSError):  # the keeper is already gone: the watch ends the agent
             os.write(self._tell_agent, str(self._agent).encode())
-        with contextlib.suppress(OSError):  # nobody reads stderr any more: the watch ends the agent
+        with contextlib.suppress(OSError):  # stderr is closed at its other end: the watch ends the agent
             os.write(2, f"{REPORT} {self._keeper} {self._agent}\n".encode())
         return self._sweep(self._watch())
 

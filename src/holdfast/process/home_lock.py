@@ -60,7 +60,7 @@ class HomeLock:
 
     @staticmethod
     def handed_down(home: Path, *, by_hand: bool) -> HomeLock | None:
-        """Return the lock inherited across an exec, so that nobody could take it in between; None if there is none."""
+        """Return the lock inherited across an exec, during which it stayed taken; None if there is none."""
         text = os.environ.pop(INHERITED_LOCK, "")
         if not text.isdecimal():
             return None
@@ -104,7 +104,7 @@ def read_holder(home: Path) -> Holder | None:
 
 
 def current_holder(home: Path) -> Holder | None:
-    """Return who holds the lock now, whether it responds or not; None if nobody does. Changes nothing."""
+    """Return the current holder of the lock, responsive or not; None if it is free. Changes nothing."""
     try:
         descriptor = os.open(home / "lock", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

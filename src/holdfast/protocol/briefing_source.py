@@ -12,7 +12,7 @@ OBJECTIVE = 160
 
 
 def run(protocols: Protocols) -> Source:
-    """The active run of the worktree."""
+    """Return the active run of the worktree."""
 
     async def tell(audience: Audience) -> list[Item]:
         path = path_of(audience.root.uri)

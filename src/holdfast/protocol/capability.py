@@ -56,7 +56,7 @@ class Surroundings:
 
 
 def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -> Capability:
-    """The protocols of one daemon."""
+    """Return the protocol capability of one daemon."""
     answers = ProtocolHooks(protocols)
 
     @cache
@@ -90,7 +90,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         return commands(protocols)
 
     async def health() -> dict[str, Any]:
-        """The worktrees whose memories are behind or in a fallback location."""
+        """Return the worktrees whose memories are behind or in a fallback location."""
         from holdfast.protocol.views import mirror_view
 
         return {"mirrors": [mirror_view(one) for one in await mirror().health() if one.behind or one.failure]}

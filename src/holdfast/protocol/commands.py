@@ -11,7 +11,7 @@ from holdfast.protocol.views import worktree_view
 
 
 def commands(protocols: Protocols) -> list[Command]:
-    """The commands, each answered with JSON."""
+    """Return the commands, each answered with JSON."""
 
     async def trust(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await root_argument(args.get("root"))
@@ -28,8 +28,8 @@ def commands(protocols: Protocols) -> list[Command]:
         return {"root": root.uri, "digest": digest, "agent_digest": agent_digest}
 
     async def validate(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        found = await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
-        return worktree_view(found)
+        validation = await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
+        return worktree_view(validation)
 
     return [
         Command("trust", trust),

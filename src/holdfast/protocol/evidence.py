@@ -55,15 +55,15 @@ async def judge(gate: Gate, kind: str, text: str, worktree: Path) -> Judged:
 
 def _hashed(gate: Gate, text: str, worktree: Path) -> Judged:
     """Accept the hash of a file's content as evidence that the file was read."""
-    given = _HASH.search(text)
-    if given is None:
+    match = _HASH.search(text)
+    if match is None:
         raise EvidenceRejected(
             f"evidence: contains no hash ({SHORTEST_HASH} to 64 hex digits of the file's sha256).",
             recovery='Example: "README.md 3a7bd3e2360a…", as `sha256sum README.md` prints it.',
         )
-    digest = given[0].lower()
-    asked = [path for check in gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
-    meant = [path for path in asked if path in text or Path(path).name in text] or asked
+    digest = match[0].lower()
+    paths = [path for check in gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths]
+    meant = [path for path in paths if path in text or Path(path).name in text] or paths
     for path in meant:
         content = _content(worktree, path)
         whole = "" if content is None else hashlib.sha256(content).hexdigest()
@@ -85,12 +85,12 @@ def _report(path: str, worktree: Path) -> Judged:
 
 
 async def _commit(text: str, worktree: Path) -> Judged:
-    given = _COMMIT.search(text)
-    if given is None or not await Git(worktree).exists(given[0]):
+    match = _COMMIT.search(text)
+    if match is None or not await Git(worktree).exists(match[0]):
         raise EvidenceRejected(
             "evidence: there is no such commit in this repository.", recovery="Give the id that `git log` shows."
         )
-    return Judged("commit", given[0].lower(), "", Source.SERVER, "The commit is there.")
+    return Judged("commit", match[0].lower(), "", Source.SERVER, "The commit is there.")
 
 
 def _content(worktree: Path, path: str) -> bytes | None:

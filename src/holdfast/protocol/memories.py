@@ -40,7 +40,7 @@ OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED"}
 
 @dataclass(frozen=True, slots=True)
 class ImportedState:
-    """A session as a state memory describes it, whoever wrote it."""
+    """A session as a state memory describes it, whether Holdfast or an agent wrote it."""
 
     session_id: str
     objective: str | None = None
@@ -99,8 +99,8 @@ def violations_log(records: Sequence[RunRecord]) -> str:
         "## Violations",
         "",
     ]
-    told = [record for record in records if record.violations or record.run.status == RunStatus.ACTIVE]
-    return _sections(head, [_violations_section(record) for record in told])
+    reported = [record for record in records if record.violations or record.run.status == RunStatus.ACTIVE]
+    return _sections(head, [_violations_section(record) for record in reported])
 
 
 def timestamp(ms: int) -> str:
@@ -113,7 +113,7 @@ def short(commit: str | None) -> str | None:
 
 
 def decisions_of(record: RunRecord) -> list[str]:
-    """The key decisions of a run that ended."""
+    """Return the key decisions of a run that ended."""
     return [str(decision) for decision in json.loads(record.run.decisions or "[]") if str(decision).strip()]
 
 
@@ -220,7 +220,7 @@ def _item(text: str) -> str:
 
 
 def _sections(head: list[str], sections: Sequence[list[str]]) -> str:
-    """The newest sections that fit."""
+    """Return the newest sections that fit."""
     lines, space = [*head], MAX_MEMORY_CHARS - sum(len(line) + 1 for line in head)
     for section in sections or [[NONE_RECORDED]]:
         space -= sum(len(line) + 1 for line in section)
@@ -249,7 +249,7 @@ _NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
 
 
 def read_current_state(text: str) -> ImportedState | None:
-    """Parse a state memory, whoever wrote it; None if it is not one. Raises LineTooLong."""
+    """Parse a state memory by any author; None if it is not one. Raises LineTooLong."""
     entries: dict[str, str] = {}
     completed: dict[str, str] = {}
     for line in bounded_lines.lines(text, CURRENT_STATE):
@@ -257,18 +257,18 @@ def read_current_state(text: str) -> ImportedState | None:
             gate, status, *rest = [*_cells(line), "", ""]
             if _GATE.fullmatch(gate) and status.upper() in _DONE:
                 completed.setdefault(gate, rest[0])
-        elif found := _ENTRY.match(line):
-            name = found[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
-            entries.setdefault("session_id" if name == "sessionid" else name, found[2].strip())
-    said = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
-    if "session_id" not in said:
+        elif match := _ENTRY.match(line):
+            name = match[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
+            entries.setdefault("session_id" if name == "sessionid" else name, match[2].strip())
+    stated = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
+    if "session_id" not in stated:
         return None
     return ImportedState(
-        said["session_id"].strip("`"),
-        said.get("objective"),
-        said.get("branch"),
-        said.get("starting_commit"),
-        said.get("phase"),
+        stated["session_id"].strip("`"),
+        stated.get("objective"),
+        stated.get("branch"),
+        stated.get("starting_commit"),
+        stated.get("phase"),
         tuple(completed.items()),
     )
 
@@ -294,24 +294,24 @@ def state_json(records: Sequence[RunRecord]) -> str:
 
 
 def read_state_json(text: str) -> ImportedState | None:
-    """Parse the session of a state file, whoever wrote it; None if there is none."""
+    """Parse the session of a state file by any author; None if there is none."""
     try:
         state = bounded_json.loads(text)
     except ValueError:
         return None
     if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
         return None
-    said = {name: value for name, value in state.items() if isinstance(value, str) and value}
+    stated = {name: value for name, value in state.items() if isinstance(value, str) and value}
     evidence = state.get("evidence")
     completed = state.get("phases_completed")
     return ImportedState(
-        said["session_id"],
-        said.get("objective"),
-        said.get("branch"),
-        said.get("starting_commit"),
-        said.get("current_phase"),
+        stated["session_id"],
+        stated.get("objective"),
+        stated.get("branch"),
+        stated.get("starting_commit"),
+        stated.get("current_phase"),
         tuple(
-            (gate, _said_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
+            (gate, _recorded_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
             for gate in (completed if isinstance(completed, list) else [])
             if isinstance(gate, str)
         ),
@@ -363,6 +363,6 @@ def _ended_json(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def _said_evidence(evidence: Any) -> str:
-    told = evidence.get("evidence") if isinstance(evidence, dict) else evidence
-    return told if isinstance(told, str) else ""
+def _recorded_evidence(evidence: Any) -> str:
+    text = evidence.get("evidence") if isinstance(evidence, dict) else evidence
+    return text if isinstance(text, str) else ""

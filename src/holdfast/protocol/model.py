@@ -149,11 +149,11 @@ class Protocol:
         return next((gate for gate in self.gates if gate.name == name), None)
 
     def next_step(self, phase: str) -> Transition | None:
-        """The transition out of a phase."""
+        """Return the transition out of a phase."""
         return next((step for step in self.transitions if step.source == phase), None)
 
     def before(self, phase: str) -> tuple[Gate, ...]:
-        """The gates that a run in this phase has passed."""
+        """Return the gates that a run in this phase has passed."""
         order = self.phases
         behind = order.index(phase) if phase in order else 0
         return self.gates[:behind]
@@ -190,12 +190,12 @@ class StepError(Exception):
 
 
 def open_gates(protocol: Protocol, standing: Standing) -> list[Gate]:
-    """The blocking gates that are not met, in order."""
+    """Return the blocking gates that are not met, in order."""
     return _unmet(protocol.gates, standing)
 
 
 def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
-    """The blocking gates between here and work (or, from work on, the end)."""
+    """Return the blocking gates between here and work (or, from work on, the end)."""
     order = protocol.phases
     here, working = order.index(standing.at), order.index(WORKING)
     until = working if here < working else len(order) - 1
@@ -203,7 +203,7 @@ def blocked_until(protocol: Protocol, standing: Standing) -> list[str]:
 
 
 def verified(standing: Standing, gate: str, status: Status) -> Standing:
-    """Standing after a gate was checked; a run that only this gate blocked continues."""
+    """Return the standing after a gate was checked; a run that only this gate blocked continues."""
     gates = {**standing.gates, gate: status}
     if standing.held_by == gate and status.met and standing.held_from is not None:
         return Standing(standing.held_from, None, None, gates)
@@ -224,12 +224,12 @@ def advance(protocol: Protocol, standing: Standing) -> Standing:
 
 
 def held(standing: Standing, gate: Gate, phase: str = BLOCKED) -> Standing:
-    """Standing of a run blocked by a gate; it continues from where it was as soon as the gate is met."""
+    """Return the standing of a run blocked by a gate; it continues from there once the gate is met."""
     return Standing(phase, standing.at, gate.name, standing.gates)
 
 
 def unmet_before_work(protocol: Protocol, standing: Standing) -> Gate | None:
-    """The first blocking gate before WORKING that is not met, which makes a commit too early; None from work on."""
+    """Return the first unmet blocking gate before WORKING, which makes a commit too early; None from work on."""
     order = protocol.phases
     begun = order.index(standing.at) >= order.index(WORKING)
     return None if begun else next(iter(_unmet(protocol.before(WORKING), standing)), None)
@@ -242,15 +242,15 @@ def says_something(evidence: str) -> bool:
 
 
 def next_number(stored: Sequence[int], on_disk: Sequence[int]) -> int:
-    """The number of the next run of a day."""
+    """Return the number of the next run of a day."""
     return max((0, *stored, *on_disk)) + 1
 
 
 def run_id(day: str, number: int) -> str:
-    """YYYY-MM-DD-session-NN, with three digits past 99."""
+    """Return YYYY-MM-DD-session-NN, with three digits past 99."""
     return f"{day}-session-{number:02d}"
 
 
 def _unmet(gates: Sequence[Gate], standing: Standing) -> list[Gate]:
-    """Those of these gates that block."""
+    """Return those of these gates that block."""
     return [gate for gate in gates if gate.blocking and not standing.gates.get(gate.name, Status.FAIL).met]

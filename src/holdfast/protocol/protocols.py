@@ -44,7 +44,7 @@ def _should(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
 
 
 def _steps(*steps: tuple[Gate, str]) -> tuple[Transition, ...]:
-    """The transitions of gates in order, each with the phase that it leads to."""
+    """Return the transitions of gates in order, each with the phase that it leads to."""
     sources = (INIT, *(phase for _, phase in steps))
     return tuple(Transition(source, phase, gate) for source, (gate, phase) in zip(sources, steps, strict=False))
 

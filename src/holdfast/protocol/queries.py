@@ -25,22 +25,22 @@ MAX_EVIDENCE = 2_000
 
 
 def active(tx: Tx, root: str) -> Run | None:
-    """The active run of a worktree."""
+    """Return the active run of a worktree."""
     return next(iter(_runs(tx, "root = :root AND status = 'active'", root=root)), None)
 
 
 def find(tx: Tx, row_id: int) -> Run | None:
-    """The run in a row."""
+    """Return the run in a row."""
     return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:
-    """The runs of a project in all its worktrees, newest first."""
+    """Return the runs of a project in all its worktrees, newest first."""
     return _runs(tx, "project = :project ORDER BY row_id DESC LIMIT :limit", project=project, limit=limit)
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
-    """Runs of one worktree or of all, newest first."""
+    """Return the runs of one worktree or of all, newest first."""
     values = {} if root is None else {"root": root}
     condition = "1 = 1" if root is None else "root = :root"
     return _runs(tx, f"{condition} ORDER BY row_id DESC LIMIT :limit", limit=limit, **values)
@@ -215,17 +215,17 @@ def forget(tx: Tx, root: str, project: str | None) -> int:
 
 
 def forget_mirror(tx: Tx, root: str) -> None:
-    """Remove the mirror's progress of a worktree."""
+    """Remove the mirror's progress for a worktree."""
     tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
 
 
 def record_of(tx: Tx, run: Run) -> RunRecord:
-    """A run with all that is stored of it."""
+    """Return a run with all that is stored of it."""
     return RunRecord(run, definitions.loads(run.definition), gates(tx, run), evidence(tx, run), violations(tx, run))
 
 
 def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:
-    """The last result of each gate."""
+    """Return the last result of each gate."""
     rows = tx.all(
         "SELECT gate, status, evidence, checked_at, fingerprint FROM protocol_gates WHERE run = :run", run=run.row_id
     )
@@ -233,7 +233,7 @@ def gates(tx: Tx, run: Run) -> tuple[GateResult, ...]:
 
 
 def standing(tx: Tx, run: Run) -> Standing:
-    """The stored standing of a run."""
+    """Return the stored standing of a run."""
     statuses = {result.gate: Status(result.status) for result in gates(tx, run)}
     return Standing(run.phase, run.held_from, run.held_by, statuses)
 
@@ -256,7 +256,7 @@ def record_gate(tx: Tx, run: Run, gate: str, status: Status, evidence: str, fing
 
 
 def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
-    """The evidence of a run, newest last."""
+    """Return the evidence of a run, newest last."""
     rows = tx.all(
         "SELECT gate, kind, subject, detail, source, at FROM protocol_evidence WHERE run = :run"
         " ORDER BY row_id DESC LIMIT :limit",
@@ -266,7 +266,7 @@ def evidence(tx: Tx, run: Run) -> tuple[Evidence, ...]:
     return tuple(Evidence(**row) for row in reversed(rows))
 
 
-def known(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
+def has_evidence(tx: Tx, run: Run, kind: str, subject: str, detail: str, source: Source) -> bool:
     """Return whether this evidence is already stored."""
     row = tx.one(
         "SELECT 1 AS known FROM protocol_evidence WHERE run = :run AND kind = :kind AND subject = :subject"
@@ -298,7 +298,7 @@ def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, de
 
 
 def violations(tx: Tx, run: Run) -> tuple[Violation, ...]:
-    """The violations of a run, in order."""
+    """Return the violations of a run, in order."""
     rows = tx.all(
         "SELECT at, phase, requirement, severity, recovery, gate FROM protocol_violations WHERE run = :run"
         " ORDER BY row_id",
@@ -341,7 +341,7 @@ def recover(tx: Tx, run: Run, gate: str, recovery: str) -> None:
 
 
 def trusted(tx: Tx, root: str) -> tuple[str | None, str | None]:
-    """The digests that the owner trusts: of a worktree's protocol, and of its agent settings.
+    """Return the digests that the owner trusts: of a worktree's protocol, and of its agent settings.
 
     Both are stored in one column as `first+second`; older rows have only the first.
     """

@@ -18,7 +18,7 @@ Render = Callable[[list[RunRecord]], str]
 
 
 def resources(protocols: Protocols) -> list[Resource]:
-    """State, checklist, history and violations of the caller's project."""
+    """Return state, checklist, history and violations of the caller's project."""
     return [
         _resource(protocols, "state", "The active session: phase, gates, checklist", _active(memories.current_state)),
         _resource(protocols, "checklist", "The session's checklist, and what is done", _active(memories.checklist)),

@@ -48,17 +48,17 @@ class ValidationBody(RequestModel):
 
 
 def routes(protocols: Protocols) -> list[RestRoute]:
-    """The routes of the protocol."""
+    """Return the routes of the protocol."""
 
-    async def runs(asked: RestRequest) -> Reply:
-        query: RunsPage = asked.query
+    async def runs(request: RestRequest) -> Reply:
+        query: RunsPage = request.query
         return Reply({"runs": [run_view(run) for run in await protocols.runs(query.project, query.limit)]})
 
-    async def validate(asked: RestRequest) -> Reply:
-        body: ValidationBody = asked.body
+    async def validate(request: RestRequest) -> Reply:
+        body: ValidationBody = request.body
         return Reply(worktree_view(await protocols.validation(body.project, before_commit=body.pre_commit)))
 
-    found = [
+    routes = [
         RestRoute(
             "GET",
             f"{BASE}/runs",
@@ -79,4 +79,4 @@ def routes(protocols: Protocols) -> list[RestRoute]:
             body=ValidationBody,
         ),
     ]
-    return [replace(route, tag="protocol") for route in found]
+    return [replace(route, tag="protocol") for route in routes]

@@ -14,7 +14,7 @@ from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.store.calls import CallKey
 from holdfast.text.quoting import in_quotes
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 
 
 class RunStatus(StrEnum):
@@ -159,7 +159,7 @@ class RunRecord:
     violations: tuple[Violation, ...] = ()
 
     def result(self, gate: str | None) -> GateResult | None:
-        """The last result of a gate; None if it was not checked."""
+        """Return the last result of a gate; None if it was not checked."""
         return next((result for result in self.gates if result.gate == gate), None)
 
 
@@ -176,23 +176,23 @@ class ActiveRun:
     """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
 
     def moved(self, standing: Standing) -> ActiveRun:
-        """The same run with another standing."""
+        """Return the same run with another standing."""
         return replace(self, standing=standing)
 
     def gate(self, name: str) -> Gate:
-        """The gate of this name; raises UnknownGate."""
-        found = self.protocol.gate(name)
-        if found is None:
+        """Return the gate of this name; raises UnknownGate."""
+        gate = self.protocol.gate(name)
+        if gate is None:
             names = ", ".join(one.name for one in self.protocol.gates)
             raise UnknownGate(f"There is no gate {in_quotes(name, 64)}.", recovery=f"Gates: {names}; or ALL.")
-        return found
+        return gate
 
     def still_to_meet(self, longest: int) -> tuple[str, str]:
-        """What blocks, and the first step against it in up to `longest` characters; each empty if there is none."""
+        """What blocks and, in up to `longest` characters, the first step to resolve it; each empty if there is none."""
         names = model.blocked_until(self.protocol, self.standing)
         if not names:
             return "", ""
-        named = ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
+        named = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
         steps = self.gate(names[0]).recovery
         return f"Gates to meet: {named}.", f" Next: {in_quotes(steps[0], longest)}" if steps else ""
 

@@ -80,7 +80,7 @@ class Protocols:
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
         foreign = await self._foreign_state(worktree.path)
         on_disk = await in_time(logged_numbers, worktree.path)
-        kept = definition.dumps(project.protocol)
+        stored_protocol = definition.dumps(project.protocol)
 
         def write(tx: Tx) -> Started:
             queries.orphan(tx, worktree.root)
@@ -91,7 +91,7 @@ class Protocols:
                     recovery="Continue it (get_blocked_reason), or end it with session_end.",
                 )
             where = {"root": worktree.root, "project": worktree.project}
-            protocol = {"protocol": project.protocol.name, "definition": kept}
+            protocol = {"protocol": project.protocol.name, "definition": stored_protocol}
             imported = foreign is not None and queries.import_run(tx, foreign, **where, **protocol)
             run = queries.begin(
                 tx, **where, **protocol, objective=text, branch=branch, starting_commit=commit, on_disk=on_disk
@@ -201,12 +201,12 @@ class Protocols:
     # -- what hooks, the command line and the mirror call -------------------------------------------------------------
 
     async def active_run(self, cwd: str) -> ActiveRun | None:
-        """The active run of the worktree that a directory is in."""
+        """Return the active run of the worktree that a directory is in."""
         worktree = await self._worktree_at(cwd)
         return None if worktree is None else await self._active(worktree)
 
     async def standing_at(self, cwd: str) -> tuple[ActiveRun | None, ProjectProtocol | None]:
-        """The active run of the worktree that a directory is in; otherwise the protocol that the project configures."""
+        """Return the active run of the worktree that a directory is in; otherwise the project's configured protocol."""
         worktree = await self._worktree_at(cwd)
         if worktree is None:
             return None, None
@@ -220,12 +220,12 @@ class Protocols:
             raise NoProject(f"There is no directory {in_quotes(cwd, 200)} on this machine.")
         await self.start(Root(worktree.root, None, RootSource.DIRECTORY), objective[:MAX_OBJECTIVE])
 
-    async def saw(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
+    async def record_seen(self, active: ActiveRun, kind: EvidenceKind, subject: str, detail: str) -> None:
         """Store evidence that a hook reported; the same evidence is stored once."""
         run, short = active.run, subject[:MAX_SUBJECT]
 
         def seen(tx: Tx) -> bool:
-            return queries.known(tx, run, kind.value, short, detail, Source.HOOK)
+            return queries.has_evidence(tx, run, kind.value, short, detail, Source.HOOK)
 
         def write(tx: Tx) -> None:
             if not seen(tx):
@@ -243,7 +243,7 @@ class Protocols:
         await self._steps.hold(active, gate, VIOLATION, requirement)
 
     async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
-        """The runs of a worktree's project that ended, newest first, after the worktree's own active one."""
+        """Return the runs of a worktree's project that ended, newest first, after the worktree's own active one."""
         worktree = await in_time(worktree_of, path_of(root) or Path(root))
         project = worktree.project if worktree else root
 
@@ -255,7 +255,7 @@ class Protocols:
         return await self._store.read(read)
 
     async def records_of(self, root: Root | None) -> list[RunRecord]:
-        """The runs of the caller's project."""
+        """Return the runs of the caller's project."""
         return await self.records((await self._worktree(root)).root)
 
     async def validation(self, path: str, *, before_commit: bool) -> Validation | None:
@@ -264,7 +264,7 @@ class Protocols:
         return None if active is None else await self._steps.validate_all(active, before_work=before_commit)
 
     async def runs(self, path: str | None, limit: int) -> list[Run]:
-        """The runs of one worktree or of all, newest first."""
+        """Return the runs of one worktree or of all, newest first."""
         worktree = await self._worktree_at(path) if path is not None else None
         if path is not None and worktree is None:
             return []
@@ -280,24 +280,24 @@ class Protocols:
         return await self._store.write(lambda tx: queries.untrust(tx, root))
 
     async def trusted(self, root: str) -> tuple[str | None, str | None]:
-        """The trusted digests of a worktree: of its protocol, and of its agent settings."""
+        """Return the trusted digests of a worktree: of its protocol, and of its agent settings."""
         return await self._store.read(lambda tx: queries.trusted(tx, root))
 
     async def settings_off(self, directory: Path) -> str | None:
-        """Why a managed agent may not use its project's agent settings, and what to do; None if it may.
+        """Return why a managed agent may not use its project's agent settings, and what to do; None if it may.
 
         It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
         worktree are not compared, so they are never used.
         """
         from holdfast.protocol.project.agent_settings import agent_settings_at
 
-        worktree, found = await in_time(agent_settings_at, directory)
-        if found is None:
+        worktree, settings = await in_time(agent_settings_at, directory)
+        if settings is None:
             return None
-        if worktree is None or found.problem is not None:
-            return f"The project's settings are off because they cannot be trusted: {found.problem}"
+        if worktree is None or settings.problem is not None:
+            return f"The project's settings are off because they cannot be trusted: {settings.problem}"
         _, trusted = await self.trusted(worktree.root)
-        if trusted == found.digest:
+        if trusted == settings.digest:
             return None
         why = "they changed since they were trusted" if trusted else "they are not trusted yet"
         return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
@@ -324,31 +324,31 @@ class Protocols:
     # -- looking up worktrees and runs --------------------------------------------------------------------------------
 
     async def _worktree(self, root: Root | None) -> Worktree:
-        """The worktree of a caller's root; raises NoProject."""
+        """Return the worktree of a caller's root; raises NoProject."""
         path = path_of(root.uri) if root else None
-        found = await in_time(worktree_of, path) if path else None
-        if found is None:
+        worktree = await in_time(worktree_of, path) if path else None
+        if worktree is None:
             raise NoProject(
                 "The call names no project directory on this machine.",
                 recovery="Start the agent in the project's directory, or bind it: init bind_root with mcpRootUri.",
             )
-        return found
+        return worktree
 
     async def _worktree_at(self, cwd: str) -> Worktree | None:
-        """The worktree that a directory is in."""
+        """Return the worktree that a directory is in."""
         if not cwd.startswith("/") or "\0" in cwd or len(os.fsencode(cwd)) > MAX_PATH_BYTES:
             return None
         return await in_time(worktree_of, Path(cwd))
 
     async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
-        """The active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
-        found = await self._active(await self._worktree(root), key)
-        if found is None:
+        """Return the active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
+        active = await self._active(await self._worktree(root), key)
+        if active is None:
             raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")
-        return found
+        return active
 
     async def _active(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun | None:
-        """The active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
+        """Return the active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
 
         def read(tx: Tx) -> tuple[Run, Standing] | None:
             require_unanswered(tx, key, reads_only=True)
@@ -357,10 +357,10 @@ class Protocols:
                 return None
             return run, queries.standing(tx, run)
 
-        found = await self._store.read(read)
-        if found is None:
+        loaded = await self._store.read(read)
+        if loaded is None:
             return None
-        run, standing = found
+        run, standing = loaded
         project = await in_time(read_project, worktree.path)
         return ActiveRun(run, definition.loads(run.definition), standing, project, worktree.path, key)
 
@@ -368,7 +368,7 @@ class Protocols:
 async def _git_state(
     worktree: Worktree, protocol: Protocol, branch: str | None, commit: str | None
 ) -> tuple[str | None, str | None]:
-    """Branch and starting commit: as given, otherwise from git."""
+    """Return branch and starting commit: as given, otherwise from git."""
     needed = any(check.kind is CheckKind.COMMITTED for gate in protocol.gates for check in gate.checks)
     if not worktree.is_git:
         if needed:

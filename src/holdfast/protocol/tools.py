@@ -56,7 +56,7 @@ class NoParams(Params):
 
 
 def offer(protocols: Protocols) -> Offer:
-    """The protocol's tools and resources."""
+    """Return the protocol's tools and resources."""
 
     async def start(call: Call, params: StartParams) -> dict[str, Any]:
         started = protocols.start(

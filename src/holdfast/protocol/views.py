@@ -20,7 +20,7 @@ _WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "
 
 
 def started_view(started: Started) -> JSON:
-    """A new run, its checklist, and what comes before work."""
+    """Return as JSON a new run, its checklist, and what comes before work."""
     run, imported = started.run, started.imported
     known = imported and {"session_id": imported.session_id, "objective": imported.objective, "phase": imported.phase}
     return _present(
@@ -49,14 +49,14 @@ def started_view(started: Started) -> JSON:
 def gate_view(checked: CheckedGate) -> JSON:
     gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
-    said = verdict.evidence if met else verdict.reason
+    detail = verdict.evidence if met else verdict.reason
     view: JSON = {
         "phase": gate.name,
         "requirement_level": gate.level.value,
         "status": verdict.status.value,
         "evidence": verdict.evidence,
         "blocking": gate.blocking,
-        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {said}' if said else ''}.",
+        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {detail}' if detail else ''}.",
         "current_phase": checked.standing.phase,
     }
     if not met:
@@ -65,7 +65,7 @@ def gate_view(checked: CheckedGate) -> JSON:
 
 
 def validation_view(validation: Validation) -> JSON:
-    """The results of all gates, and whether a blocking one is not met."""
+    """Return as JSON the results of all gates, and whether a blocking one is not met."""
     failed = [one.gate.name for one in validation.gates if one.gate.blocking and not one.verdict.status.met]
     return {
         "phase": ALL,
@@ -77,14 +77,14 @@ def validation_view(validation: Validation) -> JSON:
 
 
 def worktree_view(validation: Validation | None) -> JSON:
-    """The results of a worktree's run for scripts; NONE if it has no run."""
+    """Return as JSON the results of a worktree's run, for scripts; NONE if it has no run."""
     if validation is None:
         return {"status": "NONE", "gates": [], "message": "There is no active session in this worktree."}
     return {**validation_view(validation), "session_id": validation.run.id}
 
 
 def advanced_view(advanced: Advanced) -> JSON:
-    """The phase that a run is in now, and its next gate."""
+    """Return as JSON the phase that a run is in now, and its next gate."""
     active = advanced.active
     phase = active.standing.phase
     step = active.protocol.next_step(phase)
@@ -119,7 +119,7 @@ def ended_view(ended: Ended) -> JSON:
 
 
 def blocked_view(blocked: Blocked) -> JSON:
-    """What is missing and how to get it."""
+    """Return as JSON what is missing and how to get it."""
     active = blocked.active
     names = model.blocked_until(active.protocol, active.standing)
     message = "Nothing blocks."
@@ -164,7 +164,7 @@ def run_view(run: Run) -> JSON:
 
 
 def mirror_view(entry: Entry) -> JSON:
-    """Where the memories of a worktree are, and why not in a better location."""
+    """Return as JSON where the memories of a worktree are, and why not in a better location."""
     return _present({"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind})
 
 

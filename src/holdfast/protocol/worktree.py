@@ -28,7 +28,7 @@ class Worktree:
 
 
 def worktree_of(directory: Path) -> Worktree | None:
-    """The worktree of a directory; the directory itself without a repository; None if it does not exist."""
+    """Return the worktree of a directory; the directory itself without a repository; None if it does not exist."""
     real = Path(os.path.realpath(directory))
     try:
         if not real.is_dir():
@@ -42,7 +42,7 @@ def worktree_of(directory: Path) -> Worktree | None:
 
 
 def logged_numbers(worktree: Path) -> list[tuple[str, int]]:
-    """Day and number of each session log on disk."""
+    """Return day and number of each session log on disk."""
     try:
         with os.scandir(real_path(worktree, SESSIONS)) as entries:
             names = [_LOG.fullmatch(entry.name) for entry in islice(entries, MAX_LOGS)]

@@ -14,7 +14,7 @@ from holdfast.times import iso
 PAUSE_MS = 10 * 60 * 1000
 """A longer gap is a break, not slow thinking."""
 
-MOST_REVISED = 5
+MAX_REVISED = 5
 BRANCHES_SHOWN = 100
 
 
@@ -48,13 +48,13 @@ def _revisions(steps: Sequence[Step]) -> dict[str, Any]:
         "total": revised.total(),
         "revisedThoughts": len(revised),
         "mostRevised": [
-            {"thoughtNumber": number, "times": times} for number, times in revised.most_common(MOST_REVISED)
+            {"thoughtNumber": number, "times": times} for number, times in revised.most_common(MAX_REVISED)
         ],
     }
 
 
 def _branches(steps: Sequence[Step]) -> dict[str, Any]:
-    """Which branch leaves from where, and how deep branches of branches go."""
+    """Return where each branch starts, and how deep branches are nested."""
     line_of = {step.number: step.branch_id for step in steps}
     lengths: Counter[str] = Counter()
     start: dict[str, int] = {}

@@ -17,7 +17,7 @@ OWN = "own thoughts"
 
 
 def thoughts(reasoning: Reasoning) -> Source:
-    """The session that the next thought goes on with, and the pinned one where that is another."""
+    """Return the session that the next thought goes on with, and the pinned one if that is another."""
 
     async def tell(audience: Audience) -> list[Item]:
         offered = await reasoning.offered(audience.root, audience.identity)
@@ -36,8 +36,8 @@ def thoughts(reasoning: Reasoning) -> Source:
     return Source(frozenset({"thoughts", OWN}), tell, order=30)
 
 
-def _short(found: OfferedSession) -> str:
-    session = found.session
+def _short(offered: OfferedSession) -> str:
+    session = offered.session
     came = next((f", {quoted(tag, TITLE)}" for tag in session.tags if tag.startswith(ADOPTED)), "")
     kind = "Pinned reasoning session" if session.pinned else "Reasoning session"
     return (
@@ -46,12 +46,12 @@ def _short(found: OfferedSession) -> str:
     )
 
 
-def _whole(found: OfferedSession) -> str:
-    parts = [_short(found)]
-    if found.first is not None and found.first.number not in {one.number for one in found.last}:
-        parts.append(f"It began: {quoted(found.first.content, THOUGHT)}.")
-    parts += [f"Thought {one.number}: {quoted(one.content, THOUGHT)}." for one in found.last]
-    if found.branches:
-        names = ", ".join(quoted(branch.id, 40) for branch in found.branches)
+def _whole(offered: OfferedSession) -> str:
+    parts = [_short(offered)]
+    if offered.first is not None and offered.first.number not in {one.number for one in offered.last}:
+        parts.append(f"It began: {quoted(offered.first.content, THOUGHT)}.")
+    parts += [f"Thought {one.number}: {quoted(one.content, THOUGHT)}." for one in offered.last]
+    if offered.branches:
+        names = ", ".join(quoted(branch.id, 40) for branch in offered.branches)
         parts.append(f"Branches: {names}.")
     return " ".join(parts)

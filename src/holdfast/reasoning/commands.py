@@ -56,19 +56,20 @@ class SessionCommands:
     async def _list(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root = await _root(args)
         wanted = limits.page_size(args.get("limit"), LIST_LIMIT, 10_000)
-        found: list[Session] = []
+        sessions: list[Session] = []
         more = True
-        while more and len(found) < wanted:
-            cursor = cursor_after(found[-1]) if found else None
-            page = await self._browser.list(root, args.get("status"), (), min(LIST_LIMIT, wanted - len(found)), cursor)
-            found += page.sessions
+        while more and len(sessions) < wanted:
+            cursor = cursor_after(sessions[-1]) if sessions else None
+            limit = min(LIST_LIMIT, wanted - len(sessions))
+            page = await self._browser.list(root, args.get("status"), (), limit, cursor)
+            sessions += page.sessions
             more = page.more
-        return await _told({"sessions": [session_view(session) for session in found], "more": more})
+        return await _masked_reply({"sessions": [session_view(session) for session in sessions], "more": more})
 
     async def _search(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         root, query = await _root(args), str(args.get("query", ""))
-        found = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
-        return await _told(search_view(found))
+        hits = await self._browser.search(root, query, everywhere=root is None, limit=args.get("limit"))
+        return await _masked_reply(search_view(hits))
 
     async def _show(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         """Show a session with the beginning of every thought, or with `text` every thought in full."""
@@ -76,7 +77,7 @@ class SessionCommands:
         if args.get("text"):
             whole = await self._browser.export(PERSON, chosen, measure=lambda page: 0, room=EVERYTHING)
             entries = [piece_view(piece) for piece in whole.pieces]
-            return await _told({"session": session_view(whole.session), "thoughts": entries, "links": []})
+            return await _masked_reply({"session": session_view(whole.session), "thoughts": entries, "links": []})
         entries, after = [], 0
         while True:
             page = await self._browser.outline(PERSON, chosen, OUTLINE_LIMIT, str(after))
@@ -87,7 +88,7 @@ class SessionCommands:
             progress(0.0, f"{len(entries)} thoughts")
             if not page.thoughts or after >= page.last_number:
                 links = surroundings_view(page.surroundings).get("links", [])
-                return await _told({"session": session_view(page.session), "thoughts": entries, "links": links})
+                return await _masked_reply({"session": session_view(page.session), "thoughts": entries, "links": links})
 
     async def _export(self, args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         form = Format(args.get("format") or "markdown")
@@ -96,22 +97,22 @@ class SessionCommands:
 
     async def _chosen(self, args: dict[str, Any]) -> str:
         """Find the session whose id begins as given; without one, the project's most recent."""
-        given = args.get("session")
-        if given is None:
+        prefix = args.get("session")
+        if prefix is None:
             root = await _root(args)
             newest = await self._browser.list(root, limit=1)
             if not newest.sessions:
                 raise NotFound("There are no sessions of this project.", recovery=ALL)
             return newest.sessions[0].id
-        ids = await self._browser.ids_beginning(limits.session_id(given))
+        ids = await self._browser.ids_beginning(limits.session_id(prefix))
         if not ids:
-            raise NotFound(f"Session {given} not found.", recovery=ALL)
-        if len(ids) > 1 and given not in ids:
-            raise BadInput("ID", f"{given} matches several sessions", recovery="Give more of it.")
-        return given if given in ids else ids[0]
+            raise NotFound(f"Session {prefix} not found.", recovery=ALL)
+        if len(ids) > 1 and prefix not in ids:
+            raise BadInput("ID", f"{prefix} matches several sessions", recovery="Give more of it.")
+        return prefix if prefix in ids else ids[0]
 
 
-async def _told(reply: dict[str, Any]) -> dict[str, Any]:
+async def _masked_reply(reply: dict[str, Any]) -> dict[str, Any]:
     masked: dict[str, Any] = await mask_for_async(reply, None)
     return masked
 

@@ -34,7 +34,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How markdown shows what somebody wrote: within a line, and as a block."""
+    """Renders user text as markdown: within a line, and as a block."""
 
     inline: Callable[[str], str]
     block: Callable[[str], str]
@@ -66,7 +66,7 @@ def export_size(form: Format, style: Style | None = None) -> Callable[[ThoughtsP
 
 
 def markdown(page: ThoughtsPage, style: Style) -> str:
-    """The session as a document: what it is, its branches, then every thought as a block of its own."""
+    """Return the session as a document: what it is, its branches, then every thought as a block of its own."""
     session, inline = page.session, style.inline
     lines = [
         f"# {inline(session.title)}",
@@ -114,7 +114,7 @@ def as_json(page: ThoughtsPage) -> str:
 
 
 def mermaid(thoughts: Sequence[Thought], line_ends: Iterable[tuple[str | None, int]]) -> str:
-    """The shape of the session: solid lines for what follows, dotted ones for what is revised.
+    """Return the shape of the session: solid lines for what follows, dotted ones for what is revised.
 
     `line_ends` are the last thoughts before this page, of the main line (None) and of each branch.
     """
@@ -134,19 +134,19 @@ def mermaid(thoughts: Sequence[Thought], line_ends: Iterable[tuple[str | None, i
 
 
 def inline(text: str) -> str:
-    """A text inside a line of markdown, with nothing left that markdown would act on."""
+    """Return a text for use inside a line of markdown, fully escaped."""
     return _MARKUP.sub(r"\\\1", one_line(text, 1000))
 
 
 def fenced(text: str) -> str:
-    """A text in a fence that nothing in it can close."""
+    """Return a text in a fence that nothing in it can close."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
 
 
 def label(text: str) -> str:
-    """A text inside a quoted Mermaid label: anything but letters, digits and plain punctuation as a character code."""
+    """Return a text for a quoted Mermaid label, with all but letters, digits and plain punctuation as codes."""
     return "".join(char if char.isalnum() or char in " .,-_" else f"#{ord(char)};" for char in one_line(text, LABEL))
 
 

@@ -15,7 +15,7 @@ from holdfast.lazy_dataclass import dataclass
 
 MAX_WORDS = 32
 INDEXED = 200_000
-"""How many characters of a text are indexed; more may not fit into an entry of PostgreSQL's."""
+"""How many characters of a text are indexed; more may not fit into one of PostgreSQL's index entries."""
 REMEMBERED = 10_000
 
 UNSPACED = (
@@ -31,7 +31,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 
 class _Folding(dict[int, str]):
-    """What each character is indexed as; worked out when it is first met."""
+    """The form in which each character is indexed, computed when it is first met."""
 
     def __init__(self, *, apart: bool) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Term:
 
 
 def fold(text: str) -> str:
-    """Return a text as it is compared: no case, no accents, a space for whatever is no letter or digit."""
+    """Return a text as it is compared: no case, no accents, a space for anything but letters and digits."""
     return unicodedata.normalize("NFC", text).translate(_INLINE)
 
 
@@ -104,13 +104,13 @@ def terms_of(query: str) -> list[Term]:
     *parts, last = query.split('"')
     terms: list[Term] = []
     for place, part in enumerate(parts):
-        found = _terms(part)
-        if place % 2 and found:
-            terms.append(Term(tuple(word for term in found for word in term.words)))
+        part_terms = _terms(part)
+        if place % 2 and part_terms:
+            terms.append(Term(tuple(word for term in part_terms for word in term.words)))
         else:
-            terms += found
-    if found := _terms(last):
-        terms += [*found[:-1], Term(found[-1].words, beginning=True)]
+            terms += part_terms
+    if part_terms := _terms(last):
+        terms += [*part_terms[:-1], Term(part_terms[-1].words, beginning=True)]
     if not terms:
         raise BadInput("query", "holds no word to search for", recovery="Pass at least one word.")
     if (count := sum(len(term.words) for term in terms)) > MAX_WORDS:

@@ -92,14 +92,14 @@ def place_cursor(value: str | None) -> tuple[int, int] | None:
 
 def cursor_parts(pattern: re.Pattern[str], value: str) -> re.Match[str]:
     """Match a cursor with the pattern of those that were given out."""
-    found = pattern.fullmatch(value)
-    if found is None:
+    match = pattern.fullmatch(value)
+    if match is None:
         raise BadInput("cursor", "was not returned by an earlier call", recovery="Pass nextCursor of an earlier reply.")
-    return found
+    return match
 
 
 def _storable(field: str, value: str) -> None:
-    found = _UNSTORABLE.search(value)
-    if found:
-        what = "a NUL character" if found[0] == "\x00" else "half of a surrogate pair"
-        raise BadInput(field, f"holds {what} at position {found.start()}", recovery="Remove it and repeat the call.")
+    match = _UNSTORABLE.search(value)
+    if match:
+        what = "a NUL character" if match[0] == "\x00" else "half of a surrogate pair"
+        raise BadInput(field, f"holds {what} at position {match.start()}", recovery="Remove it and repeat the call.")

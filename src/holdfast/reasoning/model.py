@@ -106,7 +106,7 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """How many characters of the thought come up to the end of this piece."""
+        """Offset of this piece's end in the thought, in characters."""
         return self.start + len(self.thought.content)
 
     @property
@@ -139,7 +139,7 @@ class Draft:
 
 
 def next_number(session: Session, highest: int) -> int:
-    """The number of the session's next thought; `highest` counts only where numbers are known to be missing."""
+    """Return the number of the session's next thought; `highest` counts only where numbers are known to be missing."""
     return (max(highest, session.thought_count) if session.damage else session.thought_count) + 1
 
 
@@ -149,13 +149,13 @@ def expected_total(draft: Draft, number: int) -> int | None:
 
 
 def check_revision(draft: Draft, last: int) -> None:
-    """Check that a revised thought exists, where one is named."""
+    """Check that a revised thought exists, if one is named."""
     if draft.revises is not None:
         _check_exists("revisesThought", draft.revises, last)
 
 
 def branch_start(draft: Draft, known: Branch | None, last: int) -> int | None:
-    """The thought that the draft's branch leaves from.
+    """Return the thought that the draft's branch leaves from.
 
     Without a name there is no branch: the thought is on the main line, and what it says of its start is kept.
     """
@@ -212,14 +212,14 @@ def first_free(candidates: Iterable[Session], is_held: Callable[[Session], bool]
 
 
 def other_root(session: Session, root: Root | None) -> str | None:
-    """Return the session's own root where it differs from the caller's."""
+    """Return the session's own root if it differs from the caller's."""
     if root is None or session.root_uri in (None, root.uri):
         return None
     return session.root_uri
 
 
 def of_another_project(session: Session, root: Root | None) -> bool:
-    """Whether the session belongs to another project than the caller's, whatever the path."""
+    """Return whether the session belongs to another project than the caller's, whatever the path."""
     if root is None or other_root(session, root) is None:
         return False
     return root.key is None or session.project_key not in (root.key, root.top.key if root.top else root.key)

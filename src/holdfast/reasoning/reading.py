@@ -35,12 +35,12 @@ LEAST_ROOM = 4_000
 
 
 def newest_first(tx: Tx, session: Session, before: int, limit: int) -> Sequence[Thought]:
-    """The session's last thoughts below a number, a little longer than the context shows them."""
+    """Return the session's last thoughts below a number, a little longer than the context shows them."""
     return sessions.thoughts_before(tx, session.id, before, limit, CONTEXT_CUT + MARGIN)
 
 
 def surroundings(tx: Tx, session: Session) -> Surroundings:
-    """The branches of a session, and the sessions and roots it is linked to."""
+    """Return the branches of a session, and the sessions and roots it is linked to."""
     from holdfast.reasoning.results import Surroundings
 
     return Surroundings(
@@ -54,8 +54,8 @@ def outline(tx: Tx, session: Session, limit: int, after: int) -> OutlinePage:
     from holdfast.reasoning.results import OutlinePage
 
     end = session_end(tx, session)
-    found = sessions.thoughts(tx, session.id, after + 1, end, limit, cut=OUTLINE_CUT)
-    return OutlinePage(session, tuple(found), surroundings(tx, session), end)
+    thoughts = sessions.thoughts(tx, session.id, after + 1, end, limit, cut=OUTLINE_CUT)
+    return OutlinePage(session, tuple(thoughts), surroundings(tx, session), end)
 
 
 def checked_range(tx: Tx, session: Session, first: int | None, last: int | None) -> tuple[int, int]:
@@ -85,20 +85,20 @@ def thoughts_page(
     measure: Measure,
     branches: Sequence[Branch] = (),
 ) -> ThoughtsPage:
-    """Whole thoughts as the reader is told them, as many as fit into `room`; a long one comes in pieces.
+    """Return whole thoughts as the reader may see them, as many as fit into `room`; a long one comes in pieces.
 
     `start` is the first thought, and how many of its characters were on the page before.
     """
     from holdfast.reasoning.results import ThoughtsPage
 
-    known = {branch.id: branch for branch in branches}
+    by_id = {branch.id: branch for branch in branches}
 
     def page_of(pieces: Sequence[Piece]) -> ThoughtsPage:
         ids = dict.fromkeys(piece.thought.branch_id for piece in pieces)
-        return ThoughtsPage(session, tuple(known[one] for one in ids if one in known), tuple(pieces))
+        return ThoughtsPage(session, tuple(by_id[one] for one in ids if one in by_id), tuple(pieces))
 
     frame = measure(page_of([]))
-    thoughts = (told_thought(thought, reader) for thought in whole(tx, session.id, start[0], last))
+    thoughts = (masked_thought(thought, reader) for thought in whole(tx, session.id, start[0], last))
     pieces, following = filling(
         thoughts, start[1], limit, max(LEAST_ROOM, room - frame), lambda piece: measure(page_of([piece])) - frame
     )
@@ -106,35 +106,35 @@ def thoughts_page(
 
 
 def single(tx: Tx, session: Session, number: int) -> Thought:
-    found = sessions.thoughts(tx, session.id, number, number, 1)
-    if not found:
+    thoughts = sessions.thoughts(tx, session.id, number, number, 1)
+    if not thoughts:
         raise NotFound(
             f"Thought {number} of session {session.id} not found", recovery=f"(It has 1-{session_end(tx, session)}.)"
         )
-    return found[0]
+    return thoughts[0]
 
 
-def told_thought(thought: Thought, reader: str | None) -> Thought:
+def masked_thought(thought: Thought, reader: str | None) -> Thought:
     """Mask the secrets of a thought, unless the reader's own connection wrote them."""
     return replace(thought, content=Words(thought.content, thought.connection_id).mask_for(reader))
 
 
-def told_session(session: Session) -> Session:
-    """Mask the secrets in a title and tags for everybody: their author is not recorded."""
+def masked_session(session: Session) -> Session:
+    """Mask the secrets in a title and tags for every reader: their author is not recorded."""
     tags = tuple(str(mask_for(tag, None)) for tag in session.tags)
     return replace(session, title=str(mask_for(session.title, None)), tags=tags)
 
 
 def filling(
-    thoughts: Iterable[Thought], told: int, limit: int, room: int, cost: Callable[[Piece], int]
+    thoughts: Iterable[Thought], start: int, limit: int, room: int, cost: Callable[[Piece], int]
 ) -> tuple[list[Piece], str | None]:
-    """Fill a page; return it with the cursor of the next. `told` characters of the first were on the page before."""
+    """Fill a page; return it with the cursor of the next. `start` characters of the first were on the previous page."""
     taken: list[Piece] = []
     for thought in thoughts:
         if len(taken) == limit:
             return taken, f"{thought.number}.0"
-        piece = Piece(replace(thought, content=thought.content[told:]), told, len(thought.content))
-        told = 0
+        piece = Piece(replace(thought, content=thought.content[start:]), start, len(thought.content))
+        start = 0
         spent = cost(piece)
         if spent > room:
             if taken:

@@ -38,18 +38,18 @@ def session_resource(reasoning: Reasoning) -> Resource:
         return Words(text, ANYBODY)
 
     async def listing(caller: Caller, cursor: str | None) -> Page:
-        found = await reasoning.browser.list(caller.root, limit=LISTED, cursor=cursor)
+        page = await reasoning.browser.list(caller.root, limit=LISTED, cursor=cursor)
         items = [
             (
                 f"{SESSIONS}/{session.id}",
                 one_line(session.title, 100),
                 f"{counted(session.thought_count, 'thought')}, last updated {iso(session.updated_at)}",
             )
-            for session in found.sessions
+            for session in page.sessions
         ]
-        return Page(items, cursor_after(found.sessions[-1]) if found.more else None)
+        return Page(items, cursor_after(page.sessions[-1]) if page.more else None)
 
-    async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
+    async def complete(caller: Caller, name: str, typed: str, arguments: dict[str, str]) -> Sequence[str]:
         return await _session_ids(reasoning, caller, typed)
 
     return Resource(
@@ -72,12 +72,12 @@ def thought_resource(reasoning: Reasoning) -> Resource:
         thought = await reasoning.browser.thought(caller, values["id"], int(values["n"]))
         return Words(markdown_thought(thought, FOR_AGENTS) + "\n", ANYBODY)
 
-    async def complete(caller: Caller, name: str, typed: str, given: dict[str, str]) -> Sequence[str]:
+    async def complete(caller: Caller, name: str, typed: str, arguments: dict[str, str]) -> Sequence[str]:
         if name == "id":
             return await _session_ids(reasoning, caller, typed)
-        if name != "n" or "id" not in given or (typed and not _NUMBER.fullmatch(typed)):
+        if name != "n" or "id" not in arguments or (typed and not _NUMBER.fullmatch(typed)):
             return []
-        session = await reasoning.browser.session(given["id"])
+        session = await reasoning.browser.session(arguments["id"])
         return completed_numbers(typed, session.thought_count)
 
     return Resource(
@@ -103,17 +103,17 @@ def changed_thoughts(event: Event) -> Sequence[str]:
 
 
 def completed_numbers(typed: str, count: int) -> list[str]:
-    """The thought numbers that begin with what was typed, the newest first."""
+    """Return the thought numbers that begin with what was typed, the newest first."""
     if not typed:
         return [str(number) for number in range(count, max(0, count - COMPLETED), -1)]
-    found: list[str] = []
+    numbers: list[str] = []
     first = int(typed)
     width = 1
-    while first * width <= count and len(found) < COMPLETED * 10:
+    while first * width <= count and len(numbers) < COMPLETED * 10:
         last = min(count, first * width + width - 1)
-        found += [str(number) for number in range(last, max(first * width - 1, last - COMPLETED), -1)]
+        numbers += [str(number) for number in range(last, max(first * width - 1, last - COMPLETED), -1)]
         width *= 10
-    return sorted(found, key=int, reverse=True)[:COMPLETED]
+    return sorted(numbers, key=int, reverse=True)[:COMPLETED]
 
 
 def continue_prompt(reasoning: Reasoning) -> Prompt:
@@ -150,5 +150,5 @@ def quoted_context(reply: dict[str, Any]) -> str:
 
 
 async def _session_ids(reasoning: Reasoning, caller: Caller, typed: str) -> list[str]:
-    found = await reasoning.browser.list(caller.root, limit=COMPLETED)
-    return [session.id for session in found.sessions if session.id.startswith(typed)]
+    page = await reasoning.browser.list(caller.root, limit=COMPLETED)
+    return [session.id for session in page.sessions if session.id.startswith(typed)]

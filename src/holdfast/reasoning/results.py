@@ -22,7 +22,7 @@ class RecordedThought:
     outcome: Outcome
     cross_root: bool
     from_root: str | None
-    """The root of a recovered session, where it is not the caller's."""
+    """The root of a recovered session, if it is not the caller's."""
     others: tuple[Held, ...]
     """Where the session is new: those of the project that other live callers are in."""
     previous: Session | None
@@ -42,7 +42,7 @@ class StartedSession:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What belongs to a session beside its thoughts."""
+    """Data of a session besides its thoughts."""
 
     branches: tuple[Branch, ...]
     links: tuple[Session, ...]
@@ -78,7 +78,7 @@ class NotLoaded:
 
 @dataclass(frozen=True, slots=True)
 class CallerState:
-    """Who a caller is to Holdfast, and which session it is on."""
+    """A caller's identity, and the session that it is in."""
 
     caller: Caller
     connection: Connection | None

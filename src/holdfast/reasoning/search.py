@@ -86,7 +86,7 @@ def _what_to_relax(tx: Tx, scope: Scope, terms: Sequence[Term]) -> str:
 
 
 def snippet(text: str, terms: Sequence[Term]) -> str:
-    """The text around the first hit on one line, every hit marked with **."""
+    """Return the text around the first hit on one line, every hit marked with **."""
     text = unicodedata.normalize("NFC", text[:INDEXED])
     folded, places = folded_with_places(text)
     pattern = re.compile("|".join(term.pattern for term in terms))

@@ -1,4 +1,4 @@
-"""Reasoning: thoughts go to the session they belong to, and come back without anybody remembering an id."""
+"""Reasoning: thoughts go to the session they belong to, and come back without an id to remember."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Reasoning:
     async def think(
         self, caller: Caller, draft: Draft, session_id: str | None = None, key: CallKey | None = None
     ) -> RecordedThought | None:
-        """Record a thought in the session it belongs to; None where recording is paused."""
+        """Record a thought in the session it belongs to; None if recording is paused."""
         limits.draft(draft)
         if session_id is not None:
             limits.session_id(session_id)
@@ -147,7 +147,7 @@ class Reasoning:
         domain: str | None = None,
         key: CallKey | None = None,
     ) -> StartedSession | None:
-        """Begin a new session and put the caller on it; None where recording is paused."""
+        """Begin a new session and put the caller on it; None if recording is paused."""
         from holdfast.reasoning.results import StartedSession
 
         checked_tags = limits.tags(tags)

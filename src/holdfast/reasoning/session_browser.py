@@ -54,12 +54,12 @@ class SessionBrowser:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> SessionsPage:
-        """The project's sessions (without a root: all), the most recently used first."""
+        """Return the project's sessions (without a root: all), the most recently used first."""
         most = limits.page_size(limit, LIST_DEFAULT, LIST_LIMIT)
         after = _position(cursor)
         scope = Scope(root, _statuses(status, (Status.ACTIVE,)), limits.tags(tags))
-        found = await self._store.read(lambda tx: sessions.sessions_page(tx, scope, after, most + 1))
-        return SessionsPage(tuple(found[:most]), more=len(found) > most)
+        page = await self._store.read(lambda tx: sessions.sessions_page(tx, scope, after, most + 1))
+        return SessionsPage(tuple(page[:most]), more=len(page) > most)
 
     async def index(self) -> None:
         """Index every thought; called regularly, so that a search has little left to index."""
@@ -76,7 +76,7 @@ class SessionBrowser:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> SearchPage:
-        """Thoughts, titles and tags that hold all the words, in this project or everywhere."""
+        """Return the thoughts, titles and tags that contain all words, in this project or everywhere."""
         limits.text("query", query, limits.MAX_QUERY)
         most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
         offset = limits.number_cursor(cursor) or 0
@@ -89,7 +89,7 @@ class SessionBrowser:
     async def outline(
         self, caller: Caller, session_id: str | None, limit: int | None = None, cursor: str | None = None
     ) -> OutlinePage:
-        """The structure of a session, without the thoughts' content."""
+        """Return the structure of a session, without the thoughts' content."""
         most = limits.page_size(limit, OUTLINE_DEFAULT, reading.OUTLINE_LIMIT)
         after = limits.number_cursor(cursor) or 0
         return await self._read(caller, session_id, lambda tx, session: reading.outline(tx, session, most, after))
@@ -105,7 +105,7 @@ class SessionBrowser:
         *,
         measure: Measure,
     ) -> ThoughtsPage:
-        """A range of whole thoughts, as many as fit into a reply by `measure`."""
+        """Return a range of whole thoughts, as many as fit into a reply by `measure`."""
         most = limits.page_size(limit, PAGE_DEFAULT, PAGE_LIMIT)
         start = limits.place_cursor(cursor)
 
@@ -125,7 +125,7 @@ class SessionBrowser:
 
         def read(tx: Tx) -> Thought:
             thought = reading.single(tx, _existing(tx, session_id), number)
-            return reading.told_thought(thought, _reader(tx, caller))
+            return reading.masked_thought(thought, _reader(tx, caller))
 
         return await self._store.read(read)
 
@@ -155,7 +155,7 @@ class SessionBrowser:
         def read(tx: Tx, session: Session) -> ThoughtsPage:
             page = reading.thoughts_page(
                 tx,
-                reading.told_session(session),
+                reading.masked_session(session),
                 _reader(tx, caller),
                 start,
                 reading.session_end(tx, session),
@@ -334,9 +334,9 @@ def _unpin(tx: Tx, session: Session) -> None:
 
 
 def _reader(tx: Tx, caller: Caller) -> str | None:
-    """The connection that reads, whose own secrets are not masked."""
-    found = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
-    return found.id if found is not None else None
+    """Return the connection that reads, whose own secrets are not masked."""
+    connection = connection_queries.by_identity(tx, caller.identity) if caller.identity else None
+    return connection.id if connection is not None else None
 
 
 def _existing(tx: Tx, session_id: str) -> Session:

@@ -52,23 +52,23 @@ class SessionChoice:
         return session, Outcome.RECOVERED
 
     def for_recovery(self, root: Root) -> Recovery:
-        """The session that an explicit request for the project's context gets back, however old it is."""
+        """Return the session that an explicit request for the project's context gets back, however old it is."""
         self._lock_project(root)
         return self._recovery(root, LOOK_AT, claim=True)
 
     def to_offer(self, root: Root) -> list[Session]:
         """Return the caller's session and the one it would recover if it asked now; nothing is locked.
 
-        The second comes only where it is pinned, or where the first was only just begun.
+        The second comes only if it is pinned, or if the first was only just begun.
         """
         mine = self._connection.reasoning_session if self._connection else None
         attached = queries.session(self._tx, mine) if mine else None
-        found = self._recovery(root, TELL_OF).session
+        session = self._recovery(root, TELL_OF).session
         if attached is None or attached.status is not Status.ACTIVE:
-            return [found] if found else []
-        if found is None or found.id == attached.id or not (found.pinned or self._just_begun(attached)):
+            return [session] if session else []
+        if session is None or session.id == attached.id or not (session.pinned or self._just_begun(attached)):
             return [attached]
-        return [attached, found]
+        return [attached, session]
 
     def previous(self, root: Root | None) -> Session | None:
         """Return the session that a caller leaves behind by starting a new one."""
@@ -86,13 +86,13 @@ class SessionChoice:
         return None if self._connections.was_taken_over(self._tx, self._connection) else session
 
     def others(self, root: Root | None) -> list[tuple[Session, Connection]]:
-        """The project's sessions that other live callers are in."""
+        """Return the project's sessions that other live callers are in."""
         if root is None:
             return []
         return self.holders(self._recent(self._with_sessions(root), since=0, limit=TELL_OF))
 
     def holders(self, sessions: Iterable[Session]) -> list[tuple[Session, Connection]]:
-        """Of these sessions, those that another live caller is in, with that caller."""
+        """Return those of these sessions that another live caller is in, with that caller."""
         by_id = {session.id: session for session in sessions}
         held = self._connections.live_holders(self._tx, list(by_id), self._connection)
         return [(by_id[holder.reasoning_session], holder) for holder in held if holder.reasoning_session]
@@ -126,7 +126,7 @@ class SessionChoice:
         return replace(fuller, just_begun=best.session)
 
     def _just_begun(self, session: Session) -> bool:
-        """Whether a bare thought of this caller's made the session, and nothing followed.
+        """Return whether a thought of this caller alone created the session, and nothing followed.
 
         One that was begun by start_new is older than its first thought. A thought without a connection may be anybody's
         whom nothing tells from others, and this caller was such a one until this call.
@@ -161,12 +161,12 @@ class SessionChoice:
         return root if queries.project_has_sessions(self._tx, root.key or "") else root.top
 
     def _goes_by_project(self, root: Root) -> bool:
-        """Whether sessions of the same project elsewhere count: only where this root has none at all."""
+        """Return whether sessions of the same project elsewhere count: only if this root has none at all."""
         return root.key is not None and not queries.root_has_sessions(self._tx, root.uri)
 
 
 def require(tx: Tx, session_id: str) -> Session:
-    """The session with this id, locked for this transaction."""
+    """Return the session with this id, locked for this transaction."""
     return usable(_locked(tx, session_id), session_id)
 
 

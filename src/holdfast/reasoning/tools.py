@@ -116,7 +116,7 @@ def _session(reasoning: Reasoning) -> Tool:
                 )
                 return views.passage_view(passage)
             case "search":
-                found = await browser.search(
+                hits = await browser.search(
                     caller.root,
                     _given("query", params.query),
                     everywhere=params.scope == "all",
@@ -124,7 +124,7 @@ def _session(reasoning: Reasoning) -> Tool:
                     limit=params.limit,
                     cursor=params.cursor,
                 )
-                return views.search_view(found)
+                return views.search_view(hits)
             case "export":
                 form = Format(params.format or "markdown")
                 page = await browser.export(caller, chosen, params.limit, params.cursor, measure=export_size(form))

@@ -115,7 +115,7 @@ def _frame(thought: Thought) -> dict[str, Any]:
 
 
 def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
-    """Show a recorded thought; None where recording is paused."""
+    """Show a recorded thought; None if recording is paused."""
     if done is None:
         return dict(PAUSED)
     session, draft, recorded = done.session, done.draft, done.recorded
@@ -143,7 +143,7 @@ def recorded_view(done: RecordedThought | None) -> dict[str, Any]:
 
 
 def started_view(started: StartedSession | None) -> dict[str, Any]:
-    """Show a started session; None where recording is paused."""
+    """Show a started session; None if recording is paused."""
     if started is None:
         return {"success": False, **PAUSED}
     session = started.session
@@ -194,7 +194,7 @@ def context_view(loaded: LoadedContext | NotLoaded) -> dict[str, Any]:
 
 
 def summary(session: Session, now: int) -> str:
-    """A session in one line: "session <id> (47 thoughts, last updated 2 min ago)"."""
+    """Return a session in one line: "session <id> (47 thoughts, last updated 2 min ago)"."""
     thoughts = counted(session.thought_count, "thought")
     return f"session {session.id} ({thoughts}, last updated {age(now - session.updated_at)})"
 
@@ -333,8 +333,8 @@ def passage_size(page: ThoughtsPage) -> int:
     return size(passage_view(page))
 
 
-def analysis_view(found: tuple[Session, Sequence[Step]]) -> dict[str, Any]:
-    session, steps = found
+def analysis_view(analysed: tuple[Session, Sequence[Step]]) -> dict[str, Any]:
+    session, steps = analysed
     return {"success": True, "sessionId": session.id, "title": session.title, **analyze(steps)}
 
 
@@ -360,7 +360,7 @@ def surroundings_view(around: Surroundings) -> dict[str, Any]:
 
 
 def room_beside(reply: Any) -> int:
-    """How many characters of entries a reply has room for beside what is already in it."""
+    """Return how many characters of entries fit into a reply beside what is already in it."""
     return max(LEAST_ROOM, REPLY_CHARACTERS - size(reply))
 
 

@@ -22,7 +22,7 @@ BACKUP_SECONDS = 60.0
 
 
 def capability(store: Store, settings: Settings, owns_home: Callable[[], bool]) -> Capability:
-    """Return the records of one daemon; `owns_home` tells whether the data directory is still its own."""
+    """Return the records capability of one daemon; `owns_home` checks that the data directory is still its own."""
     losses = LossNotices(settings.home)
 
     @cache

@@ -37,7 +37,7 @@ class Verification:
 
     report: VerifyReport
     problems: tuple[Problem, ...]
-    """The report's problems; a loss that nobody acknowledged is not known. Damage to be salvaged comes first."""
+    """The report's problems; an unacknowledged loss counts as new. Damage to be salvaged comes first."""
     losses: tuple[str, ...]
     """Losses that wait to be acknowledged and that the report does not name."""
     is_waiting: bool
@@ -134,19 +134,19 @@ class BackupRefused(Conflict):
 
 
 async def verify_unopened(home: Path, clock: Clock, progress: Progress) -> Verification:
-    """Check an embedded store that nobody has open, without changing it; reports what the next start would lose."""
+    """Check an embedded store that no process has open, without changing it; reports what the next start would lose."""
     losses = LossNotices(home)
     if is_new(home):
         return _verification(VerifyReport([], [], complete=True), losses, clock())
     known = losses.acknowledged_lines()
     async with opened_copy(home, progress) as (store, damage):
         report = await verify(store, CHECKS, lambda share, doing: progress(0.3 + share * 0.7, doing), known)
-    found = _verification(report, losses, clock())
+    result = _verification(report, losses, clock())
     if not damage:
-        return found
+        return result
     with contextlib.suppress(OSError):  # on a read-only disk the next start cannot change anything either
         mark(home, CORRUPT, damage[0])
-    return replace(found, problems=(*(Problem(DATABASE, line) for line in damage), *found.problems), salvage=True)
+    return replace(result, problems=(*(Problem(DATABASE, line) for line in damage), *result.problems), salvage=True)
 
 
 def _verification(report: VerifyReport, losses: LossNotices, now: int) -> Verification:
@@ -157,7 +157,7 @@ def _verification(report: VerifyReport, losses: LossNotices, now: int) -> Verifi
             losses.record(now, "`holdfast verify` found damage.", lasting)
     waiting = [line for notice in losses.open() for line in notice.lost]
     present = {problem.line for problem in report.problems}
-    # A loss that a salvage marked in the store is known there, but nobody has seen it until it is acknowledged.
+    # A loss that a salvage marked in the store is known there, but new to the user until it is acknowledged.
     problems = [replace(problem, known=problem.known and problem.line not in waiting) for problem in report.problems]
     lost = tuple(line for line in waiting if line not in present)
     return Verification(report, tuple(problems), lost, bool(waiting))

@@ -118,8 +118,8 @@ def _assigned(text: str, named: re.Match[str], kind: str, value: re.Match[str]) 
     return (start, start + len(given)) if ok else None
 
 
-def _cut(given: str, *, is_variable: bool) -> str:
-    return (_SHELL_CUTS if is_variable else _CUTS).split(given, maxsplit=1)[0]
+def _cut(value: str, *, is_variable: bool) -> str:
+    return (_SHELL_CUTS if is_variable else _CUTS).split(value, maxsplit=1)[0]
 
 
 def _is_quoted_secret(name: str, kind: str, value: str) -> bool:

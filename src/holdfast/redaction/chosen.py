@@ -71,7 +71,7 @@ _BEFORE = re.compile(
 
 
 def chosen_spans(text: str, lowered: str) -> Iterator[Span]:
-    """Yield passwords that somebody chose."""
+    """Yield passwords that a person chose."""
     speaks: bool | None = None
     for found in _CANDIDATE.finditer(text):
         value = found[0].rstrip("?")
@@ -104,8 +104,8 @@ def _is_stated(text: str, value: str, start: int, end: int) -> bool:
         return True
     if _BY_NAME.search(text, before, start):
         return True
-    said = _STATED.search(text, max(before, start - CLOSE_CHARS), start)
-    return said is not None or (
+    match = _STATED.search(text, max(before, start - CLOSE_CHARS), start)
+    return match is not None or (
         _LOWER_DISGUISED.match(value) is not None
         and bool(_SPEAKS_OF_PASSWORDS.search(text, before, start) or _SPEAKS_OF_PASSWORDS.search(text, end, behind))
     )

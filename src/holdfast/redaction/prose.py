@@ -57,10 +57,10 @@ def prose_spans(text: str, lowered: str) -> Iterator[Span]:
         if word is None:
             continue
         for link in _links(text, word.end()):
-            said = _SPOKEN.match(text, link.end())
-            value = said["secret"].rstrip(".,;:)*_]}?…、。") if said is not None else ""
-            if said is not None and _is_stated(word, link, value, said["opening"]):
-                yield said.start("secret"), said.start("secret") + len(value)
+            match = _SPOKEN.match(text, link.end())
+            value = match["secret"].rstrip(".,;:)*_]}?…、。") if match is not None else ""
+            if match is not None and _is_stated(word, link, value, match["opening"]):
+                yield match.start("secret"), match.start("secret") + len(value)
                 break
         if word["token"] is None and place // NEARBY_CHARS != searched:
             searched = place // NEARBY_CHARS

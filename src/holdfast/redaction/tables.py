@@ -9,7 +9,7 @@ from holdfast.redaction.tokens import Span
 from holdfast.redaction.values import CERTAIN, LIKELY, is_placeholder, is_strong, is_word, kind_of_name
 
 MAX_LINE_CHARS = 400
-"""Characters of a heading or a row; longer lines are not a table that anybody reads."""
+"""Characters of a heading or a row; longer lines are not a table for people."""
 MAX_ROWS = 200
 _NAMES = (
     "pass", "pwd", "secret", "token", "key", "pw", "contrase", "clave", "senha", "wort", "парол", "密码", "mot de",

@@ -1,4 +1,4 @@
-"""Recognises technical values that are no secrets: versions, measures, names in code. Pure, no I/O."""
+"""Recognises technical values that are not secrets: versions, measures, names in code. Pure, no I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TECHNICAL = re.compile(
     r"|[\w.]+[(\[]\S*\Z|--?\w\S*\Z|[0-9a-f]{7,10}\Z|(?-i:[A-Z]+\d*(?:[-_./][A-Z0-9]+)+\Z)|[A-Z][+#]{1,2}\Z|[^()]*\([^()]*\Z|[^{}]*\{[^{}]*\Z|//\S*\Z"
     r"|[@/\w-]{1,60}@[~^]?\d+\.[\w.-]*\Z|[\w.-]{1,60}:\d{1,6}\Z|\d{1,2}:\d\d(?::\d\d)?\S{0,6}\Z|[\w-]{1,60}\.[a-z]{1,5}(?::\d+){1,2}\Z"
 )
-"""Method names, versions, measures, identifiers and the like: they contain digits and are no secrets."""
+"""Method names, versions, measures, identifiers and the like: they contain digits and are not secrets."""
 SNAKE = re.compile(r"(?i)(?>[a-z_]+_)[a-z0-9]++(?:_[a-z0-9]++)*+\Z|[a-z_]++\d(?:_[a-z0-9]++)++\Z|[A-Za-z]+[=:/]\S*\Z")
 """Names in code, options and paths."""
 

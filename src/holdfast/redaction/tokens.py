@@ -201,7 +201,7 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
     ("Fly.io, version 1", "FlyV1 ", r"[A-Za-z0-9+/=,_]{20,}"),
     ("Nix signing key", "-1:|-2:", r"(?P<secret>[A-Za-z0-9+/]{80,88}={0,2})(?![A-Za-z0-9+/=])"),
     ("Rancher", "token-", r"[a-z0-9]{5}:[a-z0-9]{40,}"),
-    # Webhooks: anybody who knows the address may post there.
+    # Webhooks: anyone who knows the address may post there.
     ("Slack hook", "hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9/_-]{8,})"),
     ("Discord hook", "/api/webhooks/", r"\d{5,25}/(?P<secret>[A-Za-z0-9_-]{20,})"),
     ("Teams hook", "webhook.office.com/", r"webhookb2/(?P<secret>[A-Za-z0-9@/_-]{20,})"),
@@ -318,10 +318,10 @@ def token_spans(text: str) -> Iterator[Span]:
 def _of_form(text: str, literal: str, place: int) -> Iterator[Span]:
     for source in _PATTERNS[literal]:
         pattern = _compiled(*source)
-        found = pattern.match(text, place)
-        if found is None:
+        match = pattern.match(text, place)
+        if match is None:
             continue
-        start, end = found.span("secret") if "secret" in pattern.groupindex else found.span()
+        start, end = match.span("secret") if "secret" in pattern.groupindex else match.span()
         if literal in _ANYWHERE:
             before = _BESIDE.search(text, max(0, start - 60), start)
             start = before.start() if before else start

@@ -207,8 +207,8 @@ def is_path(value: str) -> bool:
 
 def is_word(value: str) -> bool:
     """Return whether a value is a word that describes secrets, or a type."""
-    found = _WORD.match(value)
-    return found is not None and found.end() == len(value.rstrip(".,;:!?)"))
+    match = _WORD.match(value)
+    return match is not None and match.end() == len(value.rstrip(".,;:!?)"))
 
 
 def is_strong(value: str, shortest: int = 5) -> bool:

@@ -21,7 +21,7 @@ RETRY = 0.005
 
 PID_VARIABLES = ("CLAUDE_PID",)
 START_EVENTS = ("SessionStart",)
-"""Hooks at which a session begins: they start a daemon where none is running."""
+"""Hooks at which a session begins: they start a daemon if none is running."""
 NOTICE = '{"systemMessage": "%s"}\n'
 """Output that the agent shows to its user, unlike standard error. These three are held equal to what the agents say."""
 

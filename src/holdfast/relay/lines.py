@@ -1,6 +1,6 @@
 """Lines of JSON-RPC: splits a byte stream into lines, and answers those that no server could.
 
-The MCP SDK does not answer a line it cannot parse, and the agent that wrote it waits for ever. So each such
+The MCP SDK does not answer a line it cannot parse, and the agent that wrote it waits forever. So each such
 line is answered here, with the id it carries, before it can reach the SDK.
 """
 

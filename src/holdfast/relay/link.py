@@ -94,7 +94,7 @@ class Link:
 
     @property
     def due(self) -> float | None:
-        """When `tick` is due again, or None while the daemon is connected."""
+        """Return when `tick` is due again; None while the daemon is connected."""
         if self._open:
             return None
         if self._socket is None:
@@ -165,10 +165,10 @@ class Link:
         """Return the known reason why no daemon answers, as part of a sentence."""
         try:
             with open(place.last_error(self._home), encoding="utf-8", errors="replace") as text:
-                said = text.read(2000).strip()
+                log_end = text.read(2000).strip()
         except OSError:
-            said = ""
-        return said or self._trouble or ""
+            log_end = ""
+        return log_end or self._trouble or ""
 
     def _look(self, now: float) -> None:
         path = place.socket_path(self._home)

@@ -29,7 +29,7 @@ GONE = select.POLLERR | select.POLLHUP | select.POLLNVAL
 class Loop:
     """Runs the relay over this process's standard input and output.
 
-    Neither is made non-blocking, because the flag would affect everybody who shares the terminal. A pipe that
+    Neither is made non-blocking, because the flag would affect every process that shares the terminal. A pipe that
     polls writable takes PIPE_BUF bytes without blocking, so writes are never longer.
     """
 

@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
 
 def read_options(argv: list[str]) -> Options:
     """Parse `argv`, completed from the environment; raises BadUsage."""
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     rest = list(argv)
     while rest:
         name, equals, value = rest.pop(0).partition("=")
@@ -84,14 +84,14 @@ def read_options(argv: list[str]) -> Options:
             raise BadUsage(f"{name}: unknown option.")
         if not equals and not rest:
             raise BadUsage(f"{name}: a value is missing.")
-        given[name] = value if equals else rest.pop(0)
-        if not given[name]:
+        options[name] = value if equals else rest.pop(0)
+        if not options[name]:
             raise BadUsage(f"{name}: a value is missing.")
-    if "--toolsets" in given:
-        toolsets = _toolsets("--toolsets", given["--toolsets"])
+    if "--toolsets" in options:
+        toolsets = _toolsets("--toolsets", options["--toolsets"])
     else:
         toolsets = _toolsets("HOLDFAST_TOOLSETS", os.environ.get("HOLDFAST_TOOLSETS") or "auto")
-    return Options(place.home(given.get("--home")), toolsets, _patience())
+    return Options(place.home(options.get("--home")), toolsets, _patience())
 
 
 def _toolsets(where: str, text: str) -> str:
@@ -135,7 +135,7 @@ def _relay(options: Options) -> None:
 
 
 def _expected_answers(options: Options) -> Answers:
-    """Return what a daemon is expected to answer."""
+    """Return the answers that a daemon is expected to give."""
     from holdfast.relay.answers import Answers
     from holdfast.relay.link import PROJECT_VARIABLES, SESSION_VARIABLES
     from holdfast.version import __version__

@@ -53,8 +53,8 @@ def socket_place(home: str) -> str:
 
 def is_ours(path: str) -> bool:
     """Return whether `path` is a socket of this user; raises OSError if it does not exist."""
-    found = os.stat(path)
-    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid()
+    status = os.stat(path)
+    return stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid()
 
 
 def working_directory() -> str:
@@ -101,14 +101,14 @@ def _runtime_directory(home: str) -> str:
 
 def _is_own_directory(path: str) -> bool:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _private(directory: str) -> None:
-    """Create `directory`, private to this user, or refuse one that somebody else created."""
+    """Create `directory`, private to this user, or refuse one that another user created."""
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

@@ -19,10 +19,10 @@ MAX_INPUT = 1024 * 1024
 
 def main(home: str | None = None) -> int:
     """Print the line; the exit status is always 0, because a missing status line is not worth an error."""
-    told = _input()
-    workspace = told.get("workspace")
+    payload = _input()
+    workspace = payload.get("workspace")
     directory = workspace.get("project_dir") if isinstance(workspace, dict) else None
-    line = _ask(place.home(home), {"session": told.get("session_id"), "cwd": directory or told.get("cwd")})
+    line = _ask(place.home(home), {"session": payload.get("session_id"), "cwd": directory or payload.get("cwd")})
     if line:
         print("".join(char if char.isprintable() else "?" for char in line))  # without an import: it runs at every turn
     return 0

@@ -54,13 +54,13 @@ class HookCommand:
     @property
     def parts(self) -> Parts | None:
         """The parts of the command; None if it is not one that Holdfast writes for one machine."""
-        found = _WRITTEN.fullmatch(self.text)
-        if found is None:
+        match = _WRITTEN.fullmatch(self.text)
+        if match is None:
             return None
-        home = found["home"]
+        home = match["home"]
         return Parts(
-            Path(*shlex.split(found["python"])),
-            Path(*shlex.split(found["client"])),
+            Path(*shlex.split(match["python"])),
+            Path(*shlex.split(match["client"])),
             None if home is None else shlex.split(home)[0],
         )
 

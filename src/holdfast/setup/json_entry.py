@@ -46,7 +46,7 @@ def taking_out(keys: Sequence[str]) -> Edit:
 
 
 def found(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
-    """The server of our name in a file; raises SettingsUnusable."""
+    """Return the server of our name in a file; raises SettingsUnusable."""
     servers: object = read_settings(path)
     for key in (*keys, NAME):
         servers = servers.get(key) if isinstance(servers, dict) else None

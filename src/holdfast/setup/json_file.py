@@ -53,7 +53,7 @@ class Change:
         return self.after != self.before
 
     def diff(self) -> str:
-        """The change as `diff -u` shows it."""
+        """Return the change as `diff -u` shows it."""
         lines = difflib.unified_diff(
             (self.before or "").splitlines(keepends=True),
             (self.after or "").splitlines(keepends=True),
@@ -86,7 +86,7 @@ class Change:
 
 
 def edited(path: Path, *edits: Edit) -> Change:
-    """The change that these edits make; the file is rewritten only if its content changes, with its own indentation."""
+    """Return the change that these edits make; an unchanged file is not rewritten, and keeps its indentation."""
     before = read_text(path)
     settings = parsed(path, before)
     changed = copy.deepcopy(settings)
@@ -147,17 +147,17 @@ class _DuplicateName(ValueError):
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> Settings:
-    found: Settings = {}
+    settings: Settings = {}
     for name, value in pairs:
-        if name in found:
+        if name in settings:
             raise _DuplicateName(f"{json.dumps(name)} occurs twice in one object")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def _rendered(settings: Settings, like: str | None) -> str:
-    found = _INDENT.match(like or "")
-    indent: int | str = 2 if found is None else "\t" * len(found[1]) if "\t" in found[1] else len(found[1])
+    match = _INDENT.match(like or "")
+    indent: int | str = 2 if match is None else "\t" * len(match[1]) if "\t" in match[1] else len(match[1])
     text = json.dumps(settings, indent=indent, ensure_ascii=False)
     try:
         text.encode()

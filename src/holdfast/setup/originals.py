@@ -38,7 +38,7 @@ class Originals:
         self._folder = home / "setup"
 
     def of(self, path: Path) -> Original | None:
-        """The original of a file, even if the file was changed since; None if there is no readable one."""
+        """Return the original of a file, even if the file was changed since; None if there is no readable one."""
         try:
             fields = json.loads(self._path_for(path).read_text())
             original = Original(**fields)
@@ -47,7 +47,7 @@ class Originals:
         return original if original.path == str(path) else None
 
     def counting(self, path: Path, text: str | None) -> Original | None:
-        """The original of a file that is exactly as setup left it."""
+        """Return the original of a file that is exactly as setup left it."""
         original = self.of(path)
         return original if original is not None and original.digest == digest(text) else None
 
@@ -72,5 +72,5 @@ class Originals:
 
 
 def digest(text: str | None) -> str:
-    """Digest of a text; a missing file differs from an empty one."""
+    """Return the digest of a text; a missing file differs from an empty one."""
     return "none" if text is None else hashlib.sha256(text.encode()).hexdigest()

@@ -42,7 +42,7 @@ class Server:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def entry(self, *, kind: str | None = "stdio") -> dict[str, Any]:
-        """The entry in the form of most agents."""
+        """Return the entry in the form of most agents."""
         typed = {} if kind is None else {"type": kind}
         return {
             **typed,
@@ -53,13 +53,13 @@ class Server:
 
 
 def of_this_machine(home: str | None) -> Server:
-    """This installation of Holdfast, whatever is on PATH; with the data directory if it is not the default."""
+    """Return this installation of Holdfast, whatever is on PATH, with the data directory if not the default."""
     # -P: no file in the agent's working directory may be imported in place of our modules.
     return Server(sys.executable, ("-P", "-m", "holdfast", "mcp"), {} if home is None else {HOME: home})
 
 
 def of_any_machine() -> Server:
-    """The Holdfast on PATH; without one, a server without tools, so that no agent complains."""
+    """Return the Holdfast on PATH; without one, a server without tools, so that no agent complains."""
     return Server("sh", ("-c", _PORTABLE))
 
 
@@ -73,7 +73,7 @@ def is_ours(entry: object) -> bool:
 
 
 def not_ours() -> Conflict:
-    """The error for a server that only shares our name and must not be replaced."""
+    """Return the error for a server that only shares our name and must not be replaced."""
     return Conflict(
         f"There is already a server `{NAME}`, which `holdfast setup` did not create.",
         recovery="Rename or remove it, and run this again.",
@@ -81,7 +81,7 @@ def not_ours() -> Conflict:
 
 
 def kept(old: object, new: dict[str, Any], env: str = "env") -> dict[str, Any]:
-    """The new entry, keeping what its owner added to the old one: a timeout, a variable."""
+    """Return the new entry, keeping what its owner added to the old one: a timeout, a variable."""
     if not isinstance(old, Mapping):
         return new
     variables = old.get(env)

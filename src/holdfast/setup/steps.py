@@ -61,14 +61,14 @@ class FileStep:
 
 
 def putting_in(originals: Originals, installed: Change, removed: Change) -> FileStep:
-    """The step that adds Holdfast to a file; `removed` is the same file without it."""
+    """Return the step that adds Holdfast to a file; `removed` is the same file without it."""
     earlier = originals.of(installed.path)
     original = original_for(originals, installed.path, installed.before, installed.after, ours=removed.needed)
     return FileStep(installed, originals, earlier, original)
 
 
 def taking_out(originals: Originals, removed: Change) -> FileStep:
-    """The step that removes Holdfast from a file: restores the original, or, if it was changed, removes our entries."""
+    """Return the step that removes Holdfast from a file: restore the original, or remove our entries if it changed."""
     path, now = removed.path, removed.before
     earlier = originals.of(path)
     counting = originals.counting(path, now)
@@ -82,7 +82,7 @@ def taking_out(originals: Originals, removed: Change) -> FileStep:
 def original_for(
     originals: Originals, path: Path, before: str | None, after: str | None, *, ours: bool
 ) -> Original | None:
-    """The original for a file's change; None if Holdfast was in the file before originals were stored."""
+    """Return the original for a file's change; None if Holdfast was in the file before originals were stored."""
     known = originals.counting(path, before)
     if known is not None:
         return Original(str(path), known.text, digest(after), known.folder_made)

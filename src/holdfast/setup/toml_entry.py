@@ -21,7 +21,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def installed(path: Path, table: str, entry: dict[str, Any]) -> Change:
-    """The change that adds or updates our server."""
+    """Return the change that adds or updates our server."""
     before = read_text(path)
     settings = _parsed(path, before)
     servers = _servers(path, settings, table)
@@ -36,7 +36,7 @@ def installed(path: Path, table: str, entry: dict[str, Any]) -> Change:
 
 
 def removed(path: Path, table: str) -> Change:
-    """The change that removes our server."""
+    """Return the change that removes our server."""
     before = read_text(path)
     settings = _parsed(path, before)
     if not is_ours(_servers(path, settings, table).get(NAME)):
@@ -45,13 +45,13 @@ def removed(path: Path, table: str) -> Change:
 
 
 def found(path: Path, table: str) -> dict[str, Any] | None:
-    """Our server in a file; raises SettingsUnusable."""
+    """Return our server in a file; raises SettingsUnusable."""
     entry = _servers(path, _parsed(path, read_text(path)), table).get(NAME)
     return entry if isinstance(entry, dict) else None
 
 
 def snippet(table: str, entry: dict[str, Any]) -> str:
-    """The server as written in the file."""
+    """Return the server as written in the file."""
     lines = [f"{_key(name)} = {_value(value)}" for name, value in entry.items()]
     return "\n".join([f"[{table}.{NAME}]", *lines]) + "\n"
 
@@ -79,7 +79,7 @@ def _replaced(text: str, table: str, block: str) -> str:
 def _proven(
     path: Path, before: str | None, after: str, settings: dict[str, Any], table: str, entry: dict[str, Any] | None
 ) -> Change:
-    """The change, after proving that it does exactly what it should."""
+    """Return the change, after proving that it does exactly what it should."""
     servers = {name: server for name, server in settings.get(table, {}).items() if name != NAME}
     expected = {**settings, table: servers if entry is None else {**servers, NAME: entry}}
     try:

@@ -31,7 +31,7 @@ class Backlog:
             self._count += 1
 
     def leave(self, places: int = 1) -> None:
-        """Free slots."""
+        """Release slots."""
         with self._changing:
             self._count -= places
 

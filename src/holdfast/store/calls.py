@@ -24,7 +24,7 @@ KEEP_MS = 24 * 60 * 60 * 1000
 T = TypeVar("T")
 
 
-@dataclass(slots=True, unsafe_hash=True)  # the mark is no part of the hash
+@dataclass(slots=True, unsafe_hash=True)  # the mark is not part of the hash
 class CallKey:
     """Identity of a call: equal keys mean the same call, repeated."""
 
@@ -58,9 +58,9 @@ def once(call: CallKey | None, effect: Callable[[Tx], dict[str, Any]]) -> Callab
         return effect
 
     def write(tx: Tx) -> dict[str, Any]:
-        known = locked_answer(tx, call)
-        if known is not None:
-            return known
+        stored = locked_answer(tx, call)
+        if stored is not None:
+            return stored
         result = effect(tx)
         store_answer(tx, call, result)
         return result
@@ -85,9 +85,9 @@ def first_time(call: CallKey | None, effect: Callable[[Tx], T]) -> Callable[[Tx]
 
 def require_unanswered(tx: Tx, call: CallKey | None, *, reads_only: bool = False) -> None:
     """Raise AlreadyAnswered if the call has a result; in a writing transaction, also keep others from storing one."""
-    known = find_answer(tx, call) if reads_only else locked_answer(tx, call)
-    if known is not None:
-        raise AlreadyAnswered(known)
+    stored = find_answer(tx, call) if reads_only else locked_answer(tx, call)
+    if stored is not None:
+        raise AlreadyAnswered(stored)
 
 
 def locked_answer(tx: Tx, call: CallKey | None) -> dict[str, Any] | None:
@@ -101,7 +101,7 @@ def find_answer(tx: Tx, call: CallKey | None) -> dict[str, Any] | None:
     """Return the stored result of a call, as of this transaction."""
     if call is None:
         return None
-    known = tx.one(
+    row = tx.one(
         "SELECT result FROM calls WHERE caller = :caller AND call_key = :key AND tool = :tool"
         " AND arguments = :arguments",
         caller=call.caller,
@@ -109,10 +109,10 @@ def find_answer(tx: Tx, call: CallKey | None) -> dict[str, Any] | None:
         tool=call.tool,
         arguments=call.arguments,
     )
-    if known is None:
+    if row is None:
         return None
     call.settled = True
-    return dict(json.loads(known["result"]))
+    return dict(json.loads(row["result"]))
 
 
 def store_answer(tx: Tx, call: CallKey | None, result: dict[str, Any]) -> None:

@@ -92,15 +92,15 @@ def rows_of_sqlite(connection: apsw.Connection, table: Table) -> Iterator[tuple[
 
 def damaged_texts(connection: apsw.Connection) -> list[str]:
     """Return where a SQLite file holds text that is not UTF-8."""
-    found: list[str] = []
+    problems: list[str] = []
     for table in sqlite_tables(connection):
         try:  # fast path: almost always there is nothing to find
             for _ in connection.execute(f"SELECT {table.quoted_columns} FROM {table.quoted}"):  # noqa: S608
                 continue
         except UnicodeDecodeError:
             for row in rows_of_sqlite(connection, table):
-                found += [_location(table, row, name) for name, value in _by_name(table, row) if _is_damaged(value)]
-    return found
+                problems += [_location(table, row, name) for name, value in _by_name(table, row) if _is_damaged(value)]
+    return problems
 
 
 def acceptable_to_postgres(

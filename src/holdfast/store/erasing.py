@@ -74,15 +74,15 @@ async def _erase_sqlite(store: SqliteStore, progress: Progress) -> list[str]:
     while not (await asyncio.wait([work], timeout=POLL_S))[0]:
         share = min(1.0, max(0, _size(log) - before) / size)
         progress(0.1 + 0.8 * share, "rewriting the database")
-    left = [trouble] if (trouble := await work) else []
+    remaining = [trouble] if (trouble := await work) else []
     progress(0.9, "emptying the log")
     deadline = time.monotonic() + READERS_WAIT_S
     while not await asyncio.to_thread(_empty_log, store.path):
         if time.monotonic() > deadline:
-            left.append("A long-running reader kept the database's log (holdfast.db-wal) from being emptied.")
+            remaining.append("A long-running reader kept the database's log (holdfast.db-wal) from being emptied.")
             break
         await asyncio.sleep(POLL_S)
-    return left
+    return remaining
 
 
 def _drop_from_indexes(connection: apsw.Connection) -> None:

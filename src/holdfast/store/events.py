@@ -106,7 +106,7 @@ def _event(row: Row) -> Event:
 
 
 async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
-    """Yield batches of events after `since`, for ever; waits for new ones without busy polling."""
+    """Yield batches of events after `since`, forever; waits for new ones without busy polling."""
     with Wakeups(store) as news:
         while True:
             news.clear()

@@ -64,5 +64,5 @@ def _also_name(path: Path, other: Path) -> None:
 def newest_backup(home: Path) -> str | None:
     """Return the newest automatic backup; daily ones are preferred, because they were verified."""
     folder = home / "backups"
-    found = sorted(folder.glob("daily-*.db")) or sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns)
-    return str(found[-1]) if found else None
+    backups = sorted(folder.glob("daily-*.db")) or sorted(folder.glob("*.db"), key=lambda path: path.stat().st_mtime_ns)
+    return str(backups[-1]) if backups else None

@@ -67,7 +67,7 @@ class HighWater:
         """The last line written, without its sessions."""
 
     async def lost(self) -> list[str]:
-        """Return what the mark knows and the store no longer has. Cheap when nothing is missing."""
+        """Return what the mark remembers and the store has lost. Cheap when nothing is missing."""
         here = await self._store.read(_position)
         path = self._path(here.epoch)
         last = _last_line(path)
@@ -137,11 +137,11 @@ def missing(tx: Tx, mark: Mark) -> Iterator[str]:
     elif here.seq < mark.seq:
         yield f"the newest changes, events {here.seq + 1} to {mark.seq}"
     for batch in _batches(list(mark.sessions)):
-        found = {row["id"]: row for row in _sessions(tx, batch)}
+        rows = {row["id"]: row for row in _sessions(tx, batch)}
         forgotten = {row["id"] for row in _register_rows(tx, batch) if row["gone"]}
         for session_id in batch:
             if session_id not in forgotten:
-                text = _session_loss(tx, found.get(session_id), session_id, *mark.sessions[session_id])
+                text = _session_loss(tx, rows.get(session_id), session_id, *mark.sessions[session_id])
                 if text is not None:
                     yield f"session {session_id}: {text}"
 

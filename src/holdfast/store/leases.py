@@ -71,7 +71,7 @@ def take(
 ) -> bool:
     """Take a lease, or renew the holder's own; returns False while another holder has it."""
     names = {lease.until: "until"} | ({lease.holder: "holder"} if lease.holder else {})
-    given = {"key": key, "holder": holder, "until": tx.now() + lease_ms, "now": tx.now(), **values}
+    parameters = {"key": key, "holder": holder, "until": tx.now() + lease_ms, "now": tx.now(), **values}
     if lease.own_row:
         return bool(
             tx.run(
@@ -79,18 +79,18 @@ def take(
                 f" VALUES (:key, {', '.join(f':{name}' for name in names.values())}) ON CONFLICT ({lease.key})"
                 f" DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in names)}"
                 + (f" WHERE {lease.takeable(lease.table)}" if lease.holder else ""),
-                **given,
+                **parameters,
             )
         )
     if lease.token:
         names[lease.token] = "token"
-        given["token"] = token
+        parameters["token"] = token
     changes = [*(f"{column} = :{name}" for column, name in names.items()), *filter(None, [lease.taken])]
     return bool(
         tx.run(
             f"UPDATE {lease.table} SET {', '.join(changes)}"
             f" WHERE {lease.key} = :key AND {lease.free or lease.takeable(lease.table)}",
-            **given,
+            **parameters,
         )
     )
 
@@ -125,7 +125,7 @@ def holds(tx: Tx, lease: Lease, key: object, holder: str) -> bool:
 
 
 def carry_over(tx: Tx, table: str, column: str, before: int, now: int, longest_ms: int) -> None:
-    """After a clock jump, give leases in force before it the time they had left; never more than `longest_ms`."""
+    """Give leases that were in force before a clock jump the time they had left; never more than `longest_ms`."""
     tx.run(
         f"UPDATE {table} SET {column} = :now + CASE WHEN {column} - :before < :longest"
         f" THEN {column} - :before ELSE :longest END WHERE {column} >= :before AND {column} < :end",

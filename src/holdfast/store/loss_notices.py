@@ -73,7 +73,7 @@ class LossNotices:
             ) from error
 
     def open(self) -> list[LossNotice]:
-        """Return the notices that nobody has acknowledged."""
+        """Return the notices that are not acknowledged."""
         return [notice for notice in self.all() if notice.acknowledged is None]
 
     def lines(self, most: int = SHOWN_LINES) -> list[str]:
@@ -96,14 +96,14 @@ class LossNotices:
         self, now_ms: int, reason: str, lost: Sequence[str], *, report: str | None = None, backup: str | None = None
     ) -> None:
         """Record a notice, on disk when this returns. Items that were reported before are left out."""
-        known = self.all()
-        reported = {line for notice in known for line in notice.lost}
+        notices = self.all()
+        reported = {line for notice in notices for line in notice.lost}
         unreported = tuple(line for line in lost if line not in reported)[:MAX_LINES]
         if unreported:
-            self._write([*known, LossNotice(iso(now_ms), reason, unreported, report, backup)][-MAX_NOTICES:])
+            self._write([*notices, LossNotice(iso(now_ms), reason, unreported, report, backup)][-MAX_NOTICES:])
 
     def acknowledge(self, seen: Sequence[LossNotice], now_ms: int) -> None:
-        """Mark the notices that somebody saw as acknowledged."""
+        """Mark notices as acknowledged."""
         self._write([replace(one, acknowledged=iso(now_ms)) if one in seen else one for one in self.all()])
 
     def _write(self, notices: Iterable[LossNotice]) -> None:

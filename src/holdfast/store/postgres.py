@@ -337,7 +337,7 @@ class PostgresStore:
                 with self._pool.connect() as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     wait = RECONNECT_MIN
-                    self._listeners.wake()  # for events committed while nobody listened
+                    self._listeners.wake()  # for events committed while nothing listened
                     while not self._stop.is_set():
                         self._wake_on_notice(connection)
             except (psycopg.Error, StoreError) as error:

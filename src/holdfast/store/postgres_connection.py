@@ -1,4 +1,4 @@
-"""A connection that does not wait for ever: when the server falls silent, it is asked whether it is still working."""
+"""A connection that does not wait forever: when the server falls silent, it is asked whether it is still working."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WatchedConnection(psycopg.Connection[Row]):
     """A connection that gives up when the server disappears silently (lost packets, a frozen host).
 
     TCP only notices what the next hop does not acknowledge; behind a proxy or a firewall it notices nothing. A
-    statement may take long, so silence alone is no failure: `still_works` asks the server. Without it (on a connection
+    statement may take long, so silence alone does not count: `still_works` asks the server. Without it (on a connection
     for one short query) silence is a failure.
     """
 

@@ -38,7 +38,7 @@ class Pool:
         self._changing = threading.Lock()
         self._closing = threading.Event()
         self._answers = threading.Event()
-        """Set while there is no outage, and once nobody should wait for its end any more."""
+        """Set while there is no outage, and when waiting for its end becomes pointless."""
         self._answers.set()
 
     @contextlib.contextmanager
@@ -118,10 +118,10 @@ class Pool:
             try:
                 return self.connect()
             except StoreUnreachable:
-                left = min(deadline, self._away_since + CALL_SECONDS) - time.monotonic()
-                if left <= 0 or self._closing.is_set():
+                seconds_left = min(deadline, self._away_since + CALL_SECONDS) - time.monotonic()
+                if seconds_left <= 0 or self._closing.is_set():
                     raise
-            self.wait_for_answer(left)
+            self.wait_for_answer(seconds_left)
 
     def _terminate_lost(self, connection: WatchedConnection) -> None:
         """Terminate the backends of lost connections: they would hold locks until the server notices by itself."""

@@ -184,10 +184,10 @@ def introduction(connection: Connection) -> Any:
 
 def applied_migrations(connection: Connection, schema: str) -> list[tuple[int, str, str]]:
     """Return (number, name, program) of every migration applied to this schema; empty for a new one."""
-    found = connection.execute(
+    result = connection.execute(
         "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'schema_migrations'", (schema,)
     ).fetchone()
-    if found is None:
+    if result is None:
         return []
     rows = connection.execute("SELECT number, name, program FROM schema_migrations ORDER BY number").fetchall()
     return [(row["number"], row["name"], row["program"]) for row in rows]

@@ -40,7 +40,7 @@ class Presence:
 
 def _identity(path: str) -> Identity:
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path would take twice as long
+        status = os.stat(path)  # noqa: PTH116 - a Path would take twice as long
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

@@ -101,13 +101,13 @@ class SqliteTx:
             f"typeof({c}), CASE typeof({c}) WHEN 'text' THEN CAST({c} AS BLOB) ELSE {c} END" for c in columns
         )
         again = f"WITH found({', '.join(columns)}) AS ({sql}) SELECT {parts} FROM found"  # noqa: S608 - our own SQL
-        found = self._execute(again, params)
+        rows = self._execute(again, params)
         return [
             tuple(
                 value.decode("utf-8", "replace") if kind == "text" and isinstance(value, bytes) else value
                 for kind, value in zip(row[::2], row[1::2], strict=True)
             )
-            for row in found.fetchall()
+            for row in rows.fetchall()
         ]
 
     def run(self, sql: str, /, **params: Any) -> int:
@@ -179,8 +179,8 @@ def connect(path: Path, *, readonly: bool = False) -> apsw.Connection:
 
 def applied_migrations(connection: apsw.Connection) -> list[tuple[int, str, str]]:
     """Return (number, name, program) of every migration applied to this file; empty for a new one."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchall()
-    if not known:
+    tables = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").fetchall()
+    if not tables:
         return []
     return list(connection.execute("SELECT number, name, program FROM schema_migrations ORDER BY number"))
 

@@ -62,10 +62,10 @@ class VerifyReport:
         return not self.new_problems
 
     def lines(self) -> list[str]:
-        """The report as text."""
-        found = [problem.line for problem in self.problems]
+        """Return the report as text."""
+        lines = [problem.line for problem in self.problems]
         more = [] if self.complete else [f"and more; only the first {MAX_PROBLEMS} are listed"]
-        return [f"Checked: {', '.join(self.checked)}.", *(found or ["No problem was found."]), *more]
+        return [f"Checked: {', '.join(self.checked)}.", *(lines or ["No problem was found."]), *more]
 
 
 async def verify(

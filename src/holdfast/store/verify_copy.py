@@ -47,7 +47,7 @@ def is_new(home: Path) -> bool:
 
 @contextmanager
 def _folder(home: Path) -> Iterator[Path]:
-    """Create a private folder beside the store, or in the temporary directory where that is read-only."""
+    """Create a private folder beside the store, or in the temporary directory if the store's folder is read-only."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=VERIFYING, dir=home))
     except OSError as error:

@@ -1,7 +1,7 @@
 """Parses outside JSON with a depth limit: a text of nothing but brackets must not end in a RecursionError.
 
 Python's own limit depends on the current stack: a text that parses here may be too deep to be written, compared or
-copied a few calls further down. So the limit is far below that, and above what anybody writes.
+copied a few calls further down. So the limit is far below that, and above any real document.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ class Words(str):
     _shape: Callable[[str], str]
 
     def __new__(cls, whole: str, by: str | None, shape: Callable[[str], str] = str) -> Words:
-        """Apply `shape` to the whole text; secrets are searched in the whole, so that none is cut in half."""
-        made = super().__new__(cls, shape(whole))
-        made.by, made._whole, made._shape = by, whole, shape
-        return made
+        """Apply `shape` to the whole text; secrets are searched for in all of it, so that none is cut in half."""
+        words = super().__new__(cls, shape(whole))
+        words.by, words._whole, words._shape = by, whole, shape
+        return words
 
     def mask_for(self, reader: str | None) -> str:
         """Return the text as this reader may see it: unmasked for its author."""

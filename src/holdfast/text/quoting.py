@@ -105,7 +105,7 @@ def signed(text: str) -> str:
 
 
 def read_signed(text: str) -> str | None:
-    """Return the text that Holdfast signed; None for a text from anybody else."""
+    """Return the text that Holdfast signed; None for any other text."""
     word, _, rest = text.partition("\n")
     is_own = hmac.compare_digest(word.encode("utf-8", "surrogatepass"), frame_word("signed", rest).encode())
     return rest if is_own else None

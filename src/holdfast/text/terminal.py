@@ -114,7 +114,7 @@ class ScreenedStream(io.TextIOBase):
         return self.screened.fileno()
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
 
@@ -129,6 +129,6 @@ def screened() -> Iterator[None]:
         yield
 
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

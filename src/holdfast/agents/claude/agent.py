@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def settings() -> SettingsPart:
-    """Return what knows Claude Code's settings."""
+    """Return the part that knows Claude Code's settings."""
     from holdfast.agents.claude.settings_part import ClaudeSettings
 
     return ClaudeSettings()
@@ -29,7 +29,7 @@ def resume_command(session_id: str, *, fork: bool = False, config: Path | None =
 
 
 def run(home: Path, store: Store) -> RunPart:
-    """Return what runs Claude Code; its transcripts are copied to the store."""
+    """Return the part that runs Claude Code; its transcripts are copied to the store."""
     from holdfast.agents.claude.run import ClaudeAgent
     from holdfast.agents.claude.transcripts.store import TranscriptStore
 

@@ -37,19 +37,19 @@ class Registry:
     originals: Originals
 
     def add(self, entry: dict[str, Any]) -> Registration:
-        """The step that registers a server."""
+        """Return the step that registers a server."""
         there = self.entry()
         words = ["mcp", "add-json", "-s", self.scope, NAME, json.dumps(entry, ensure_ascii=False)]
         commands = [words] if there is None else [self._removal(), words]
         return Registration(self, [] if there == entry else commands, entry)
 
     def remove(self) -> Registration:
-        """The step that removes ours; another server of that name stays."""
+        """Return the step that removes ours; another server of that name stays."""
         ours = is_ours(self.entry())
         return Registration(self, [self._removal()] if ours else [], None)
 
     def entry(self) -> dict[str, Any] | None:
-        """What is registered now."""
+        """Return the entry that is registered now."""
         return json_entry.found(self.file, self.keys)
 
     def _removal(self) -> list[str]:
@@ -99,7 +99,7 @@ class Registration:
         Change(self.registry.file, after, self._before).write()
 
     def _run(self, command: Sequence[str]) -> None:
-        said = ""
+        problem = ""
         try:
             done = subprocess.run(  # noqa: S603 - the user's own claude, with words of ours
                 [str(self.registry.claude), *command],
@@ -112,12 +112,12 @@ class Registration:
             )
             if done.returncode == 0:
                 return
-            said = os.fsdecode(done.stderr or done.stdout).strip()[-400:] or f"exit status {done.returncode}"
+            problem = os.fsdecode(done.stderr or done.stdout).strip()[-400:] or f"exit status {done.returncode}"
         except subprocess.TimeoutExpired:
-            said = f"no answer within {LIMIT_S:.0f} s"
+            problem = f"no answer within {LIMIT_S:.0f} s"
         except OSError as failure:
-            said = failure.strerror or str(failure)
+            problem = failure.strerror or str(failure)
         raise HoldfastError(
-            f"`claude {' '.join(command[:4])}` failed: {said}.",
+            f"`claude {' '.join(command[:4])}` failed: {problem}.",
             recovery="Nothing was changed. Repair that, and run this again.",
         )

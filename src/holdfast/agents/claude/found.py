@@ -16,7 +16,7 @@ from holdfast.agents.claude.transcripts.merge import lines_in
 
 
 async def found_sessions(config: Path, project: Path) -> list[FoundSession]:
-    """The sessions of a project, the latest first."""
+    """Return the sessions of a project, the latest first."""
     key = project_key(project)
     own = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
     if config == own and key == project_key_for_directory(project):

@@ -22,7 +22,7 @@ EVENTS = {
 TOOLS = {"Bash": ToolKind.RUN, "Read": ToolKind.READ}
 SERVER_PREFIX = "mcp__"
 REPORT = "<task-notification>"
-"""How a prompt begins that Claude Code writes for a subagent in the background."""
+"""Beginning of a prompt that Claude Code writes for a background subagent."""
 
 Payload = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ class ClaudeHooks:
     """Reads the payloads of Claude Code's hooks and writes the answers."""
 
     def event(self, name: str, payload: Payload, *, is_managed: bool = False) -> HookEvent:
-        """Return what a payload says; whatever is not of the right type is missing."""
+        """Parse a payload; a field of the wrong type counts as missing."""
         prompt, reason = _text(payload, "prompt").strip(), payload.get("reason", "other")
         sent_on = payload.get("stop_hook_active")
         return HookEvent(
@@ -53,7 +53,7 @@ class ClaudeHooks:
         )
 
     def output(self, name: str, answer: HookAnswer) -> bytes:
-        """Return what the hook prints: nothing where there is nothing to say."""
+        """Return the hook's output; empty if there is nothing to say."""
         out = self.answer(name, answer)
         return json.dumps(out).encode() + b"\n" if out else b""
 
@@ -78,7 +78,7 @@ class ClaudeHooks:
         return name, json.dumps({**payload, "source": "startup"})
 
     def context_in(self, output: str) -> str:
-        """Return what a hook's output tells the agent."""
+        """Return the text that a hook's output gives the agent."""
         answer = bounded_json.loads(output) if output.strip() else {}
         return str(answer.get("hookSpecificOutput", {}).get("additionalContext") or "")
 
@@ -87,10 +87,10 @@ HOOKS = ClaudeHooks()
 
 
 def _tool(payload: Payload) -> ToolUse | None:
-    name, given = payload.get("tool_name"), payload.get("tool_input")
+    name, tool_input = payload.get("tool_name"), payload.get("tool_input")
     if not isinstance(name, str):
         return None
-    arguments = given if isinstance(given, dict) else None
+    arguments = tool_input if isinstance(tool_input, dict) else None
     kind = ToolKind.MCP if name.startswith(SERVER_PREFIX) else TOOLS.get(name, ToolKind.OTHER)
     server, _, server_tool = name.removeprefix(SERVER_PREFIX).rpartition("__") if kind is ToolKind.MCP else ("", "", "")
     command = (arguments or {}).get("command") if kind is ToolKind.RUN else None

@@ -27,5 +27,5 @@ def mcp_servers(worktree: Path, env: Mapping[str, str]) -> list[Mapping[str, Any
     return [_mapping(_mapping(part).get("mcpServers")) for part in (local, config)]
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, dict) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

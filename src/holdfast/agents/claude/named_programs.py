@@ -37,7 +37,7 @@ class TooManyWords(Exception):
 
 
 def texts_of_settings(content: bytes) -> list[str]:
-    """The texts of a settings file or server list; none if it is not JSON."""
+    """Return the texts of a settings file or server list; none if it is not JSON."""
     try:
         return list(_texts(bounded_json.loads(content)))
     except ValueError:
@@ -45,7 +45,7 @@ def texts_of_settings(content: bytes) -> list[str]:
 
 
 def texts_of_markdown(content: bytes) -> list[str]:
-    """The runnable parts of an agent's markdown: hooks in its front matter, commands after an exclamation mark."""
+    """Return what an agent's markdown runs: hooks in its front matter, commands after an exclamation mark."""
     text = content.decode("utf-8", "replace")
     head = text.partition("\n---")[0].partition("hooks")[2] if text.startswith("---") else ""
     # Backticks after an exclamation mark, and blocks that begin with ```!
@@ -55,7 +55,7 @@ def texts_of_markdown(content: bytes) -> list[str]:
 
 
 def _texts(document: Any) -> Iterator[str]:
-    """Every text in a document; iterative, because a hostile one could exhaust recursion."""
+    """Yield every text in a document; iterative, because a hostile one could exhaust recursion."""
     waiting = [document]
     while waiting:
         part = waiting.pop()
@@ -68,7 +68,7 @@ def _texts(document: Any) -> Iterator[str]:
 
 
 def named_programs(texts: Iterable[str], worktree: Path) -> list[str]:
-    """The existing paths of a worktree that texts name. Raises TooManyWords."""
+    """Return the existing paths of a worktree that texts name. Raises TooManyWords."""
     words: dict[str, None] = {}
     for count, text in enumerate(texts):
         for word in _words(text):
@@ -78,9 +78,9 @@ def named_programs(texts: Iterable[str], worktree: Path) -> list[str]:
     inside = list(dict.fromkeys(filter(None, (_inside(word, worktree) for word in words))))
     folders = [path for path in inside if path != "." and (worktree / path).is_dir()][:MAX_FOLDERS]
     below = [os.path.normpath(f"{folder}/{path}") for folder in folders for path in inside]
-    found = [path for path in (*inside, *below) if os.path.lexists(worktree / path)]
+    existing = [path for path in (*inside, *below) if os.path.lexists(worktree / path)]
     # A file that is created later will be found then, and so count as a change.
-    return [path for path in dict.fromkeys(found) if path != "."]
+    return [path for path in dict.fromkeys(existing) if path != "."]
 
 
 def _words(text: str) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _inside(word: str, worktree: Path) -> str | None:
-    """A word as a path from the top of the worktree; None if it cannot be one."""
+    """Return a word as a path from the top of the worktree; None if it cannot be one."""
     if not word or len(word) > MAX_WORD_LENGTH or "\0" in word or "\n" in word:
         return None
     if word.startswith("/"):

@@ -1,4 +1,4 @@
-"""Whether somebody has a conversation open by hand: Claude Code takes no lock, so its command line has to tell."""
+"""Find conversations that a user has open: Claude Code takes no lock, so its command line has to be read."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ OPTIONS = ("--resume", "-r", "--session-id")
 
 
 def opened_by(session_id: str, processes: Path = Path("/proc")) -> int | None:
-    """The process that was started on this session, if one is seen; only Linux shows others' command lines so."""
+    """Return the process that has this session open, if one is seen; only Linux shows other command lines."""
     for entry in processes.glob("[0-9]*"):
         try:
             arguments = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
-            continue  # it ended, or belongs to somebody else
+            continue  # it ended, or belongs to another user
         if int(entry.name) != os.getpid() and _names(session_id, [os.fsdecode(part) for part in arguments]):
             return int(entry.name)
     return None

@@ -10,25 +10,25 @@ from holdfast.setup.server import NAME
 
 
 def rules(allow: Allow) -> list[str]:
-    """The rules of a choice."""
+    """Return the rules of a choice."""
     every = f"mcp__{NAME}"
     return {Allow.NONE: [], Allow.CORE: [f"{every}__{tool}" for tool in CORE_TOOLS], Allow.ALL: [every]}[allow]
 
 
 OURS = frozenset(rule for allow in Allow for rule in rules(allow))
-"""What setup puts in and takes out; a rule that somebody wrote for another of our tools stays."""
+"""The rules that setup adds and removes; a rule that a user wrote for another of our tools stays."""
 
 
 def allowing(allow: Allow) -> Edit:
-    """Makes the rules of a choice those that are in force."""
+    """Return the edit that puts exactly the rules of a choice in force."""
 
     def edit(settings: Settings) -> None:
-        given = _listed(settings)
+        existing = _listed(settings)
         wanted = rules(allow)
-        there = [rule for rule in given if rule in OURS]
+        there = [rule for rule in existing if rule in OURS]
         if there == wanted:
             return
-        changed = [rule for rule in given if rule not in OURS] + wanted
+        changed = [rule for rule in existing if rule not in OURS] + wanted
         if changed:
             settings.setdefault("permissions", {})["allow"] = changed
             return

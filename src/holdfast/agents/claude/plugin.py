@@ -43,7 +43,7 @@ Use the plugin or `holdfast setup claude`, not both: setup refuses while the plu
 
 
 def files() -> Mapping[str, str]:
-    """Every file of the plugin and its marketplace, by its path in the repository."""
+    """Return every file of the plugin and its marketplace, by its path in the repository."""
     hooks: dict[str, Any] = {}
     settings.putting_in(settings.BRIEFING, hook_command)(hooks)
     return {
@@ -72,11 +72,11 @@ def files() -> Mapping[str, str]:
 
 
 def hook_command(event: str) -> str:
-    """What the plugin's hook runs; where Holdfast is missing, the start of a session says so, the rest is silent."""
+    """Return what the plugin's hook runs. If Holdfast is missing, only the start of a session reports it."""
     if event != "SessionStart":
         return portable_command(event)
-    said = json.dumps({"systemMessage": MISSING})
-    return f"command -v holdfast >/dev/null 2>&1 && exec holdfast hook {event}; echo '{said}'"
+    message = json.dumps({"systemMessage": MISSING})
+    return f"command -v holdfast >/dev/null 2>&1 && exec holdfast hook {event}; echo '{message}'"
 
 
 def write(root: Path) -> None:

@@ -14,9 +14,9 @@ INSTALLED = (".local/bin/claude", ".claude/local/claude")
 
 def find_claude(env: Mapping[str, str]) -> Path | None:
     """Return the `claude` that the user installed; None if there is none."""
-    found = shutil.which("claude", path=env.get("PATH", os.defpath))
-    if found is not None:
-        return Path(found)
+    program = shutil.which("claude", path=env.get("PATH", os.defpath))
+    if program is not None:
+        return Path(program)
     home = Path(env.get("HOME") or "~").expanduser()
     paths = (home / name for name in INSTALLED)
     return next((path for path in paths if os.access(path, os.X_OK) and path.is_file()), None)

@@ -111,7 +111,7 @@ class _Reading:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, bool]]:
-    """The names in a folder, and whether each is a folder or a link to one."""
+    """Yield the names in a folder, and whether each is a folder or a link to one."""
     with os.scandir(folder) as entries:
         for count, entry in enumerate(entries):
             if count > MAX_FILES:

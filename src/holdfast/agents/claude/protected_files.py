@@ -26,7 +26,7 @@ READING = frozenset({"Read", "NotebookRead", "Grep", "Glob", "LS"})
 FILE_TOOLS = READING | {"Write", "Edit", "MultiEdit", "NotebookEdit"}
 OTHER_PROCESSES = (Path("/proc"), Path("/dev/fd"))
 """Where environments of other processes are, the daemon's among them, and names that mean something else to each."""
-MOST_LINKED = 1000
+MAX_LINKED_FILES = 1000
 """Files of a hidden directory that are compared with one that has several names."""
 SETTINGS = ("settings.json", "settings.local.json")
 OF_CONFIG = (
@@ -57,7 +57,7 @@ class ProtectedFiles:
         return rules
 
     def forbids(self, tool: str, arguments: Mapping[str, Any], project: Path) -> bool:
-        """Whether a tool would reach a protected place, however its arguments spell it."""
+        """Return whether a tool would reach a protected file, however its arguments spell the path."""
         named = [arguments[name] for name in PATH_ARGUMENTS if isinstance(arguments.get(name), str)]
         if tool == "Glob" and isinstance(arguments.get("pattern"), str):
             start, _, rest = arguments["pattern"].translate(_WILDCARDS).partition("*")
@@ -67,7 +67,7 @@ class ProtectedFiles:
         denied = self.hidden if tool in READING else self.hidden | self.fixed
         try:
             return any(self._reaches(path, denied, project) for text in named for path in _spellings(text, project))
-        except (OSError, ValueError, RuntimeError):  # no file can have such a name, or nobody can tell which it is
+        except (OSError, ValueError, RuntimeError):  # an impossible name, or one that cannot be resolved
             return True
 
     def _reaches(self, path: str, denied: frozenset[str], project: Path) -> bool:
@@ -81,7 +81,7 @@ class ProtectedFiles:
 
 
 def protected_files(home: Path, config: Path, project: Path) -> ProtectedFiles:
-    """What is protected from an agent in `project`, with Holdfast's data in `home`."""
+    """Return the files protected from an agent in `project`, with Holdfast's data in `home`."""
     own = Path.home()
     fixed = [config / name for name in OF_CONFIG] + [own / ".claude" / name for name in OF_CONFIG]
     fixed += [own / ".claude.json", project / ".mcp.json"]
@@ -91,12 +91,12 @@ def protected_files(home: Path, config: Path, project: Path) -> ProtectedFiles:
 
 
 def _both_spellings(places: list[Path]) -> frozenset[str]:
-    """Each as it is named and as links lead to it: either may be what the agent asks for."""
+    """Return each as it is named and as links lead to it: either may be what the agent asks for."""
     return frozenset(spelling for place in places for spelling in (str(place.absolute()), os.path.realpath(place)))
 
 
 def _spellings(text: str, project: Path) -> Iterator[str]:
-    """The paths that a tool may take a text for: Claude Code trims and composes what it is given."""
+    """Yield the paths that a tool may take a text for: Claude Code trims and composes what it is given."""
     for spelling in dict.fromkeys((text, text.strip(), unicodedata.normalize("NFC", text.strip()))):
         yield os.path.normpath(project / Path(spelling).expanduser())
         yield str(project / Path(spelling).expanduser())  # `link/..` is not where it seems
@@ -107,30 +107,30 @@ def _within(path: str, places: Collection[str]) -> bool:
 
 
 def _folded(path: str) -> str:
-    """What a file system may take for the same name, where it does not tell case or composition apart."""
+    """Fold case and composition, which some file systems ignore when they compare names."""
     return unicodedata.normalize("NFC", path).casefold()
 
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116 - many of them, and none is needed as a Path
+        status = os.stat(path)  # noqa: PTH116 - many of them, and none is needed as a Path
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _has_several_names(path: str) -> bool:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError:
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+    return stat.S_ISREG(status.st_mode) and status.st_nlink > 1
 
 
 def _files_of(place: str) -> set[tuple[int, int] | None]:
-    """The files right in a directory; hard links lead to files alone."""
+    """Return the files right in a directory; hard links lead to files alone."""
     try:
         with os.scandir(place) as entries:
-            return {_identity(entry.path) for entry in itertools.islice(entries, MOST_LINKED)}
+            return {_identity(entry.path) for entry in itertools.islice(entries, MAX_LINKED_FILES)}
     except OSError:
         return set()

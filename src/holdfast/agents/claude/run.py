@@ -68,7 +68,7 @@ class ClaudeAgent:
         self._locks = SessionLocks(home / "locks", patience)
 
     def available(self) -> str | None:
-        """Why Claude Code cannot run here; None when it can."""
+        """Return why Claude Code cannot run here; None when it can."""
         if find_spec("claude_agent_sdk") is None:
             return f"The claude-agent-sdk is not installed. {INSTALL}"
         if self._program({}) is None:
@@ -113,7 +113,7 @@ class ClaudeAgent:
             yield
 
     async def _prepare_fork(self, files: TranscriptFiles, key: str, origin: str) -> None:
-        """Have the original's file in place; when it is at work right now, its file is as level as can be."""
+        """Put the original's file in place; while the original is at work, its file is as current as it can be."""
         with contextlib.suppress(SessionInUse):
             async with self._locks.held(origin, patience=0.0):
                 await level(self._transcripts, files, key, origin)
@@ -137,7 +137,7 @@ class ClaudeAgent:
         return await ClaudeSession.start(options, session_id, self._transcripts, permission, spent)
 
     def _program(self, env: Mapping[str, str]) -> str | None:
-        """The user's own Claude Code, else the one that came with the SDK."""
+        """Return the user's own Claude Code, else the one that came with the SDK."""
         own = shutil.which("claude", path=env.get("PATH", os.environ.get("PATH")))
         bundled = bundled_claude()
         brought = None if bundled is None else str(bundled)
@@ -155,22 +155,22 @@ class ClaudeAgent:
         """Delete nothing: its files are the user's own, and their copies are rows of the store."""
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
-        """The project's conversations on this machine, the latest first."""
+        """Return the project's conversations on this machine, the latest first."""
         from holdfast.agents.claude.found import found_sessions
 
         return await found_sessions(config_directory(spec.env), spec.project)
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
-    """The configuration directory an agent with this environment uses.
+    """Return the configuration directory an agent with this environment uses.
 
     Refuses an environment in which the SDK would look for it elsewhere, because it would then copy nothing.
     """
-    given = env.get(CONFIG_VARIABLE)
-    if given is not None:
-        if not Path(given).is_absolute():
-            raise BadInput(f"env.{CONFIG_VARIABLE}", f"must be an absolute path, not {given!r}")
-        return Path(given)
+    configured = env.get(CONFIG_VARIABLE)
+    if configured is not None:
+        if not Path(configured).is_absolute():
+            raise BadInput(f"env.{CONFIG_VARIABLE}", f"must be an absolute path, not {configured!r}")
+        return Path(configured)
     inherited = os.environ.get(CONFIG_VARIABLE)
     if inherited:
         return Path(inherited)
@@ -185,7 +185,7 @@ def config_directory(env: Mapping[str, str]) -> Path:
 
 
 def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | None:
-    """The question that the spec has for a tool, unless it would reach what is protected."""
+    """Wrap the spec's permission callback to refuse any tool that would reach protected files."""
     ask = spec.permission
     if ask is None:
         return None
@@ -198,14 +198,14 @@ def _within_limits(spec: AgentSpec, protected: ProtectedFiles) -> Permission | N
     return asked
 
 
-def _telling(text: str) -> str:
-    """The command of a hook that tells the agent something at every start; a resumed one keeps its system prompt."""
+def _start_hook(text: str) -> str:
+    """Return a hook command that gives the agent a text at every start; a resumed one keeps its system prompt."""
     answer = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
     return f"printf %s {shlex.quote(json.dumps(answer))}"
 
 
 def _denying(protected: ProtectedFiles, project: Path) -> Any:
-    """The hook that sees every use of a file tool, also of one that is allowed beforehand."""
+    """Return the hook that sees every use of a file tool, also of one that is allowed beforehand."""
 
     async def look(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         tool, arguments = str(given.get("tool_name")), given.get("tool_input")
@@ -228,7 +228,7 @@ def _options(
         prompt["append"] = spec.append_system_prompt
     settings: dict[str, Any] = {"permissions": {"deny": protected.rules}}
     if not spec.project_settings:
-        settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _telling(SETTINGS_OFF)}]}]}
+        settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _start_hook(SETTINGS_OFF)}]}]}
     servers: dict[str, Any] = dict(spec.mcp_servers or {})
     watched = HookMatcher(matcher="|".join(sorted(FILE_TOOLS)), hooks=[_denying(protected, spec.project)])
     return ClaudeAgentOptions(

@@ -184,11 +184,11 @@ class ClaudeSession:
         finally:
             running_now, self._turn = self._turn, None
             if running_now is not None:
-                said = self._guarded.last_words
-                running_now.fail(AgentDied(f"Claude Code ended in mid-turn: {reason}. {said}".rstrip()))
+                last_words = self._guarded.last_words
+                running_now.fail(AgentDied(f"Claude Code ended in mid-turn: {reason}. {last_words}".rstrip()))
 
     def _checked(self, running: _RunningTurn) -> Turn:
-        """The turn, unless it happened elsewhere or was not copied to the store."""
+        """Return the turn, unless it happened elsewhere or was not copied to the store."""
         turn = running.turn()
         if turn.session_id != self._session_id:
             raise SessionChanged(f"Claude Code answered from session {turn.session_id}, not {self._session_id}.")
@@ -229,9 +229,10 @@ class _RunningTurn:
             case MirrorErrorMessage():
                 self.copy_error = message.error
             case SystemMessage(subtype="compact_boundary"):
-                told = message.data.get("compact_metadata") or message.data.get("compactMetadata") or {}
+                metadata = message.data.get("compact_metadata") or message.data.get("compactMetadata") or {}
                 self.compaction = Compaction(
-                    told.get("pre_tokens", told.get("preTokens")), told.get("post_tokens", told.get("postTokens"))
+                    metadata.get("pre_tokens", metadata.get("preTokens")),
+                    metadata.get("post_tokens", metadata.get("postTokens")),
                 )
             case AssistantMessage(parent_tool_use_id=None, usage=dict(usage)):
                 self._context_tokens = _all_input(usage) + usage.get("output_tokens", 0)
@@ -249,7 +250,7 @@ class _RunningTurn:
         self.ended.exception()  # a caller that was cancelled does not come for it
 
     def turn(self) -> Turn:
-        """The turn as its result tells it."""
+        """Return the turn that a result message describes."""
         result = self._result
         if result is None:
             raise AgentDied("The turn has no result.")
@@ -277,12 +278,12 @@ def _all_input(usage: dict[str, Any]) -> int:
 
 
 def _events(message: Message) -> list[AgentEvent]:
-    """What a message shows of the turn; anything at all is a sign of life."""
+    """Return the turn's events in a message; any message is a sign of life."""
     match message:
         case AssistantMessage(content=blocks):
-            said = [AgentEvent("text", block.text) for block in blocks if isinstance(block, TextBlock)]
+            texts = [AgentEvent("text", block.text) for block in blocks if isinstance(block, TextBlock)]
             used = [AgentEvent("tool", block.name) for block in blocks if isinstance(block, ToolUseBlock)]
-            return said + used or [AgentEvent("status", "assistant")]
+            return texts + used or [AgentEvent("status", "assistant")]
         case UserMessage():
             return [AgentEvent("tool_result")]
         case SystemMessage(subtype=subtype):
@@ -300,7 +301,7 @@ async def _one_message(text: str, marked: bool) -> AsyncIterator[dict[str, Any]]
 
 
 def _asking(permission: Permission) -> Any:
-    """The SDK's question about a tool, put to `permission`."""
+    """Return the SDK's question about a tool, put to `permission`."""
 
     async def ask(
         tool: str, arguments: dict[str, Any], context: ToolPermissionContext
@@ -315,12 +316,12 @@ def _asking(permission: Permission) -> Any:
 
 
 def _new_enough(version: str) -> bool:
-    found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
-    return found is not None and tuple(int(part) for part in found.groups()) >= OLDEST
+    match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return match is not None and tuple(int(part) for part in match.groups()) >= OLDEST
 
 
 def _refusal(session_id: str, words: str) -> Exception:
-    """Why Claude Code would not start, by what it said."""
+    """Return the error for a Claude Code that would not start, based on its output."""
     if "already in use" in words or "another process has this session" in words:
         return SessionInUse(f"Session {session_id} is in use: {words}")
     if "No conversation found" in words:

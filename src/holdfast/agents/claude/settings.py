@@ -2,7 +2,7 @@
 
 A project's hooks name this machine's python, so they belong in `.claude/settings.local.json`, the file that Claude Code
 keeps for one user on one machine, and which is kept out of git here; a file that others share gets a portable command.
-Either says nothing where Holdfast is gone: a hook that is missing would warn at every call.
+Either says nothing if Holdfast is gone: a missing hook would warn at every call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Hook:
 
     event: str
     matcher: str | None = None
-    """A regular expression for tool names, where the event has them."""
+    """A regular expression for tool names, if the event has them."""
 
 
 CONVERSATION = (Hook("SessionStart"), Hook("UserPromptSubmit"))
@@ -57,20 +57,20 @@ PURPOSES: Mapping[str, tuple[Hook, ...]] = {
 
 
 def installed(project: Path, hooks: Iterable[Hook], *, file: str = LOCAL, home: str | None = None) -> Change:
-    """The settings with these hooks of Holdfast in them; ours that are there already are brought up to date."""
+    """Return the settings with these hooks of Holdfast; existing ones of ours are updated."""
     return edited(inside(project, file), putting_in(hooks, lambda event: command(event, home=home)))
 
 
 def removed(project: Path, hooks: Iterable[Hook] | None = None, *, file: str = LOCAL) -> Change:
-    """The settings without Holdfast's hooks; what others put there stays.
+    """Return the settings without Holdfast's hooks; what others put there stays.
 
-    Without these of them, where some are named: those that another purpose shares stay, as long as that is installed.
+    If `hooks` names some, only these are removed, except those that another installed purpose shares.
     """
     return edited(inside(project, file), taking_out(hooks))
 
 
 def putting_in(hooks: Iterable[Hook], run: Callable[[str], str]) -> Edit:
-    """Puts hooks into settings, each with the command that `run` gives for its event."""
+    """Return the edit that adds hooks, each with the command that `run` gives for its event."""
 
     def edit(settings: dict[str, Any]) -> None:
         section = _section(settings)
@@ -83,15 +83,15 @@ def putting_in(hooks: Iterable[Hook], run: Callable[[str], str]) -> Edit:
 
 
 def taking_out(hooks: Iterable[Hook] | None) -> Edit:
-    """Takes these hooks of Holdfast, or all, out of settings, but none that another purpose there needs."""
+    """Return the edit that removes these hooks of Holdfast, or all, except those another purpose needs."""
 
     def edit(settings: dict[str, Any]) -> None:
         section = _section(settings)
         wanted = None if hooks is None else _unshared(section, set(hooks))
         for event, groups in list(section.items()):
-            left = _without_ours(groups, event, wanted)
-            if left or not groups:
-                section[event] = left
+            remaining = _without_ours(groups, event, wanted)
+            if remaining or not groups:
+                section[event] = remaining
             else:
                 del section[event]
                 if not section:
@@ -101,7 +101,7 @@ def taking_out(hooks: Iterable[Hook] | None) -> Edit:
 
 
 def is_installed(project: Path, purpose: str) -> bool:
-    """Whether every hook of a purpose is in one of a project's settings files; False for files that cannot be read."""
+    """Return whether a project's settings files have every hook of a purpose; False if they cannot be read."""
     for file in (LOCAL, SHARED):
         try:
             there = hooks_in(inside(project, file))
@@ -113,7 +113,7 @@ def is_installed(project: Path, purpose: str) -> bool:
 
 
 def hooks_in(path: Path) -> set[Hook]:
-    """Which hooks of Holdfast a settings file has; raises SettingsUnusable."""
+    """Return which of Holdfast's hooks a settings file has. Raises SettingsUnusable."""
     try:
         return _ours_in(_section(read_settings(path)))
     except Misshapen as problem:
@@ -150,7 +150,7 @@ def _ours_in(section: Mapping[str, Any]) -> set[Hook]:
 
 
 def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
-    """These hooks without those of other purposes that are installed here."""
+    """Return these hooks without those of other purposes that are installed here."""
     there = _ours_in(section)
     others = [set(purpose) for purpose in PURPOSES.values() if there.issuperset(purpose)]
     # A purpose that is within what goes, goes with it; one of which this is a part is what goes.
@@ -158,7 +158,7 @@ def _unshared(section: Mapping[str, Any], hooks: set[Hook]) -> set[Hook]:
 
 
 def _with_ours(groups: list[Any], hook: Hook, handler: dict[str, Any]) -> list[Any]:
-    """Our handler where one of ours is, so that the order of hooks stays; else after all others."""
+    """Put our handler where ours was, so that the order of hooks stays; else after all others."""
     result: list[Any] = []
     placed = False
     for group in groups:
@@ -201,7 +201,7 @@ def _is_for(group: object, matcher: str | None) -> bool:
 
 
 def _matcher(group: Any) -> str | None:
-    """The tools a group is for; there are several ways to say that it is for all."""
+    """Return the tools a group is for; None if it is for all, which can be written in several ways."""
     matcher = group.get("matcher")
     return matcher if isinstance(matcher, str) and matcher not in ("", "*") else None
 

@@ -31,7 +31,7 @@ class ClaudeSetup(SetupRequest):
     """Sets up one scope of Claude Code."""
 
     def install(self, allow: Allow | None) -> list[Step]:
-        """What sets it up; without a choice of rules, those that are there stay."""
+        """Return the steps that set it up; without a choice of rules, existing rules stay."""
         enabled = plugin(self._settings_files())
         if enabled is not None:
             raise Conflict(
@@ -48,12 +48,12 @@ class ClaudeSetup(SetupRequest):
         return [self._server_in(), hooks]
 
     def remove(self) -> list[Step]:
-        """What takes Holdfast out again, and nothing else."""
+        """Return the steps that remove Holdfast, and nothing else."""
         hooks = steps.taking_out(self._originals(), self._without(self._settings_file()))
         return [self._server_out(), hooks]
 
     def has_rules(self) -> bool:
-        """Whether an allow rule of ours is in force."""
+        """Return whether one of our allow rules is in force."""
         return edited(self._settings_file(), permissions.allowing(Allow.NONE)).needed
 
     def _server_in(self) -> Step:
@@ -113,19 +113,19 @@ class ClaudeSetup(SetupRequest):
         return inside(self.project, claude_settings.LOCAL if local else claude_settings.SHARED)
 
     def _settings_files(self) -> list[Path]:
-        """The user's file, then the project's where it counts: later ones override earlier ones."""
+        """Return the user's file, then the project's where it counts: later ones override earlier ones."""
         project = () if self.scope is Scope.USER else (claude_settings.SHARED, claude_settings.LOCAL)
         return [config_directory(self.env) / "settings.json", *(inside(self.project, file) for file in project)]
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps a user's settings."""
+    """Return the directory of a user's Claude Code settings."""
     chosen = env.get("CLAUDE_CONFIG_DIR")
     return Path(chosen).absolute() if chosen else _user(env) / ".claude"
 
 
 def global_file(env: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps a user's servers, and much else: beside its directory, inside one that was chosen."""
+    """Return the file of a user's MCP servers: beside the default directory, but inside a chosen one."""
     old = config_directory(env) / ".config.json"
     if old.exists():
         return Path(os.path.realpath(old))
@@ -138,8 +138,8 @@ def plugin(files: Sequence[Path]) -> str | None:
     enabled: dict[str, bool] = {}
     for path in files:
         with contextlib.suppress(SettingsUnusable):  # Claude Code ignores it as well
-            said = read_settings(path).get("enabledPlugins")
-            enabled |= said if isinstance(said, dict) else {}
+            plugins = read_settings(path).get("enabledPlugins")
+            enabled |= plugins if isinstance(plugins, dict) else {}
     return next((name for name, is_on in enabled.items() if is_on and name.startswith(f"{NAME}@")), None)
 
 
@@ -160,8 +160,8 @@ def servers(env: Mapping[str, str], project: Path) -> list[Registered]:
     ]
 
 
-def _mapping(given: object) -> Mapping[str, Any]:
-    return given if isinstance(given, dict) else {}
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _user(env: Mapping[str, str]) -> Path:
@@ -169,7 +169,7 @@ def _user(env: Mapping[str, str]) -> Path:
 
 
 def _claude_project(directory: Path) -> Path:
-    """The directory under which Claude Code files a project: its repository's, which linked worktrees share."""
+    """Return the directory under which Claude Code files a project: its repository's, which linked worktrees share."""
     common = git_answer(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")
     if common is not None and Path(common).name == ".git":
         return Path(os.path.realpath(common)).parent

@@ -24,8 +24,8 @@ def changed_files(ledger: Ledger) -> tuple[list[Touched], list[Touched]]:
             own.append(replace(file, removed=known.removed))
         elif not start.at < file.at <= view.at or file.path in view.undecided:
             own.append(file)
-    told = {file.path for file in ledger.modified}
-    others = [Touched(one.path, at=view.at, removed=one.removed) for one in view.changed if one.path not in told]
+    modified = {file.path for file in ledger.modified}
+    others = [Touched(one.path, at=view.at, removed=one.removed) for one in view.changed if one.path not in modified]
     by_us = [one for one in others if view.alone or _is_named(ledger, one.path)]
     return [*by_us, *own], [one for one in others if one not in by_us]
 

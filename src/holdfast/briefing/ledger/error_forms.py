@@ -64,15 +64,15 @@ def errors_in(text: str, *, failed: bool) -> list[str]:
     lines = text.splitlines()
     if "Exception Group Traceback" in text:
         lines = [line.lstrip(" |+") for line in lines]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for number, line in enumerate(lines):
         if "Error" in line or "Exception" in line:
             following = lines[number + 1] if number + 1 < len(lines) else ""
             line = line[:LONGEST_LINE].rstrip()
             name = _error_in(line, following, raised=raised, failed=failed)
             if name is not None and not (shows_source and line.startswith("    ")):
-                found[name] = None
-    return list(found)
+                names[name] = None
+    return list(names)
 
 
 def _error_in(line: str, following: str, *, raised: bool, failed: bool) -> str | None:
@@ -80,13 +80,13 @@ def _error_in(line: str, following: str, *, raised: bool, failed: bool) -> str |
     at, announced = len(line) - len(inside), False
     leads = [lead.match(line, at) for lead in (_PYTEST, _PLACED, _ANNOUNCED_BY_TEST)]
     for begins in (*leads, _LOGGED.search(line, 0, LONGEST_LEAD)):
-        if begins and (told := _told_at(line, begins.end(), announced=True)) is not None:
+        if begins and (told := _error_name_at(line, begins.end(), announced=True)) is not None:
             return told
     while begins := _ANNOUNCED.match(line, at):
         at, announced = begins.end(), True
     # A name alone on its line may be a heading; after a traceback, or above a stack, it is an error.
     alone = announced or (raised and at == 0) or following.lstrip().startswith("at ")
-    name = _told_at(line, at, announced=alone)
+    name = _error_name_at(line, at, announced=alone)
     if name is not None:
         return name
     if announced and (value := _VALUE.match(line, at)):
@@ -97,9 +97,9 @@ def _error_in(line: str, following: str, *, raised: bool, failed: bool) -> str |
     return None
 
 
-def _told_at(line: str, at: int, *, announced: bool) -> str | None:
-    found = _TOLD.match(line, at) or (_BARE.match(line, at) if announced else None)
-    return found[1] if found else None
+def _error_name_at(line: str, at: int, *, announced: bool) -> str | None:
+    match = _TOLD.match(line, at) or (_BARE.match(line, at) if announced else None)
+    return match[1] if match else None
 
 
 def shows_failure(text: str) -> bool:

@@ -37,12 +37,12 @@ def note_result(ledger: Ledger, call: Call, text: str, *, failed: bool) -> None:
 
 
 def _found_nothing(call: Call, text: str) -> bool:
-    """Return whether a search found nothing, which is no failure."""
+    """Return whether a search found nothing, which is not a failure."""
     return call.finds and text.strip() in ("", "Exit code 1")
 
 
 def _source(call: Call) -> str:
-    """Return what an error came from: the last of the programs that a command runs."""
+    """Return the source of an error: the last of the programs that a command runs."""
     return call.keys[-1] if call.keys else f"{call.tool} {call.about}"
 
 

@@ -180,7 +180,7 @@ def _planned(ledger: Ledger, call: Call, part: Answered) -> None:
         ledger.plan = plan
 
 
-def _was_told(ledger: Ledger, call: Call, part: Answered) -> None:
+def _question_answered(ledger: Ledger, call: Call, part: Answered) -> None:
     for question, said in part.answers[: model.MAX_DECISIONS] or (("", part.text),):
         keep(ledger.decisions, Decision(kept_line(question), kept_line(said)), model.MAX_DECISIONS)
 
@@ -195,7 +195,7 @@ def _made_task(ledger: Ledger, call: Call, part: Answered) -> None:
 _FINISHED: dict[str, Callable[[Ledger, Call, Answered], None]] = {
     CallKind.RUN: _ran,
     CallKind.PLAN: _planned,
-    CallKind.QUESTION: _was_told,
+    CallKind.QUESTION: _question_answered,
     CallKind.TODO: _made_task,
 }
 

@@ -17,7 +17,7 @@ from holdfast.briefing.ledger.model import MAX_FILES, MAX_PATH, Changed, GitStar
 from holdfast.git.state import Git, GitFault, GitState
 
 LIMIT_S = 5.0
-MOST_DIRTY = 600
+MAX_DIRTY = 600
 """Uncommitted files at the start; with more, only the transcript is used."""
 SPACE = 16_000
 """Bytes of the paths that are stored."""
@@ -31,7 +31,7 @@ async def start_of(project: Path, began_ms: int) -> GitStart | None:
     at = time.time_ns() // 1_000_000
     git = Git(top, timeout_s=LIMIT_S)
     state = await git.state()
-    if state.problem or len(state.dirty) > MOST_DIRTY:
+    if state.problem or len(state.dirty) > MAX_DIRTY:
         return None
     try:
         moves = await git.moves()
@@ -55,11 +55,11 @@ async def view_of(start: GitStart, ledger: Ledger) -> GitView | None:
         fresh = await asyncio.to_thread(_fresh, top, state, start)
         changed = await _changed(git, start, state, fresh)
         spelled = _spelling(start.top, ledger.cwd)
-        told = await asyncio.to_thread(_told, top, spelled, changed, fresh)
-        undecided = await _undecided(git, top, spelled, ledger, {one.path for one in told})
+        files = await asyncio.to_thread(_changed_files, top, spelled, changed, fresh)
+        undecided = await _undecided(git, top, spelled, ledger, {one.path for one in files})
     except GitFault:
         return None
-    return GitView(at, told, undecided)
+    return GitView(at, files, undecided)
 
 
 async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) -> set[str]:
@@ -73,9 +73,9 @@ async def _changed(git: Git, start: GitStart, state: GitState, fresh: set[str]) 
     return (set(await git.changed_since(start.head)) & (fresh | committed.here)) | committed.elsewhere
 
 
-async def _undecided(git: Git, top: Path, spelled: str, ledger: Ledger, told: set[str]) -> list[str]:
+async def _undecided(git: Git, top: Path, spelled: str, ledger: Ledger, reported: set[str]) -> list[str]:
     """Return the session's files that git knows nothing of."""
-    open_ones = [file.path for file in ledger.modified if file.path not in told]
+    open_ones = [file.path for file in ledger.modified if file.path not in reported]
     inside, outside = await asyncio.to_thread(_inside_and_outside, top, spelled, open_ones)
     ignored = await git.ignored(list(inside))
     return [*outside, *(path for name, path in inside.items() if name in ignored)]
@@ -98,8 +98,8 @@ def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
     marks: dict[str, tuple[str, int]] = {}
     for path in paths:
         try:
-            found = (top / path).lstat()
-            state, changed = f"{found.st_ctime_ns} {found.st_size} {found.st_ino}", found.st_ctime_ns // 1_000_000
+            status = (top / path).lstat()
+            state, changed = f"{status.st_ctime_ns} {status.st_size} {status.st_ino}", status.st_ctime_ns // 1_000_000
         except OSError:
             state, changed = "gone", _emptied_ms((top / path).parent)
         marks[path] = (hashlib.sha256(f"{path}\0{state}".encode("utf-8", "surrogateescape")).hexdigest()[:10], changed)
@@ -108,8 +108,8 @@ def _marks(top: Path, paths: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 def _emptied_ms(folder: Path) -> int:
     """Return when a folder, or the nearest one above it that exists, last lost an entry, at the latest."""
-    found = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
-    return 0 if found is None else found.stat().st_mtime_ns // 1_000_000
+    existing = next((one for one in (folder, *folder.parents) if one.is_dir()), None)
+    return 0 if existing is None else existing.stat().st_mtime_ns // 1_000_000
 
 
 def _spelling(top: str, cwd: str | None) -> str:
@@ -121,18 +121,18 @@ def _spelling(top: str, cwd: str | None) -> str:
     return top
 
 
-def _told(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[Changed]:
-    told: list[Changed] = []
+def _changed_files(top: Path, spelled: str, changed: set[str], fresh: set[str]) -> list[Changed]:
+    files: list[Changed] = []
     space = SPACE
     for path in sorted(changed):
         full = kept_line(f"{spelled}/{path}", MAX_PATH)
         space -= len(full.encode()) + 40
-        if space < 0 or len(told) == MAX_FILES:
+        if space < 0 or len(files) == MAX_FILES:
             break
         # Files of another branch do not exist here either.
         removed = path in fresh and not os.path.lexists(top / path)
-        told.append(Changed(full, removed, path not in fresh))
-    return told
+        files.append(Changed(full, removed, path not in fresh))
+    return files
 
 
 def _inside_and_outside(top: Path, spelled: str, paths: Iterable[str]) -> tuple[dict[str, str], list[str]]:

@@ -14,7 +14,7 @@ from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 
-MOST_WAITING = 64
+MAX_WAITING = 64
 ANSWERED_S = 0.2
 """Seconds to wait before git is started, so that the hook is answered first."""
 RESTS = 50
@@ -40,7 +40,7 @@ class GitWatch:
     def __init__(self, store: Store, machine: str) -> None:
         self._store = store
         self._machine = machine
-        self._looks: asyncio.Queue[_Look] = asyncio.Queue(MOST_WAITING)
+        self._looks: asyncio.Queue[_Look] = asyncio.Queue(MAX_WAITING)
         self._rests: dict[str, float] = {}
         """Until when a session's repository is left alone, by the monotonic clock."""
 
@@ -58,7 +58,7 @@ class GitWatch:
             self._ask(_Look(ledger.session_id, root, _now(), None))
 
     async def run(self) -> None:
-        """Look for as long as the daemon runs."""
+        """Handle the queued looks for as long as the daemon runs."""
         while True:
             look = await self._looks.get()
             await asyncio.sleep(ANSWERED_S)

@@ -88,7 +88,7 @@ class Todo:
     text: str
     status: str
     key: str = ""
-    """Its number, where the agent numbers them."""
+    """Its number, if the agent numbers them."""
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class Ledger:
     turns: int = 0
     """How many requests there were."""
     waiting: list[str] = field(default_factory=list)
-    """What was typed and not handed to the agent yet; after a crash it never was. Empty texts are no requests."""
+    """What was typed and not handed to the agent yet; after a crash it never was. Empty texts are not requests."""
     read: list[Touched] = field(default_factory=list)
     """By last use, the latest last, like the lists below."""
     modified: list[Touched] = field(default_factory=list)
@@ -222,7 +222,7 @@ class Ledger:
 
     @property
     def latest_request(self) -> str | None:
-        """What the user asked last."""
+        """The user's latest request."""
         return self.requests[-1] if self.requests else self.first_request
 
     @property

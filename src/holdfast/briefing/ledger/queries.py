@@ -112,7 +112,7 @@ def _put(tx: Tx, ledger: Ledger, position: Position, location: TranscriptLocatio
     )
 
 
-def told_of(tx: Tx, session_ids: Sequence[str]) -> set[str]:
-    """Return those of these sessions that a hook told of."""
+def seen_by_hooks(tx: Tx, session_ids: Sequence[str]) -> set[str]:
+    """Return those of these sessions that a hook reported."""
     sql = "SELECT session_id FROM agent_sessions WHERE session_id = :id"
     return {one for one in session_ids if tx.one(sql, id=one) is not None}

@@ -12,8 +12,8 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.hooks.git_actions import without_keywords
 from holdfast.protocol.hooks.shell import Command, read
 
-MOST_WORDS = 500
-MOST_RUNS = 6
+MAX_WORDS = 500
+MAX_RUNS = 6
 MAX_KEY_CHARS = 300
 SHOWS_TEXT = frozenset(
     {
@@ -71,9 +71,9 @@ def run_of(command: str) -> Run:
     """Return what a command runs."""
     commands = read(command).commands
     heads = [words for one in commands if one.upstream is None and (words := _words(one)) and words[0] not in _ASIDE]
-    keys = [" ".join(words)[:MAX_KEY_CHARS] for words in heads[-MOST_RUNS:]]
+    keys = [" ".join(words)[:MAX_KEY_CHARS] for words in heads[-MAX_RUNS:]]
     last = _words(commands[-1]) if commands else []
-    shows = bool(heads) and all(_shows(words) for words in heads)
+    shows = bool(heads) and all(_only_shows_text(words) for words in heads)
     checks = any(words[0] in _CHECKS for words in heads)
     return Run(keys, shows, bool(_HIDES_EXIT.search(command)), checks, bool(last) and last[0] in _FINDS_NOTHING)
 
@@ -92,7 +92,7 @@ def mends(success: str, failure: str) -> bool:
 
 def _words(command: Command) -> list[str]:
     """Return a command's program and operands, without assignments and wrappers before it."""
-    words = [word.text for word in without_keywords(command.words)[:MOST_WORDS]]
+    words = [word.text for word in without_keywords(command.words)[:MAX_WORDS]]
     while words:
         program = basename(words[0])
         if _ASSIGNMENT.match(words[0]):
@@ -110,7 +110,7 @@ def _is_option(word: str) -> bool:
     return word.startswith("-")
 
 
-def _shows(words: Sequence[str]) -> bool:
+def _only_shows_text(words: Sequence[str]) -> bool:
     if words[0] == "git":
         return len(words) > 1 and words[1] in SHOWS_OF_GIT
     return words[0] in SHOWS_TEXT and not any(map(_is_log, words[1:]))

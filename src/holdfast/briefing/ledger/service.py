@@ -66,19 +66,19 @@ class Ledgers:
         return None if kept is None else kept.ledger
 
     async def discover(self, folder: Path, root: Root, limit: int = 5) -> list[str]:
-        """Bring up to date the newest sessions in a folder of transcripts that no hook told of; returns their ids."""
+        """Bring up to date the newest sessions in a folder of transcripts that no hook reported; returns their ids."""
         since = await self._store.read(lambda tx: forgotten_queries.until(tx, root))
         newest = await asyncio.to_thread(self._newest, folder, limit * LOOKED_AT, since)
-        told = await self._store.read(lambda tx: queries.told_of(tx, [path.stem for path in newest]))
-        found: list[str] = []
+        known = await self._store.read(lambda tx: queries.seen_by_hooks(tx, [path.stem for path in newest]))
+        sessions: list[str] = []
         for path in newest:
-            if len(found) == limit:
+            if len(sessions) == limit:
                 break
-            if path.stem in told or not await asyncio.to_thread(self._is_of, path, root):
+            if path.stem in known or not await asyncio.to_thread(self._is_of, path, root):
                 continue
             if await self.bring_up_to_date(path.stem, path, root) is not None:
-                found.append(path.stem)
-        return found
+                sessions.append(path.stem)
+        return sessions
 
     def _newest(self, folder: Path, limit: int, since_ms: int) -> list[Path]:
         """Return the transcripts in a folder that were written to last, after a time."""

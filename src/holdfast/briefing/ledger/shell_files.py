@@ -44,7 +44,7 @@ _FORMATTERS = {
 """Programs that rewrite the files they are given, and the option without which they do not."""
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/", "/var/folders/")  # noqa: S108
 MOST = 10
-MOST_NAMED = 40
+MAX_NAMED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def files_in(command: str, cwd: str) -> Files:
         _add(named.written, effect.written, at)
         _add(named.removed, effect.removed, at)
         if not effect.shown:
-            _add(named.mentioned, [word.text for word in arguments if word.literal], at, MOST_NAMED)
+            _add(named.mentioned, [word.text for word in arguments if word.literal], at, MAX_NAMED)
     shown, written, removed = (_lasting(paths, cwd) for paths in (named.shown, named.written, named.removed))
     return Files(shown, written, removed, named.mentioned)
 
@@ -179,8 +179,8 @@ _EFFECTS: dict[str, Callable[[str, list[Word]], Files]] = {
 
 
 def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[str]:
-    """Return the words that are neither options nor an option's value; none if only a run could tell."""
-    found: list[str] = []
+    """Return the words that are neither options nor an option's value; none if that is unknown until it runs."""
+    operands: list[str] = []
     before, options_end = "", False
     for word in words:
         if not word.literal:
@@ -188,9 +188,9 @@ def _operands(words: list[Word], valued: frozenset[str] = frozenset()) -> list[s
         if word.text == "--" and not options_end:
             options_end = True
         elif before not in valued and (options_end or not word.text.startswith("-")):
-            found.append(word.text)
+            operands.append(word.text)
         before = word.text
-    return found
+    return operands
 
 
 def _values(words: list[Word], options: tuple[str, ...]) -> list[str]:

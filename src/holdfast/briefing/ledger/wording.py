@@ -45,12 +45,12 @@ OUTCOME = frozenset({"words", "failed"})
 
 
 def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
-    """Return what a ledger has to tell on an occasion, the most needed first. A resumed session knows it all itself."""
+    """Return a ledger's items for an occasion, the most important first; a resumed session needs none."""
     if ledger.is_empty or occasion is Occasion.RESUME:
         return []
     if occasion is Occasion.CLEAR:
         return [Item("request", Rank.TASK, f"Asked last before: {quoted(ledger.latest_request or '', 120)}")]
-    told = [
+    entries = [
         *_requests(ledger),
         *_ending(ledger, project, occasion),
         *_next(ledger),
@@ -58,21 +58,21 @@ def items(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item
         *_choices(ledger),
     ]
     if occasion is Occasion.STARTUP:
-        told = [item for item in told if item.kind in OFFERED or item.kind in OUTCOME]
-    return _within_budget(told, occasion)
+        entries = [item for item in entries if item.kind in OFFERED or item.kind in OUTCOME]
+    return _within_budget(entries, occasion)
 
 
-def _within_budget(told: list[Item], occasion: Occasion) -> list[Item]:
+def _within_budget(entries: list[Item], occasion: Occasion) -> list[Item]:
     """Shorten items until all of them fit, beginning with those that say the least in the most words."""
     space = TOKENS[occasion] * BYTES_PER_TOKEN - FRAME
     for kind in WORDY:
-        if sum(size(item.line) + 1 for item in told) <= space:
+        if sum(size(item.line) + 1 for item in entries) <= space:
             break
-        told = [
+        entries = [
             Item(item.kind, item.rank, item.shorter, item.more) if item.kind == kind and item.shorter else item
-            for item in told
+            for item in entries
         ]
-    return told
+    return entries
 
 
 def _item(kind: str, rank: int, what: str, text: str, shorter: str) -> Item:
@@ -89,13 +89,13 @@ def _quoting_item(kind: str, rank: int, what: str, text: str, limit: int, short:
 
 
 def _requests(ledger: Ledger) -> list[Item]:
-    found: list[Item] = []
+    items: list[Item] = []
     last, first = ledger.latest_request, ledger.first_request
     if last is not None:
-        found.append(_quoting_item("request", Rank.TASK, "The user asked last", last, LAST_REQUEST, SHORT_REQUEST))
+        items.append(_quoting_item("request", Rank.TASK, "The user asked last", last, LAST_REQUEST, SHORT_REQUEST))
     if first is not None and ledger.requests:
         what, short = "The user asked first", SHORT_REQUEST // 2
-        found.append(_quoting_item("first", Rank.TASK + 1, what, first, FIRST_REQUEST, short))
+        items.append(_quoting_item("first", Rank.TASK + 1, what, first, FIRST_REQUEST, short))
     between = [quoted(text, EARLIER_REQUEST) for text in reversed(ledger.requests[:-1])]
     if between:
         # The latest are chosen first, and told in the order in which they were asked.
@@ -103,82 +103,82 @@ def _requests(ledger: Ledger) -> list[Item]:
             _counted(list(reversed(_within(between, space))), len(between), "; ")
             for space in (EARLIER_SPACE, EARLIER_SPACE // 3)
         )
-        found.append(_item("requests", Rank.TASK + 2, "Between them", whole, few))
-    return found
+        items.append(_item("requests", Rank.TASK + 2, "Between them", whole, few))
+    return items
 
 
 def _ending(ledger: Ledger, project: Path | None, occasion: Occasion) -> list[Item]:
     """Return what was going on when the transcript ended; a compaction ends nothing."""
     if occasion is Occasion.COMPACT:
         return []
-    found: list[Item] = []
+    items: list[Item] = []
     if ledger.unfinished:
         running = [call for call in ledger.calls if not call.side][-2:]
         doing = ", ".join(_call(call, project, ledger.cwd) for call in running)
         text = f"That turn has no end; it was in: {doing}" if doing else "That turn has no end"
-        found.append(Item("unfinished", Rank.TASK + 3, text))
+        items.append(Item("unfinished", Rank.TASK + 3, text))
     unread = [quoted(text, EARLIER_REQUEST) for text in ledger.waiting if text]
     if unread:
-        found.append(Item("unread", Rank.TASK + 4, f"Typed after that, and not read by the agent: {'; '.join(unread)}"))
-    return found
+        items.append(Item("unread", Rank.TASK + 4, f"Typed after that, and not read by the agent: {'; '.join(unread)}"))
+    return items
 
 
 def _next(ledger: Ledger) -> list[Item]:
-    found: list[Item] = []
+    items: list[Item] = []
     open_ones = sorted((todo for todo in ledger.todos if todo.status != "completed"), key=_not_begun)
     if open_ones:
         state = f"Todos: {len(ledger.todos) - len(open_ones)} of {len(ledger.todos)} done; open"
         listed = [_todo(todo) for todo in open_ones]
         whole, few = (_counted(listed[:most], len(listed), ", ") for most in (2 * LISTED, 2))
-        found.append(_item("todos", Rank.NEXT, state, whole, few))
+        items.append(_item("todos", Rank.NEXT, state, whole, few))
     if ledger.plan:
-        found.append(_quoting_item("plan", Rank.NEXT + 1, "Plan", ledger.plan, PLAN, 120))
-    return found
+        items.append(_quoting_item("plan", Rank.NEXT + 1, "Plan", ledger.plan, PLAN, 120))
+    return items
 
 
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
-    found: list[Item] = []
+    items: list[Item] = []
     own, others = changed_files(ledger)
     modified, meanwhile = ([_file(file, project, ledger.cwd) for file in reversed(files)] for files in (own, others))
     if modified:
-        found.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
+        items.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
     if meanwhile:
-        found.append(_files("meanwhile", Rank.MODIFIED + 1, "Changed meanwhile, by others or by hand", meanwhile))
-    met = [error.name for error in reversed(ledger.errors) if error.sources]
-    if met:
-        listed = _within(met, ERRORS_SPACE)
-        found.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(met), ', ')}"))
+        items.append(_files("meanwhile", Rank.MODIFIED + 1, "Changed meanwhile, by others or by hand", meanwhile))
+    names = [error.name for error in reversed(ledger.errors) if error.sources]
+    if names:
+        listed = _within(names, ERRORS_SPACE)
+        items.append(Item("errors", Rank.FAILED, f"Errors met: {_counted(listed, len(names), ', ')}"))
     failures = [failure for failure in reversed(ledger.failed) if not failure.mended]
     if failures:
         whole, few = (
             _counted([_failure(one) for one in failures[:most]], len(failures), "; ") for most in (FAILURES, 1)
         )
-        found.append(_item("failed", Rank.FAILED + 1, "Failed, and not repeated with success", whole, few))
+        items.append(_item("failed", Rank.FAILED + 1, "Failed, and not repeated with success", whole, few))
     changed = {file.path for file in own}
     read = [relative(file.path, project, ledger.cwd) for file in reversed(ledger.read) if file.path not in changed]
     if read:
-        found.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
-    return found
+        items.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
+    return items
 
 
 def _choices(ledger: Ledger) -> list[Item]:
-    found: list[Item] = []
+    items: list[Item] = []
     if ledger.decisions:
-        given = [
+        answers = [
             f"{quoted(one.question, SAID)} {quoted(one.answer, SAID)}" if one.question else quoted(one.answer, SAID)
             for one in reversed(ledger.decisions)
         ]
-        found.append(_list_item("decided", Rank.DECIDED, "The user answered", given))
+        items.append(_list_item("decided", Rank.DECIDED, "The user answered", answers))
     if ledger.ruled_out:
         refused = [quoted(one, SAID) for one in reversed(ledger.ruled_out)]
-        found.append(_list_item("ruled out", Rank.DECIDED + 1, "Ruled out", refused))
+        items.append(_list_item("ruled out", Rank.DECIDED + 1, "Ruled out", refused))
     if ledger.commits:
-        made = [f"{commit.hash} {quoted(commit.subject, 70)}" for commit in reversed(ledger.commits)]
-        found.append(_list_item("commits", Rank.DECIDED + 2, "Commits", made))
+        commits = [f"{commit.hash} {quoted(commit.subject, 70)}" for commit in reversed(ledger.commits)]
+        items.append(_list_item("commits", Rank.DECIDED + 2, "Commits", commits))
     if ledger.last_words:
         what, words = "The agent said last", ledger.last_words
-        found.append(_quoting_item("words", Rank.DECIDED + 3, what, words, WORDS, WORDS // 3))
-    return found
+        items.append(_quoting_item("words", Rank.DECIDED + 3, what, words, WORDS, WORDS // 3))
+    return items
 
 
 def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
@@ -201,8 +201,8 @@ def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
 
 def _name(text: str, limit: int) -> str:
     """Return a name or a path as it is if it is one plain word, otherwise quoted."""
-    told = quoted(text, limit)[1:-1]
-    return named(told, limit) if told else told
+    inner = quoted(text, limit)[1:-1]
+    return named(inner, limit) if inner else inner
 
 
 def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:

@@ -1,5 +1,5 @@
 """SQL of the agent sessions that hooks told of: where each was seen, how it ended, and what it was told."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = (
     " (SELECT NULLIF(read_to, 0) FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
 )
 SESSIONS = leases.Lease("agent_sessions", "session_id", until="alive_until", holder=None, held="ended_at IS NULL")
-MOST_TOLD = 100
+MAX_REMEMBERED_MARKS = 100
 """Digests of lines that a session was told; older ones are told again if they come back."""
 OF_SESSION = "session:"
 """How a mark begins that says of which session's open work it was told."""
@@ -118,12 +118,12 @@ def of(tx: Tx, session_id: str) -> AgentSession | None:
 
 def latest(tx: Tx, root: Root, limit: int) -> list[AgentSession]:
     """Return the sessions seen last in a project, under any of its roots, the latest first."""
-    found: dict[str, AgentSession] = {}
+    sessions: dict[str, AgentSession] = {}
     for column, value in (("root", root.uri), ("project_key", root.key)):
         sql = f"SELECT {COLUMNS} FROM agent_sessions WHERE {column} = :value ORDER BY seen_at DESC LIMIT :limit"
         if value is not None:
-            found |= {row["session_id"]: AgentSession(**row) for row in tx.all(sql, value=value, limit=limit)}
-    return sorted(found.values(), key=lambda one: one.seen_at, reverse=True)[:limit]
+            sessions |= {row["session_id"]: AgentSession(**row) for row in tx.all(sql, value=value, limit=limit)}
+    return sorted(sessions.values(), key=lambda one: one.seen_at, reverse=True)[:limit]
 
 
 def unended(tx: Tx, machine: str, since: int) -> list[AgentSession]:
@@ -145,9 +145,9 @@ def vouch(tx: Tx, session_ids: Sequence[str], lease_ms: int) -> None:
 def forget(tx: Tx, root: Root) -> int:
     """Delete what is known of a project's sessions, under every root; returns how many there were."""
     where = "root = :root OR project_key = :key"
-    given = {"root": root.uri, "key": root.key}
-    rows = tx.all(f"SELECT session_id FROM agent_sessions WHERE {where}", **given)
-    rows += tx.all(f"SELECT session_id FROM ledgers WHERE {where}", **given)
+    parameters = {"root": root.uri, "key": root.key}
+    rows = tx.all(f"SELECT session_id FROM agent_sessions WHERE {where}", **parameters)
+    rows += tx.all(f"SELECT session_id FROM ledgers WHERE {where}", **parameters)
     sessions = {str(row["session_id"]) for row in rows}
     for session_id in sessions:
         # The lines that another machine was to find; those of a team's conversation are the team's.
@@ -156,8 +156,8 @@ def forget(tx: Tx, root: Root) -> int:
             " AND NOT EXISTS (SELECT 1 FROM conversations WHERE session_id = :id)",
             id=session_id,
         )
-    tx.run(f"DELETE FROM agent_sessions WHERE {where}", **given)
-    tx.run(f"DELETE FROM ledgers WHERE {where}", **given)
+    tx.run(f"DELETE FROM agent_sessions WHERE {where}", **parameters)
+    tx.run(f"DELETE FROM ledgers WHERE {where}", **parameters)
     tx.run("DELETE FROM recoveries WHERE root = :root", root=root.uri)
     forgotten_queries.note(tx, root)
     tx.emit("briefing.forgotten", "project", {"sessions": len(sessions)})
@@ -170,7 +170,7 @@ def mark_told(tx: Tx, session_id: str, digests: Collection[str]) -> None:
     before = [one for one in (known.digests if known else ()) if one not in digests]
     tx.run(
         "UPDATE agent_sessions SET told = :told WHERE session_id = :session",
-        told=json.dumps([*before, *digests][-MOST_TOLD:]),
+        told=json.dumps([*before, *digests][-MAX_REMEMBERED_MARKS:]),
         session=session_id,
     )
 

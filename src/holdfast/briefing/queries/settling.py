@@ -37,22 +37,22 @@ class WeighedSession:
         return self.ledger.cwd or (None if path is None else str(path))
 
     def as_later(self) -> LaterSession:
-        """Return what of it says that it took up the work of another one."""
+        """Return the parts that show that it took up another session's work."""
         return LaterSession(self.ledger, self.seen.told_of if self.seen is not None else frozenset())
 
 
 def weighed(tx: Tx, roots: Sequence[Root], most_latest: int, most_unsettled: int) -> list[WeighedSession]:
     """Return the latest sessions of a project and those that are not settled, the latest first."""
     ids = (*latest(tx, roots, most_latest), *latest(tx, roots, most_unsettled, " AND settled_at IS NULL"))
-    found: list[WeighedSession] = []
+    sessions: list[WeighedSession] = []
     for session_id in dict.fromkeys(ids):
         sql = "SELECT content, root, machine, settled, settled_at FROM ledgers WHERE session_id = :id"
         if row := tx.one(sql, id=session_id):
             settled = Settled(row["settled"]) if row["settled_at"] is not None else None
             seen = agent_sessions.of(tx, session_id)
             ledger = Ledger.from_json(row["content"])
-            found.append(WeighedSession(ledger, str(row["root"]), str(row["machine"]), settled, seen))
-    return sorted(found, key=lambda one: one.ledger.last_at, reverse=True)
+            sessions.append(WeighedSession(ledger, str(row["root"]), str(row["machine"]), settled, seen))
+    return sorted(sessions, key=lambda one: one.ledger.last_at, reverse=True)
 
 
 def settle(tx: Tx, settled: Iterable[tuple[str, Settled]], weighed_at: int) -> None:
@@ -69,8 +69,8 @@ def settle(tx: Tx, settled: Iterable[tuple[str, Settled]], weighed_at: int) -> N
 
 def dismiss(tx: Tx, roots: Sequence[Root], name: str) -> str | None:
     """Settle a session of a project by its id or the beginning of it; None unless exactly one is meant."""
-    found = [one for one in latest(tx, roots, 1_000) if one.startswith(name)]
-    exact = [name] if name in found else found
+    matches = [one for one in latest(tx, roots, 1_000) if one.startswith(name)]
+    exact = [name] if name in matches else matches
     if len(exact) != 1:
         return None
     settle(tx, [(exact[0], Settled.DISMISSED)], tx.now() + 1)
@@ -80,7 +80,7 @@ def dismiss(tx: Tx, roots: Sequence[Root], name: str) -> str | None:
 
 def latest(tx: Tx, roots: Sequence[Root], limit: int, condition: str = "") -> list[str]:
     """Return the ids of a project's sessions that a condition holds for, the latest first."""
-    found: dict[str, int] = {}
+    times: dict[str, int] = {}
     for root in roots:
         for column, value in (("root", root.uri), ("project_key", root.key)):
             if value is not None:
@@ -90,5 +90,5 @@ def latest(tx: Tx, roots: Sequence[Root], limit: int, condition: str = "") -> li
                     value=value,
                     limit=limit,
                 )
-                found.update({str(row["session_id"]): int(row["last_at"]) for row in rows})
-    return sorted(found, key=lambda one: (-found[one], one))[:limit]
+                times.update({str(row["session_id"]): int(row["last_at"]) for row in rows})
+    return sorted(times, key=lambda one: (-times[one], one))[:limit]

@@ -41,7 +41,7 @@ def write(tx: Tx, entry: Entry) -> None:
 
 
 def read(tx: Tx, connection_id: str | None, before: int | None, limit: int) -> list[AuditLine]:
-    """Audit lines of one connection or of all, newest first."""
+    """Return the audit lines of one connection or of all, newest first."""
     from holdfast.connections.results import AuditLine
 
     where = "" if connection_id is None else " AND connection_id = :connection"

@@ -30,7 +30,7 @@ def by_identity(tx: Tx, identity: str) -> Connection | None:
 
 
 def newest(tx: Tx, *, ended: bool, before: tuple[int, str] | None, limit: int) -> list[Connection]:
-    """Connections, newest first; with `ended` the ended ones too."""
+    """Return connections, newest first; with `ended` the ended ones too."""
     at, last = before or (1 << 62, "")
     rows = tx.all(
         f"SELECT {COLUMNS} FROM connections WHERE (created_at < :at OR (created_at = :at AND id < :last))"
@@ -142,7 +142,7 @@ def detach(tx: Tx, identity: str, daemon: str) -> None:
 
 
 def attached(tx: Tx, daemon: str) -> list[tuple[str, int | None]]:
-    """The identities attached to this daemon, each with its relay's process."""
+    """Return the identities attached to this daemon, each with its relay's process."""
     rows = tx.all(
         "SELECT identity, pid FROM connections WHERE attached_by = :daemon AND identity IS NOT NULL", daemon=daemon
     )
@@ -167,7 +167,7 @@ def rest(tx: Tx) -> int:
 
 
 def expire(tx: Tx, life_ms: int, limit: int) -> list[str]:
-    """Expire some of the connections that nobody came back to in their lifetime."""
+    """Expire some of the connections whose callers did not come back within their lifetime."""
     rows = tx.all(
         "SELECT id FROM connections WHERE state IN ('active', 'idle', 'detached') AND attached_by IS NULL"
         " AND seen_at < :before ORDER BY seen_at LIMIT :limit",
@@ -191,10 +191,10 @@ def renew_lease(tx: Tx, daemon: str) -> None:
 
 
 def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Connection]:
-    """For each of these sessions, the live caller other than `but` that is in it, if any."""
+    """Return, for each of these sessions, the live caller other than `but` that is in it, if any."""
     holders: list[Connection] = []
     for session_id in session_ids:
-        found = _first(
+        holder = _first(
             tx,
             f"SELECT {OF_C} FROM connections c JOIN daemons d ON d.id = c.attached_by"
             f" WHERE c.reasoning_session = :session AND c.id <> :but AND {DAEMONS.in_force('d')}"
@@ -203,13 +203,13 @@ def live_holders(tx: Tx, session_ids: Sequence[str], but: str | None) -> list[Co
             but=but or "",
             now=tx.now(),
         )
-        if found is not None:
-            holders.append(found)
+        if holder is not None:
+            holders.append(holder)
     return holders
 
 
 def is_connected(tx: Tx, identity: str) -> bool:
-    """Whether a caller's transport is open at a live daemon."""
+    """Return whether a caller's transport is open at a live daemon."""
     sql = (
         "SELECT 1 AS known FROM connections c JOIN daemons d ON d.id = c.attached_by"
         f" WHERE c.identity = :identity AND {DAEMONS.in_force('d')}"
@@ -218,7 +218,7 @@ def is_connected(tx: Tx, identity: str) -> bool:
 
 
 def connected_agents(tx: Tx) -> set[str]:
-    """The agent sessions whose transport is open at a live daemon."""
+    """Return the agent sessions whose transport is open at a live daemon."""
     rows = tx.all(
         "SELECT c.identity FROM connections c JOIN daemons d ON d.id = c.attached_by"
         f" WHERE {DAEMONS.in_force('d')} AND c.identity LIKE 'agent:%'",
@@ -228,7 +228,7 @@ def connected_agents(tx: Tx) -> set[str]:
 
 
 def is_held(tx: Tx, session_id: str, but: str) -> bool:
-    """Whether a live caller other than `but` was given this session; callers that joined it by name do not count."""
+    """Return whether a live caller other than `but` was given this session; those that joined by name do not count."""
     # In two steps, because every thought asks this and nearly always nobody else was in the session.
     sql = "SELECT attached_by FROM connections WHERE reasoning_session = :session AND joined = 0 AND id <> :but"
     others = tx.all(sql, session=session_id, but=but)

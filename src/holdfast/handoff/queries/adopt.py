@@ -13,7 +13,7 @@ AT_ONCE = 500
 
 
 def session(tx: Tx, session_id: str) -> KnownSession | None:
-    """Return a reasoning session, where it is here."""
+    """Return a reasoning session, if it is here."""
     row = tx.one("SELECT thought_count, head_hash FROM sessions WHERE id = :id", id=session_id)
     return KnownSession(**row) if row else None
 
@@ -55,7 +55,7 @@ def free_number(tx: Tx, project: str, day: str, wanted: int) -> int:
 
 
 def task(tx: Tx, team: str) -> KnownTask | None:
-    """Return what a team's agent works on here."""
+    """Return the task of a team's agent here."""
     sql = "SELECT target, current_task, last_completed_step, updated_at FROM bridge_tasks WHERE target = :team"
     row = tx.one(sql, team=team)
     return KnownTask(holding.task_id(row), row["updated_at"]) if row else None
@@ -68,17 +68,17 @@ def notice_ids(tx: Tx, team: str) -> set[str]:
 
 
 def updates(tx: Tx, team: str) -> Iterator[int]:
-    """Return what each of a team's updates here is known by; all of their texts may be more than fits into memory."""
+    """Yield the digest of each of a team's updates here, in batches: all texts together may not fit into memory."""
     seq = 0
-    while some := tx.all(
+    while batch := tx.all(
         "SELECT seq, kind, message_id, content, data, created_at FROM bridge_updates"
         " WHERE target = :team AND seq > :seq ORDER BY seq LIMIT :some",
         team=team,
         seq=seq,
         some=AT_ONCE,
     ):
-        seq = some[-1]["seq"]
-        yield from map(holding.known_by, some)
+        seq = batch[-1]["seq"]
+        yield from map(holding.update_hash, batch)
 
 
 def last_seq(tx: Tx, table: str, team: str) -> int:

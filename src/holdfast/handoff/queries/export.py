@@ -1,5 +1,5 @@
 """SQL of an export: reads a project's rows on one snapshot."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def gather(tx: Tx, project: LocalProject, into: Staged) -> None:
 
 
 def open_asks(tx: Tx, teams: Collection[str]) -> int:
-    """Return the number of open asks to these teams; they stay here, where somebody waits for the answer."""
+    """Return the number of open asks to these teams; they stay here, where the asking team waits for the answer."""
     return sum(1 for _ in _each(tx, "asks", "to_team", teams, "status", where=f" AND status IN {OPEN_ASKS}"))
 
 
@@ -62,9 +62,9 @@ def _thoughts(tx: Tx, session_id: str) -> Iterator[Row]:
         " ORDER BY number LIMIT :some"
     )
     after = -1
-    while some := tx.all(sql, id=session_id, after=after, some=THOUGHTS_AT_ONCE):
-        after = some[-1]["number"]
-        yield from some
+    while batch := tx.all(sql, id=session_id, after=after, some=THOUGHTS_AT_ONCE):
+        after = batch[-1]["number"]
+        yield from batch
 
 
 def _protocol(tx: Tx, project: LocalProject, into: Staged) -> None:
@@ -84,9 +84,9 @@ def _each(tx: Tx, table: str, column: str, values: Collection[Any], order: str, 
     """Read the rows whose column has one of these values."""
     ordered = sorted(values)
     for start in range(0, len(ordered), AT_ONCE):
-        some = ordered[start : start + AT_ONCE]
-        marks = ", ".join(f":v{number}" for number in range(len(some)))
+        batch = ordered[start : start + AT_ONCE]
+        marks = ", ".join(f":v{number}" for number in range(len(batch)))
         yield from tx.all(
             f"SELECT {TABLES[table].selected} FROM {table} WHERE {column} IN ({marks}){where} ORDER BY {order}",
-            **{f"v{number}": value for number, value in enumerate(some)},
+            **{f"v{number}": value for number, value in enumerate(batch)},
         )

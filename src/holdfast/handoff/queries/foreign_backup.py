@@ -3,7 +3,7 @@
 Works on the copy that is to become the store, before anything is replaced. A backup of this installation, or one that
 a person says is theirs, is restored whole.
 """
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ WAITING = (
 
 
 def brought(tx: Tx) -> list[str]:
-    """Return what is left out or held of a backup that is not the owner's own, with numbers."""
-    told = [f"{number} {what}, left out" for table, what in LEFT_OUT if (number := _count(tx, table))]
-    told += [f"{number} waiting {what}, held" for table, which, what in WAITING if (number := _count(tx, table, which))]
+    """Return what is left out of or held from another owner's backup, with numbers."""
+    lines = [f"{number} {what}, left out" for table, what in LEFT_OUT if (number := _count(tx, table))]
+    lines += [
+        f"{number} waiting {what}, held" for table, which, what in WAITING if (number := _count(tx, table, which))
+    ]
     if asks := _count(tx, "asks", OPEN_ASKS):
-        told.append(f"{asks} asks on their way, not run")
-    return told
+        lines.append(f"{asks} asks on their way, not run")
+    return lines
 
 
 def hold_back(tx: Tx) -> None:
@@ -55,13 +57,13 @@ def hold_back(tx: Tx) -> None:
         why=why,
     )
     tx.run("UPDATE conversations SET lease_by = NULL, lease_until = NULL, agent_pid = NULL")
-    # Nobody there is at work here, and no file is read that somebody else named.
+    # No caller of that machine works here, and files that it named are not read.
     tx.run("UPDATE agent_sessions SET pid = NULL, pid_mark = NULL, alive_until = NULL, transcript = NULL")
     tx.run("UPDATE ledgers SET transcript = '', file_mark = '', read_to = 0")
     _drop_unreadable(tx, "bridge_updates", ("target", "kind", "content"), "created_at")
     tx.run("DELETE FROM bridge_updates WHERE chat_only <> 0")
-    told = "json_object('archive', :origin, 'kind', kind)"
-    tx.run(f"UPDATE bridge_updates SET data = {told}, kind = 'adopted'", origin=ORIGIN)
+    data = "json_object('archive', :origin, 'kind', kind)"
+    tx.run(f"UPDATE bridge_updates SET data = {data}, kind = 'adopted'", origin=ORIGIN)
     for row in _pages(tx, "sessions"):
         tags = row["tags"] if _is_list(row["tags"]) else "[]"
         tx.run(
@@ -114,13 +116,13 @@ def _drop_unreadable(tx: Tx, table: str, texts: tuple[str, ...], time: str) -> N
 
 def _pages(tx: Tx, table: str, which: str = "1 = 1") -> Iterator[Row]:
     last = -(2**63)
-    while some := tx.all(
+    while batch := tx.all(
         f"SELECT rowid AS place, * FROM {table} WHERE {which} AND rowid > :last ORDER BY rowid LIMIT :some",
         last=last,
         some=AT_ONCE,
     ):
-        last = some[-1]["place"]
-        yield from some
+        last = batch[-1]["place"]
+        yield from batch
 
 
 def _add(tx: Tx, row: Row) -> None:

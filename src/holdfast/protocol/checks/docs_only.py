@@ -18,7 +18,7 @@ MARKDOWN = frozenset({".md", ".markdown"})
 
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
-    """A file's content before and after; None where it did not exist."""
+    """A file's content before and after; None if it did not exist."""
 
     path: str
     before: str | None
@@ -40,7 +40,7 @@ def why_not_docs_only(changes: Iterable[ChangedFile]) -> str | None:
 
 
 def code_blocks(text: str) -> tuple[tuple[str, str], ...]:
-    """The fenced and indented code blocks of a markdown text in order, each with its language."""
+    """Return the fenced and indented code blocks of a markdown text in order, each with its language."""
     parser = _parser()
     blocks = parser.parse(text)
     deepest = parser.options["maxNesting"] - 1

@@ -82,14 +82,14 @@ def is_log_of(run_id: str, path: str) -> bool:
 
 def _required(worktree: Path, pattern: str, outside: list[str]) -> list[str]:
     try:
-        found = [posixpath.normpath(path) for path in find(worktree, pattern)]
+        paths = [posixpath.normpath(path) for path in find(worktree, pattern)]
     except OutsideWorktree:
         # A cloned repository must not be able to send an agent to the user's own files.
         if is_pattern(pattern) or os.path.lexists(worktree / pattern):
             outside.append(pattern)
         return []
     inside: list[str] = []
-    for path in found:
+    for path in paths:
         (outside if _resolved(worktree, path) is None else inside).append(path)
     return inside
 
@@ -105,9 +105,9 @@ def _resolved(worktree: Path, path: str) -> Path | None:
 def _not_empty(worktree: Path, path: str) -> bool:
     real = real_path(worktree, path)
     try:
-        found = real.stat()
-        if stat.S_ISDIR(found.st_mode):
+        status = real.stat()
+        if stat.S_ISDIR(status.st_mode):
             return next(real.iterdir(), None) is not None
     except OSError as failure:
         raise UnreadableInside(f"{shown(path)} cannot be read: {failure.strerror}.") from failure
-    return stat.S_ISREG(found.st_mode) and found.st_size > 0
+    return stat.S_ISREG(status.st_mode) and status.st_size > 0

@@ -103,9 +103,9 @@ def _tool_called(check: Check, scene: Scene) -> Finding:
 
 def _claimed(gate: Gate, scene: Scene) -> Finding:
     for evidence in reversed(scene.evidence):
-        said = evidence.subject if says_something(evidence.subject) else evidence.detail
-        if evidence.gate == gate.name and says_something(said):
-            return passed(f"{evidence.source}: {in_quotes(said, 200)}")
+        statement = evidence.subject if says_something(evidence.subject) else evidence.detail
+        if evidence.gate == gate.name and says_something(statement):
+            return passed(f"{evidence.source}: {in_quotes(statement, 200)}")
     return failed(f"no meaningful evidence was recorded for {gate.name} (record_evidence)")
 
 

@@ -41,12 +41,12 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def find(worktree: Path, pattern: str) -> list[str]:
-    """The files and links that match a pattern, or the one path it is. Raises UnreadableInside."""
+    """Return the files and links that match a pattern, or the one path it is. Raises UnreadableInside."""
     if not is_pattern(pattern):
         return [pattern] if os.path.lexists(real_path(worktree, pattern)) else []
     start = _before_magic(pattern)
     folder = real_path(worktree, start)
-    found: list[str] = []
+    paths: list[str] = []
     visited = 0
     for here, folders, files in os.walk(folder, onerror=_unlistable):
         folders[:] = sorted(name for name in folders if name != ".git")
@@ -54,8 +54,8 @@ def find(worktree: Path, pattern: str) -> list[str]:
         visited += len(files) + len(folders)
         if visited > MAX_VISITED:
             raise UnreadableInside(f"{shown(str(start))} holds more than {MAX_VISITED} files; use a narrower pattern.")
-        found += [path for name in sorted(files) if matches(pattern, path := str(within / name))]
-    return found
+        paths += [path for name in sorted(files) if matches(pattern, path := str(within / name))]
+    return paths
 
 
 def _before_magic(pattern: str) -> str:

@@ -39,11 +39,11 @@ class Report:
 
 def read_report(content: str) -> Report:
     """Parse a report's front matter and text."""
-    found = _FRONT_MATTER.match(content)
-    if found is None:
+    match = _FRONT_MATTER.match(content)
+    if match is None:
         return Report(frozenset(), _written(content))
-    sessions = frozenset(_value(line["id"]) for line in _SESSION.finditer(found["head"]))
-    return Report(sessions, _written(content[found.end() :]))
+    sessions = frozenset(_value(line["id"]) for line in _SESSION.finditer(match["head"]))
+    return Report(sessions, _written(content[match.end() :]))
 
 
 async def report(check: Check, scene: Scene) -> Finding:
@@ -60,13 +60,13 @@ async def report(check: Check, scene: Scene) -> Finding:
         except UnreadableInside as failure:
             refused.append(str(failure).rstrip("."))
             continue
-        found = await in_time(read_report, content)
-        if found.sessions and found.sessions != {scene.run.id}:
+        report = await in_time(read_report, content)
+        if report.sessions and report.sessions != {scene.run.id}:
             if path in recorded:
-                refused.append(f"{shown(path)} belongs to {named(sorted(found.sessions))}")
-        elif not says_something(found.text):
+                refused.append(f"{shown(path)} belongs to {named(sorted(report.sessions))}")
+        elif not says_something(report.text):
             refused.append(f"{shown(path)} is empty")
-        elif found.sessions:
+        elif report.sessions:
             return passed(_seen(path, content))
         elif path in recorded:
             if changed is None:

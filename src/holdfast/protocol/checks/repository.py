@@ -49,11 +49,11 @@ async def docs_changed(check: Check, scene: Scene) -> Finding:
             (seen if log.status is Status.PASS else missing).append(log.text)
             continue
         named_by = [path for path in changed if matches(pattern, path)]
-        found = await asyncio.to_thread(_first_file, scene.worktree, named_by)
-        if found is None:
+        file = await asyncio.to_thread(_first_file, scene.worktree, named_by)
+        if file is None:
             missing.append(f"{shown(pattern)} was not changed since the session began")
         else:
-            seen.append(f"{shown(found)} was changed")
+            seen.append(f"{shown(file)} was changed")
     return failed("; ".join(missing)) if missing else passed(", ".join(seen))
 
 
@@ -93,12 +93,12 @@ async def why_not_docs_only_since(scene: Scene) -> str | None:
 
 
 async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
-    given = scene.run.starting_commit
-    if given is None:
+    starting_commit = scene.run.starting_commit
+    if starting_commit is None:
         return []
-    start = await git.resolve(given)
+    start = await git.resolve(starting_commit)
     if start is None:
-        return [f"the starting commit {given[:12]} is not in this repository"]
+        return [f"the starting commit {starting_commit[:12]} is not in this repository"]
     if await git.is_ancestor(head, start):
         return [f"HEAD is at {head[:12]}, with no commit since the session began"]
     if await git.is_ancestor(start, head):
@@ -120,7 +120,7 @@ def _first_file(worktree: Path, paths: list[str]) -> str | None:
 
 
 def _first_special(worktree: Path, paths: list[str]) -> str | None:
-    """The first path that is neither a regular file nor deleted."""
+    """Return the first path that is neither a regular file nor deleted."""
     return next((path for path in paths if _mode(worktree / path) not in (stat.S_IFREG, None)), None)
 
 

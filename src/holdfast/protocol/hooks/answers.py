@@ -31,8 +31,8 @@ LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
 LONGEST_WORDS = 300
 """Characters of a step or a fault in the project's words."""
-MOST_LISTED = 4
-MOST_REMEMBERED = 1_000
+MAX_LISTED = 4
+MAX_REMEMBERED = 1_000
 
 
 class ProtocolHooks:
@@ -65,13 +65,13 @@ class ProtocolHooks:
             return None
         active, project = await self._protocols.standing_at(event.cwd)
         if active is not None:
-            return _told(_standing(active)) if _speaks(active.project) else None
+            return _context(_standing(active)) if _speaks(active.project) else None
         if project is None or not _speaks(project):
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
             _remember(self._awaits_prompt, event.session_id, True)
             return None
-        return _told(_how_to_begin(project))
+        return _context(_how_to_begin(project))
 
     async def _prompt(self, event: HookEvent) -> HookAnswer | None:
         """Begin a run with the first prompt, if the project is configured so."""
@@ -82,9 +82,9 @@ class ProtocolHooks:
         try:
             await self._protocols.start_run(event.cwd, event.prompt)
         except HoldfastError as refusal:
-            return _told(f"Holdfast could not begin a session here: {refusal}")
+            return _context(f"Holdfast could not begin a session here: {refusal}")
         begun = await self._protocols.active_run(event.cwd)
-        return _told(_standing(begun)) if begun is not None else None
+        return _context(_standing(begun)) if begun is not None else None
 
     async def _before_tool(self, event: HookEvent) -> HookAnswer | None:
         """Deny or report a commit or push while a blocking gate before work is unmet."""
@@ -101,7 +101,7 @@ class ProtocolHooks:
             if active.project.enforcement is Enforcement.ENFORCE:
                 return HookAnswer(denied=_shortened(_too_early(active, gate, action)))
             _remember(self._let_through, tool.call_id, (cwd, action))
-            return _told(
+            return _context(
                 _too_early(active, gate, action) + " It was let through; if it succeeds, it is recorded as a violation."
             )
         return None
@@ -117,9 +117,9 @@ class ProtocolHooks:
         if active is None:
             return None
         for reading in await asyncio.to_thread(readings, tool, active.worktree):
-            await self._protocols.saw(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
+            await self._protocols.record_seen(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
-            await self._protocols.saw(active, EvidenceKind.TOOL_CALLED, tool.name, "")
+            await self._protocols.record_seen(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
 
     async def _record_violation(self, call_id: str) -> None:
@@ -146,19 +146,19 @@ class ProtocolHooks:
         return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
 
     async def _aimed_at(self, cwd: str, action: GitAction) -> ActiveRun | None:
-        """The active run of the worktree that a commit or push targets, wherever the agent is."""
+        """Return the active run of the worktree that a commit or push targets, wherever the agent is."""
         return await self._protocols.active_run(await in_time(_existing, cwd, action.directory))
 
 
 def _remember(kept: dict[K, V], key: K, value: V) -> None:
     """Keep something of the last conversations; the oldest is forgotten first."""
     kept[key] = value
-    if len(kept) > MOST_REMEMBERED:
+    if len(kept) > MAX_REMEMBERED:
         del kept[next(iter(kept))]
 
 
 def _existing(cwd: str, directory: str) -> str:
-    """The directory that is meant, or its nearest existing parent."""
+    """Return the directory that is meant, or its nearest existing parent."""
     meant = join(cwd, expanduser(directory))
     path = Path(os.path.realpath(meant if is_path(meant) else cwd))
     return str(next((folder for folder in (path, *path.parents) if isdir(folder)), path))
@@ -168,7 +168,7 @@ def _speaks(project: ProjectProtocol) -> bool:
     return project.enforcement is not Enforcement.OFF
 
 
-def _told(text: str) -> HookAnswer:
+def _context(text: str) -> HookAnswer:
     return HookAnswer(context=_shortened(text))
 
 
@@ -210,10 +210,10 @@ def _unfinished(active: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> s
     if not missing:
         return f"{begun} Every gate is met: call session_end with a summary."
     steps = []
-    for number, (gate, verdict) in enumerate(missing[:MOST_LISTED], start=1):
+    for number, (gate, verdict) in enumerate(missing[:MAX_LISTED], start=1):
         why = f" ({in_quotes(verdict.reason, 100)})" if verdict.reason else ""
         steps.append(f"{number}. {gate.name}{why}: {_words(gate.recovery[:1])}")
-    more = f" And {len(missing) - MOST_LISTED} more." if len(missing) > MOST_LISTED else ""
+    more = f" And {len(missing) - MAX_LISTED} more." if len(missing) > MAX_LISTED else ""
     return f"{begun} If you wait for the user, just stop again. Missing: {' '.join(steps)}{more}"
 
 

@@ -58,11 +58,11 @@ class GitAction:
 
     name: str
     directory: str = ""
-    """Relative to the directory the command starts in; empty for that one, or if only running it could tell."""
+    """Relative to the directory the command starts in; empty for that one, or if unknown until the command runs."""
 
 
 def git_actions(command: str) -> frozenset[GitAction]:
-    """The commits and pushes that a shell command would run, also inside `bash -c`, `$(…)` and the like."""
+    """Return the commits and pushes that a shell command would run, also inside `bash -c`, `$(…)` and the like."""
     return frozenset(_in_script(command, "", 0))
 
 
@@ -80,7 +80,7 @@ def _in_script(text: str, start: str, depth: int) -> Iterator[GitAction]:
 
 
 def _directory_of(scope: int, directories: dict[int, str], parents: Sequence[int]) -> str:
-    """Directory of a shell; a subshell inherits that of the shell that starts it."""
+    """Return the directory of a shell; a subshell inherits that of the shell that starts it."""
     known = scope
     while known not in directories:
         known = parents[known]
@@ -88,7 +88,7 @@ def _directory_of(scope: int, directories: dict[int, str], parents: Sequence[int
 
 
 def without_keywords(words: Sequence[Word]) -> list[Word]:
-    """A command's words without `then`, `do` and the like before them."""
+    """Return a command's words without `then`, `do` and the like before them."""
     first = 0
     while first < len(words) and words[first].bare and words[first].text in KEYWORDS:
         first += 1
@@ -96,7 +96,7 @@ def without_keywords(words: Sequence[Word]) -> list[Word]:
 
 
 def _after(words: Sequence[Word], here: str) -> str:
-    """The shell's directory after a command."""
+    """Return the shell's directory after a command."""
     if not words or words[0].text not in ("cd", "pushd"):
         return here
     targets = [word for word in words[1:] if not word.text.startswith("-")]
@@ -114,7 +114,7 @@ class _Invocation:
         self._depth = depth
 
     def actions(self, words: Sequence[Word], git_dir: str | None = None) -> Iterator[GitAction]:
-        """The actions that these words would run. A loop unwraps wrappers: a hostile command may have any number."""
+        """Yield the actions that these words would run; a loop, because a hostile command may nest wrappers deeply."""
         at, directories = 0, [self._here]
         while at < len(words):
             word, at = words[at], at + 1
@@ -215,7 +215,7 @@ def _is_dry_run(action: str, word: Word) -> bool:
 
 
 def _stdin_texts(command: Command) -> Iterator[str]:
-    """The texts a command reads from standard input, as far as they are written out."""
+    """Yield the texts a command reads from standard input, as far as they are written out."""
     yield from command.texts
     source = command.upstream
     if source is not None and not command.texts:

@@ -19,7 +19,7 @@ ENOUGH_LINES = 200
 MEMORIES = ".serena/memories"
 
 _SERENA = re.compile(r"(?=\w*?serena)\w*", re.IGNORECASE)
-"""How agents may name Serena's server."""
+"""Names that agents may have for Serena's server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Reading:
 
 
 def readings(tool: ToolUse, worktree: Path) -> list[Reading]:
-    """The files that a successful call of a tool has read; a link is both itself and what it leads to."""
+    """Return the files that a successful call of a tool has read; a link is both itself and what it leads to."""
     arguments = tool.arguments or {}
     if tool.kind is ToolKind.READ:
         shown = tool.shown
@@ -46,7 +46,7 @@ def readings(tool: ToolUse, worktree: Path) -> list[Reading]:
 
 
 def is_path(text: object) -> TypeGuard[str]:
-    """Whether a text from outside can be an absolute path at all."""
+    """Return whether a text from outside can be an absolute path at all."""
     try:
         return isinstance(text, str) and text.startswith("/") and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
@@ -61,7 +61,7 @@ def _from_the_beginning(file: ShownFile) -> bool:
 
 
 def _names(path: str, worktree: Path) -> list[str]:
-    """What a path is called within the worktree: as it was named, and where it really is."""
+    """Return a path's names within the worktree: as it was given, and with links resolved."""
     return list(dict.fromkeys([*_as_named(Path(os.path.normpath(path)), worktree), *_as_found(path, worktree)]))
 
 

@@ -1,6 +1,6 @@
 """Parses shell commands as far as needed to know which programs they would run.
 
-It is not a shell: nothing is expanded, and whatever only a run could tell is left open. It never fails; text that no
+It is not a shell: nothing is expanded, and whatever is unknown until it runs is left open. It never fails; text that no
 shell would accept yields whatever commands can be recognized in it.
 """
 
@@ -36,7 +36,7 @@ class Word:
 
     text: str
     literal: bool = True
-    """False if only running it could tell its value ($NAME, $(…))."""
+    """False if its value is unknown until it runs ($NAME, $(…))."""
     bare: bool = True
     """False if part of it was quoted: such a word is not a keyword."""
 
@@ -107,8 +107,8 @@ class _Reader:
                 self._here_documents()
             elif char == "#":
                 self._to_line_end()
-            elif (found := _REDIRECTION.match(self.text, self.at)) and not self._is_process_substitution():
-                self._redirection(found, now)
+            elif (match := _REDIRECTION.match(self.text, self.at)) and not self._is_process_substitution():
+                self._redirection(match, now)
             elif char in ";&|":
                 now = self._operator(now)
             elif char == "(":
@@ -155,7 +155,7 @@ class _Reader:
         self.depth -= 1
 
     def _discarded_list(self, scope: int) -> None:
-        """NAME=(word word …): these words are not a command."""
+        """Skip NAME=(word word …), whose words are not a command."""
         self.at += 1
         kept = len(self.commands)
         self._nested_script(scope)
@@ -183,16 +183,16 @@ class _Reader:
     def _is_process_substitution(self) -> bool:
         return self.text.startswith(("<(", ">("), self.at)
 
-    def _redirection(self, found: re.Match[str], now: Command) -> None:
-        self.at = found.end()
+    def _redirection(self, match: re.Match[str], now: Command) -> None:
+        self.at = match.end()
         if blank := _BLANK.match(self.text, self.at):
             self.at = blank.end()
         target = self._word(now.scope)
-        if found[0] == "<<<":
+        if match[0] == "<<<":
             now.texts.append(target.text)
-        elif found[0] in ("<<", "<<-"):
-            self._awaited.append(_HereDocument(target.text, target.bare, found[0] == "<<-", now.texts, now.scope))
-        elif ">" in found[0] and not (found[0] == ">&" and re.fullmatch(r"\d+|-", target.text)):
+        elif match[0] in ("<<", "<<-"):
+            self._awaited.append(_HereDocument(target.text, target.bare, match[0] == "<<-", now.texts, now.scope))
+        elif ">" in match[0] and not (match[0] == ">&" and re.fullmatch(r"\d+|-", target.text)):
             now.outputs.append(target)
 
     def _here_documents(self) -> None:
@@ -332,8 +332,8 @@ class _Reader:
         return True
 
     def _backticks(self, scope: int) -> None:
-        found = _BACKTICKED.match(self.text, self.at + 1)
-        inside = found[0] if found else ""
+        match = _BACKTICKED.match(self.text, self.at + 1)
+        inside = match[0] if match else ""
         self.at = min(self.at + 1 + len(inside) + 1, len(self.text))
         self.parents.append(scope)
         unescaped = re.sub(r"\\([`\\$])", r"\1", inside)
@@ -361,7 +361,7 @@ class _Reader:
                 self.at += 1
 
     def _ansi_c_quoted(self, parts: list[str]) -> None:
-        found = _ANSI_C_QUOTED.match(self.text, self.at + 2)
-        inside = found[0] if found else ""
+        match = _ANSI_C_QUOTED.match(self.text, self.at + 2)
+        inside = match[0] if match else ""
         self.at = min(self.at + 2 + len(inside) + 1, len(self.text))
         parts.append(re.sub(r"\\(.)", lambda escape: _ANSI_C.get(escape[1], escape[1]), inside, flags=re.DOTALL))

@@ -11,7 +11,7 @@ from holdfast.protocol.worktree import Worktree, worktree_of
 
 
 def agent_settings_at(directory: Path) -> tuple[Worktree | None, ProjectSettings | None]:
-    """The worktree of a directory and its agent settings; None for both if it has none."""
+    """Return the worktree of a directory and its agent settings; None for both if it has none."""
     if has_no_agent_settings(directory):
         return None, None
     worktree = worktree_of(directory)

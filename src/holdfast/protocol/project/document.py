@@ -144,7 +144,7 @@ class _Reader:
         trail: list[tuple[int, Part | None]] = [(0, part)]
         phase: DocumentPhase | None = None
         label: str | None = None
-        """What the list entries below are, as the phase's body says."""
+        """The label above the list entries that follow."""
         lists = 0
         for index, token in enumerate(tokens):
             line = first + (token.map[0] if token.map else 0)
@@ -161,8 +161,8 @@ class _Reader:
                 if depth == 0 and part is not None and (begun := self._phase(heading, part, line)):
                     phase, label = begun, None
             elif token.type == "paragraph_open" and token.level == 0:
-                if found := _LABEL.match(tokens[index + 1].content[:MAX_LINE]):
-                    label = (found["label"] or found["bare"]).strip().lower()
+                if match := _LABEL.match(tokens[index + 1].content[:MAX_LINE]):
+                    label = (match["label"] or match["bare"]).strip().lower()
             elif token.type in ("bullet_list_open", "ordered_list_open"):
                 lists += 1
             elif token.type in ("bullet_list_close", "ordered_list_close"):
@@ -178,15 +178,15 @@ class _Reader:
 
     def _phase(self, heading: str, part: Part, line: int) -> DocumentPhase | None:
         text = plain(heading)
-        found = _PHASE.fullmatch(text)
-        if found is None:
+        match = _PHASE.fullmatch(text)
+        if match is None:
             if _LIKE_A_PHASE.match(text):
                 self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
             return None
         if len(text) > MAX_HEADING:
             self._fault(line, f"The heading is longer than {MAX_HEADING} characters.")
             return None
-        title, urgency = _suffix(found["title"].strip())
+        title, urgency = _suffix(match["title"].strip())
         if misspelt := _misspelt(title):
             self._fault(line, f"({misspelt}) must be one of {', '.join(Urgency)}.")
         if not title:
@@ -265,22 +265,22 @@ class _Reader:
 
 def _suffix(title: str) -> tuple[str, Urgency | None]:
     """Split a title into its text and the urgency after it, which may have a condition: `(BLOCKING when …)`."""
-    found = _SUFFIX.search(title)
-    whole = found["suffix"].strip() if found else ""
+    match = _SUFFIX.search(title)
+    whole = match["suffix"].strip() if match else ""
     word = next((urgency for urgency in Urgency if re.search(rf"\b{urgency}\b", whole)), None)
     if word is None and whole.upper() in Urgency.__members__:
         word = Urgency(whole.upper())
-    return (title, None) if found is None or word is None else (title[: found.start()].strip(), word)
+    return (title, None) if match is None or word is None else (title[: match.start()].strip(), word)
 
 
 def _misspelt(title: str) -> str | None:
-    found = _SUFFIX.search(title)
-    return found["suffix"] if found and get_close_matches(found["suffix"].upper(), Urgency, n=1, cutoff=0.8) else None
+    match = _SUFFIX.search(title)
+    return match["suffix"] if match and get_close_matches(match["suffix"].upper(), Urgency, n=1, cutoff=0.8) else None
 
 
 def _level_in(entry: str) -> Level | None:
-    found = _KEY_WORD.search(without_code(entry))
-    return LEVELS[found[1]] if found else None
+    match = _KEY_WORD.search(without_code(entry))
+    return LEVELS[match[1]] if match else None
 
 
 def _short(text: str) -> str:

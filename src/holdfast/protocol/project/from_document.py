@@ -68,7 +68,7 @@ RESERVED = frozenset({ALL, BLOCKED, COMPLETE, INIT, VIOLATION, WORKING})
 
 
 def protocol_of(document: Document) -> tuple[Protocol, Mapping[str, DocumentPhase]]:
-    """The protocol of a document that has phases for the start and for the end, and each gate's phase by its name."""
+    """Return the protocol of a document with phases for start and end, and each gate's phase by its name."""
     phases = _named(document.phases)
     transitions: list[Transition] = []
     here = INIT
@@ -100,14 +100,14 @@ def _gate(name: str, phase: DocumentPhase) -> Gate:
     blocking = phase.urgency is Urgency.BLOCKING
     if not checks and not blocking:
         checks = (Check(CheckKind.CLAIM),)
-    asked = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
+    requirements = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
     steps = known.recovery if known is not None and checks == known.checks else tuple(map(how_to, checks))
     level = Level.MUST if phase.urgency in (Urgency.BLOCKING, Urgency.REQUIRED) else Level.SHOULD
-    return Gate(name, level, blocking, checks, (*asked, *steps), phase.title)
+    return Gate(name, level, blocking, checks, (*requirements, *steps), phase.title)
 
 
 def _allowed(checks: Sequence[Check], phase: DocumentPhase) -> tuple[Check, ...]:
-    """The checks, without files that the phase says must not be changed."""
+    """Return the checks, without files that the phase says must not be changed."""
     forbidden = [one.text for one in phase.requirements if one.level is Level.MUST_NOT]
     kept: list[Check] = []
     for check in checks:

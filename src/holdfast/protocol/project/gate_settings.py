@@ -28,7 +28,7 @@ Complain = Callable[[str, str], None]
 
 
 def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate:
-    """The gate as the project configures it. Invalid settings are reported and left out."""
+    """Return the gate as the project configures it. Invalid settings are reported and left out."""
     for key in table:
         if key not in KEYS:
             near = get_close_matches(key, KEYS, n=1)

@@ -113,8 +113,8 @@ def configured_project(worktree: Path) -> ProjectProtocol | None:
     """Read the protocol of a worktree; None if it configures none, which is common and cheap."""
     if not os.path.lexists(worktree / SETTINGS):
         return None
-    found = read_project(worktree)
-    return found if found.configured else None
+    project = read_project(worktree)
+    return project if project.configured else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +147,14 @@ class _Reading:
             return None
 
     def default(self) -> str:
-        """The protocol of a project that names none."""
+        """Return the protocol of a project that names none."""
         try:
             return "agents" if real_path(self.worktree, AGENTS_DIRECTORY).is_dir() else "simple"
         except (UnreadableInside, OSError):
             return "simple"
 
     def document(self) -> Protocol | None:
-        """The protocol of the project's own document."""
+        """Return the protocol of the project's own document."""
         from holdfast.protocol.project.document import MAX_BYTES as MAX_DOCUMENT_BYTES
         from holdfast.protocol.project.from_document import protocol_of
 
@@ -185,7 +185,7 @@ class _Reading:
         return self.configured(protocol, {name: (path, phase.line) for name, phase in phases.items()})
 
     def configured(self, protocol: Protocol, lines: Mapping[str, tuple[str, int]]) -> Protocol:
-        """A protocol with the project's settings of its gates; `lines` names file and line of those that it defines."""
+        """Return a protocol with the project's gate settings; `lines` has file and line of those that it defines."""
         from difflib import get_close_matches
 
         names = [gate.name for gate in protocol.gates]
@@ -203,8 +203,8 @@ class _Reading:
         from holdfast.protocol.project.gate_settings import configured
 
         table = self.settings.gates.get(gate.name, {})
-        made = configured(gate, table, lambda key, message: self._complain(message, gate.name, key))
-        if made.blocking and not made.checks:
+        gate_settings = configured(gate, table, lambda key, message: self._complain(message, gate.name, key))
+        if gate_settings.blocking and not gate_settings.checks:
             path, line = defined or (SETTINGS, line_of(self.settings.text, "gates", gate.name))
             message = (
                 f"{gate.name} blocks, but no check verifies it. In {SETTINGS}, [gates.{gate.name}] needs a check"
@@ -212,7 +212,7 @@ class _Reading:
                 " blocking = false."
             )
             self.faults.append(ProjectFault(path, line, message))
-        return made
+        return gate_settings
 
     def _complain(self, message: str, *keys: str) -> None:
         if len(self.faults) < MAX_FAULTS:
@@ -235,7 +235,7 @@ def _settings(content: bytes | None) -> _Settings:
 
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        found = bounded_toml.loads(text)
+        settings = bounded_toml.loads(text)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return _Settings(faults=(ProjectFault(SETTINGS, line, "The file is not UTF-8."),))
@@ -244,7 +244,7 @@ def _settings(content: bytes | None) -> _Settings:
         return _Settings(faults=(ProjectFault(SETTINGS, line, f"{reason}."),))
     except TomlFault as fault:
         return _Settings(faults=(ProjectFault(SETTINGS, fault.line, fault.message),))
-    return _checked(text, found)
+    return _checked(text, settings)
 
 
 def _checked(text: str, found: Mapping[str, Any]) -> _Settings:

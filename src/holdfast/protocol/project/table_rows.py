@@ -25,18 +25,18 @@ def cells(row: str, expected: int) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """The text without emphasis, backticks and escapes, on one line."""
+    """Return the text without emphasis, backticks and escapes, on one line."""
     seen = "".join(part if ticks else _unmarked(part) for ticks, part in _pieces(text))
     return " ".join(seen.split())
 
 
 def without_code(text: str) -> str:
-    """The text outside backticks."""
+    """Return the text outside backticks."""
     return " ".join(" ".join(_unmarked(part) for ticks, part in _pieces(text) if not ticks).split())
 
 
 def _marked(row: str) -> Iterator[str | None]:
-    """The row in parts, with None for each border between cells."""
+    """Yield the row in parts, with None for each border between cells."""
     for ticks, part in _pieces(row):
         if ticks:
             yield ticks + part.replace("\\|", "|") + ticks
@@ -48,12 +48,12 @@ def _marked(row: str) -> Iterator[str | None]:
             yield other
 
 
-def _trimmed(found: list[str], row: str) -> list[str]:
+def _trimmed(parts: list[str], row: str) -> list[str]:
     if row.startswith("|"):
-        found = found[1:]
-    if found and row.endswith("|") and not found[-1].strip():
-        found = found[:-1]
-    return [cell.strip() for cell in found]
+        parts = parts[1:]
+    if parts and row.endswith("|") and not parts[-1].strip():
+        parts = parts[:-1]
+    return [cell.strip() for cell in parts]
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ _AT = re.compile(r"\(at line (\d+), column \d+\)$")
 
 
 def line_of(text: str, *keys: str) -> int | None:
-    """The line (from 1) of a key, otherwise of its nearest table, otherwise None."""
+    """Return the line (from 1) of a key, otherwise of its nearest table, otherwise None."""
     best: tuple[int, int] | None = None
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.split("\n"), 1):
@@ -36,9 +36,9 @@ def line_of(text: str, *keys: str) -> int | None:
 
 
 def located(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
-    """The line (from 1) of a TOML error, and its message without the position."""
-    found = _AT.search(str(error))
-    line = int(found[1]) if found else text.count("\n", 0, len(text.rstrip())) + 1
+    """Return the line (from 1) of a TOML error, and its message without the position."""
+    match = _AT.search(str(error))
+    line = int(match[1]) if match else text.count("\n", 0, len(text.rstrip())) + 1
     return line, str(error).split(" (at ")[0]
 
 

@@ -40,7 +40,7 @@ class Executable:
 
 
 def serena_entries(servers: bytes | None) -> dict[str, Any]:
-    """The Serena entries of an .mcp.json; none if it cannot be parsed."""
+    """Return the Serena entries of an .mcp.json; none if it cannot be parsed."""
     try:
         content = bounded_json.loads(servers or b"{}")
     except ValueError:

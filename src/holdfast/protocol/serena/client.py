@@ -165,13 +165,13 @@ class SerenaSession:
                 return
             async with asyncio.timeout(self._patience.call):
                 result = await client.call_tool(tool, arguments)
-            said = "\n".join(block.text for block in result.content if block.type == "text")
+            reply = "\n".join(block.text for block in result.content if block.type == "text")
             if answer.done():
                 continue
             if result.is_error:
-                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {in_quotes(said, MAX_STDERR_CHARS)}"))
+                answer.set_exception(SerenaTrouble(f"Serena refused {tool}: {in_quotes(reply, MAX_STDERR_CHARS)}"))
             else:
-                answer.set_result(said)
+                answer.set_result(reply)
 
     @asynccontextmanager
     async def _client(self, stderr: TextIO) -> AsyncIterator[Client]:
@@ -213,8 +213,8 @@ class SerenaSession:
 
     def _trouble(self, problem: str) -> SerenaTrouble:
         error = None if self._task.cancelled() or not self._task.done() else self._task.exception()
-        said = self.last_words or (_reason(error) if error is not None else "")
-        why = in_quotes(said, MAX_STDERR_CHARS) if said else ""
+        reason = self.last_words or (_reason(error) if error is not None else "")
+        why = in_quotes(reason, MAX_STDERR_CHARS) if reason else ""
         return SerenaTrouble(f"Serena {problem}{': ' + why if why else ''}.")
 
 
@@ -281,10 +281,10 @@ class Serena:
 
     async def _look(self, worktree: Path, trusted: bool) -> tuple[Start | None, str]:
         def look() -> tuple[Start | None, str]:
-            found = find_serena(worktree, trusted, self._env)
-            if found.launch is None:
-                return None, found.detail
-            return Start(found.launch, worktree, with_project=trusted and is_serena_project(worktree)), found.detail
+            serena = find_serena(worktree, trusted, self._env)
+            if serena.launch is None:
+                return None, serena.detail
+            return Start(serena.launch, worktree, with_project=trusted and is_serena_project(worktree)), serena.detail
 
         return await asyncio.to_thread(look)
 
@@ -349,12 +349,12 @@ async def _probe(session: SerenaSession) -> str:
 
 
 async def _names(session: SerenaSession) -> list[str]:
-    """The names of the memories; Serena lists them as an object, older versions as an array."""
-    said = await session.call("list_memories")
+    """Return the names of the memories; Serena lists them as an object, older versions as an array."""
+    reply = await session.call("list_memories")
     try:
-        listed = bounded_json.loads(said)
+        listed = bounded_json.loads(reply)
     except ValueError:
-        raise SerenaTrouble(f"Serena listed its memories in an unknown format: {said[:200]}") from None
+        raise SerenaTrouble(f"Serena listed its memories in an unknown format: {reply[:200]}") from None
     names = listed.get("memories", []) if isinstance(listed, dict) else listed
     return [str(name).removesuffix(".md") for name in names] if isinstance(names, list) else []
 
@@ -377,7 +377,7 @@ def _end_guard(stderr: TextIO) -> None:
 
 
 def _stderr_tail(stderr: TextIO) -> str:
-    """The end of its stderr, in one line."""
+    """Return the end of its stderr, in one line."""
     size = os.fstat(stderr.fileno()).st_size
     text = os.pread(stderr.fileno(), 8 * MAX_STDERR_CHARS, max(0, size - 8 * MAX_STDERR_CHARS)).decode(
         "utf-8", "replace"

@@ -70,7 +70,7 @@ def is_serena_project(worktree: Path) -> bool:
 
 
 def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, str]:
-    """The Serena of the user's own configuration; the entry for this project before the general one."""
+    """Return the Serena of the user's own configuration; the entry for this project before the general one."""
     try:
         lists = settings_of().mcp_servers(worktree, env)
     except ValueError as error:
@@ -79,7 +79,7 @@ def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, s
 
 
 def _from_project(worktree: Path, program: str | None, env: Mapping[str, str]) -> tuple[Launch | None, str]:
-    """The Serena that the project's own files name."""
+    """Return the Serena that the project's own files name."""
     try:
         servers = read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)
         launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
@@ -99,7 +99,7 @@ def _direct(program: str) -> Launch:
 
 
 def _entry(servers: Mapping[str, Any], env: Mapping[str, str]) -> Launch | None:
-    """The entry of the server called serena, otherwise the first whose name contains it."""
+    """Return the entry of the server called serena, otherwise the first whose name contains it."""
     names = sorted((name for name in servers if NAME in name.lower()), key=lambda name: name.lower() != NAME)
     for name in names:
         entry = _mapping(servers[name])
@@ -122,8 +122,8 @@ def _started(argv: tuple[str, ...], env: tuple[tuple[str, str], ...]) -> Launch:
     return Launch(argv, env)
 
 
-def _pairs(given: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple((str(name), _expand_variables(str(value), env)) for name, value in _mapping(given).items())
+def _pairs(table: Any, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((str(name), _expand_variables(str(value), env)) for name, value in _mapping(table).items())
 
 
 def _expand_variables(text: str, env: Mapping[str, str]) -> str:
@@ -134,8 +134,8 @@ def _expand_variables(text: str, env: Mapping[str, str]) -> str:
 
 
 def _closed(part: str, env: Mapping[str, str]) -> str:
-    found = _VARIABLE.search(part)
-    return f"{part}}}" if found is None else part[: found.start()] + (env.get(found[1]) or found[2] or "")
+    match = _VARIABLE.search(part)
+    return f"{part}}}" if match is None else part[: match.start()] + (env.get(match[1]) or match[2] or "")
 
 
 def _within(worktree: Path, project: str | None) -> bool:
@@ -144,5 +144,5 @@ def _within(worktree: Path, project: str | None) -> bool:
     return Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser()))
 
 
-def _mapping(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, dict) else {}
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

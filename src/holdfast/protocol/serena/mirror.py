@@ -129,9 +129,9 @@ class Mirror:
             place, failure = await self._mirror(worktree, entry, records)
         except (HoldfastError, UnreadableInside, OSError) as error:
             self._any.lengthen(root)
-            told = str(error)
-            logger.warning("the memories of %s could not be written: %s", root, told)
-            await self._store.write(lambda tx: mirror_queries.failed(tx, root, told))
+            problem = str(error)
+            logger.warning("the memories of %s could not be written: %s", root, problem)
+            await self._store.write(lambda tx: mirror_queries.failed(tx, root, problem))
             return
         self._any.forget(root)
         await self._store.write(lambda tx: mirror_queries.mirrored(tx, root, entry.wanted, place, failure))

@@ -33,13 +33,13 @@ class Entry:
 
 
 def last_noted(tx: Tx) -> int:
-    """The newest event that was noted; a restart continues from there."""
+    """Return the newest event that was noted; a restart continues from there."""
     row = tx.one("SELECT max(wanted) AS seq FROM protocol_mirror")
     return int(row["seq"]) if row and row["seq"] is not None else 0
 
 
 def changed_since(tx: Tx, seq: int) -> tuple[int, list[tuple[str, int]]]:
-    """The last event that was read, and the worktrees whose runs changed after an event, each with its newest one."""
+    """Return the last event read, and the worktrees whose runs changed after an event, each with its newest event."""
     rows = tx.all(
         "SELECT seq, data FROM events WHERE seq > :seq AND kind LIKE 'protocol.%' ORDER BY seq LIMIT :limit",
         seq=seq,
@@ -63,12 +63,12 @@ def note(tx: Tx, changed: Iterable[tuple[str, int]]) -> None:
 
 
 def entries(tx: Tx) -> list[Entry]:
-    """Every worktree that has or had something to mirror."""
+    """Return every worktree that has or had something to mirror."""
     return [Entry(**row) for row in tx.all(f"SELECT {ENTRY} FROM protocol_mirror ORDER BY root")]
 
 
 def unfinished(tx: Tx) -> list[Entry]:
-    """The worktrees whose memories are behind or in a fallback location."""
+    """Return the worktrees whose memories are behind or in a fallback location."""
     behind = "wanted > done OR failure IS NOT NULL"
     return [Entry(**row) for row in tx.all(f"SELECT {ENTRY} FROM protocol_mirror WHERE {behind} ORDER BY at, root")]
 

@@ -12,7 +12,7 @@ THOUGHTS_AT_ONCE = 50
 
 
 def counted(tx: Tx) -> tuple[int, int] | None:
-    """How many sessions were ever registered, and the sum of their head hashes."""
+    """Return how many sessions were ever registered, and the sum of their head hashes."""
     row = tx.one("SELECT sessions, heads_sum FROM event_head WHERE id = 1")
     return None if row is None else (row["sessions"], row["heads_sum"])
 
@@ -23,7 +23,7 @@ def registered(tx: Tx) -> int:
 
 
 def missing_sessions(tx: Tx) -> list[tuple[str, bool]]:
-    """Registered sessions that do not exist, and whether a salvage is known to have lost them."""
+    """Return the registered sessions that do not exist, and whether a salvage is known to have lost them."""
     rows = tx.all(
         "SELECT r.id, r.gone FROM session_register r LEFT JOIN sessions s ON s.id = r.id"
         " WHERE s.id IS NULL AND (r.gone IS NULL OR r.gone = :lost) ORDER BY r.id",
@@ -41,7 +41,7 @@ def unregistered_sessions(tx: Tx) -> list[str]:
 
 
 def heads_total(tx: Tx) -> int:
-    """The sum of the head hashes of all sessions, also of removed ones."""
+    """Return the sum of the head hashes of all sessions, also of removed ones."""
     rows = tx.all(
         "SELECT head_hash AS head FROM sessions"
         " UNION ALL SELECT hash AS head FROM session_register WHERE gone IS NOT NULL"
@@ -50,7 +50,7 @@ def heads_total(tx: Tx) -> int:
 
 
 def thoughts(tx: Tx, session_id: str) -> Iterator[tuple[Thought, str, str]]:
-    """A session's thoughts, each with the hash before it and its own, a few at a time."""
+    """Yield a session's thoughts, each with the hash before it and its own, read a few at a time."""
     after = 0
     while rows := tx.all(
         f"SELECT {WHOLE}, prev_hash, hash FROM thoughts"  # noqa: S608

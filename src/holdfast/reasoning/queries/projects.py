@@ -25,7 +25,7 @@ def set_paused(tx: Tx, root: Root, paused_at: int | None) -> None:
 
 
 def is_paused(tx: Tx, root: Root | None, target: Session | None) -> bool:
-    """Whether recording is paused for the caller's project or for that of the session it would write to.
+    """Return whether recording is paused for the caller's project or for that of the session it would write to.
 
     A directory of a checkout is paused with the checkout.
     """
@@ -49,13 +49,13 @@ def set_first_commit(tx: Tx, root: Root, commit: str) -> None:
 
 
 def first_commit(tx: Tx, root: Root) -> str | None:
-    """The known first commit of a root; None where git was not asked yet."""
+    """Return the known first commit of a root; None if git was not asked yet."""
     row = tx.one("SELECT first_commit FROM projects WHERE root_uri = :root", root=root.uri)
     return None if row is None else row["first_commit"]
 
 
 def roots_with_first_commit(tx: Tx, root: Root, commit: str) -> list[str]:
-    """Other roots with this first commit that have sessions or ledgers."""
+    """Return other roots with this first commit that have sessions or ledgers."""
     rows = tx.all(
         "SELECT root_uri FROM projects WHERE first_commit = :commit AND root_uri <> :root"
         " AND (EXISTS (SELECT 1 FROM agent_sessions WHERE agent_sessions.root = projects.root_uri)"

@@ -33,14 +33,14 @@ def archive_untouched(tx: Tx, archive_after_ms: int) -> int:
 
 
 def past_restoring(tx: Tx) -> list[str]:
-    """Some of the sessions that were deleted too long ago to be restored."""
+    """Return some of the sessions that were deleted too long ago to be restored."""
     sql = "SELECT id FROM sessions WHERE status = 'deleted' AND deleted_at < :before ORDER BY deleted_at LIMIT :limit"
     rows = tx.all(sql, before=tx.now() - KEEP_DELETED_MS, limit=AT_ONCE)
     return [row["id"] for row in rows]
 
 
 def sessions_of_project(tx: Tx, root: Root) -> list[str]:
-    """Some sessions of a project, whatever their state, under every root it is known by."""
+    """Return some sessions of a project in any state, under every root it is known by."""
     sql = "SELECT id FROM sessions WHERE root_uri = :root OR project_key = :key ORDER BY id LIMIT :limit"
     rows = tx.all(sql, root=root.uri, key=root.key, limit=AT_ONCE)
     return [row["id"] for row in rows]
@@ -49,7 +49,7 @@ def sessions_of_project(tx: Tx, root: Root) -> list[str]:
 def condemn(tx: Tx, session_id: str) -> int | None:
     """Mark a session as being forgotten, so that an interrupted removal is finished by the next sweep.
 
-    Returns how many thoughts it had, or None where there is no such session.
+    Returns how many thoughts it had, or None if there is no such session.
     """
     tx.lock(f"session:{session_id}")
     row = tx.one("SELECT thought_count FROM sessions WHERE id = :id", id=session_id)

@@ -1,5 +1,5 @@
 """The SQL of reasoning, functions of a transaction; written once for both engines."""
-# ruff: noqa: S608 - the texts are put together from constants alone
+# ruff: noqa: S608 - the SQL is built from constants only
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CUT = WHOLE.replace("content", "substr(content, 1, :cut) AS content")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a page of sessions goes on: after this one, in the order of last use."""
+    """Where the next page of sessions begins: after this one, in the order of last use."""
 
     updated_at: int
     id: str
@@ -33,7 +33,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which sessions are meant: those of a project (None: of all), in one of these states, with all of these tags."""
+    """A filter of sessions: of a project (None: of all), in one of these states, with all of these tags."""
 
     root: Root | None
     statuses: tuple[Status, ...]
@@ -52,7 +52,7 @@ def add_session(tx: Tx, new: Session) -> None:
 
 
 def newest_use(tx: Tx, root_uri: str) -> int:
-    """When a session of this root was last used; 0 for never."""
+    """Return when a session of this root was last used; 0 for never."""
     row = tx.one(
         "SELECT updated_at FROM sessions WHERE root_uri = :root AND status = 'active' ORDER BY updated_at DESC LIMIT 1",
         root=root_uri,
@@ -61,47 +61,47 @@ def newest_use(tx: Tx, root_uri: str) -> int:
 
 
 def pinned_in_root(tx: Tx, root_uri: str) -> list[Session]:
-    """The session that is pinned in this root, if there is one; only an active one ever is."""
+    """Return the session that is pinned in this root, if any; only active sessions are ever pinned."""
     # Naming the status or an order would make SQLite walk all sessions of the root instead of the pinned one's index.
     return _sessions(tx, "root_uri = :root AND pinned = 1", root=root_uri)
 
 
 def pinned_elsewhere(tx: Tx, root_uri: str) -> list[Session]:
-    """The sessions that are linked to this root and pinned in their own, the most recent first."""
+    """Return the sessions that are linked to this root and pinned in their own, the most recent first."""
     return _sessions(tx, f"pinned = 1 AND {_LINKED} ORDER BY updated_at DESC, id DESC", root=root_uri)
 
 
 def pinned_in_project(tx: Tx, project_key: str) -> list[Session]:
-    """The sessions that are pinned in a root of this project, the most recent first."""
+    """Return the sessions that are pinned in a root of this project, the most recent first."""
     where = "project_key = :key AND status = 'active' AND pinned = 1 ORDER BY updated_at DESC, id DESC"
     return _sessions(tx, where, key=project_key)
 
 
 def active_in_root(tx: Tx, root_uri: str, since: int, limit: int) -> list[Session]:
-    """The root's active sessions used since then, those that were linked to it as well, the most recent first."""
+    """Return the root's active sessions used since then, including linked ones, the most recent first."""
     # By themselves, and not as an OR: the root's own ones are read in the order of their index.
-    found = [
+    rows = [
         session
         for condition in ("root_uri = :root", _LINKED)
         for session in _sessions(tx, f"{condition} AND {_ACTIVE}", root=root_uri, since=since, limit=limit)
     ]
-    found.sort(key=lambda one: (one.updated_at, one.id), reverse=True)
-    return found[:limit]
+    rows.sort(key=lambda one: (one.updated_at, one.id), reverse=True)
+    return rows[:limit]
 
 
 def active_in_project(tx: Tx, project_key: str, since: int, limit: int) -> list[Session]:
-    """The active sessions of a project on any path or machine, the most recent first."""
+    """Return the active sessions of a project on any path or machine, the most recent first."""
     return _sessions(tx, f"project_key = :key AND {_ACTIVE}", key=project_key, since=since, limit=limit)
 
 
 def project_has_sessions(tx: Tx, project_key: str) -> bool:
-    """Whether any session of the project is active or archived, under any root."""
+    """Return whether any session of the project is active or archived, under any root."""
     sql = "SELECT 1 AS found FROM sessions WHERE project_key = :key AND status IN ('active', 'archived') LIMIT 1"
     return tx.one(sql, key=project_key) is not None
 
 
 def root_has_sessions(tx: Tx, root_uri: str) -> bool:
-    """Whether any session of exactly this root is active or archived, linked ones included."""
+    """Return whether any session of exactly this root is active or archived, linked ones included."""
     own = "SELECT 1 AS found FROM sessions WHERE root_uri = :root AND status IN ('active', 'archived') LIMIT 1"
     linked = (
         "SELECT 1 AS found FROM session_roots r JOIN sessions s ON s.id = r.session_id"
@@ -111,7 +111,7 @@ def root_has_sessions(tx: Tx, root_uri: str) -> bool:
 
 
 def sessions_page(tx: Tx, scope: Scope, after: Position | None, limit: int) -> list[Session]:
-    """A page of sessions, the most recently used first."""
+    """Return a page of sessions, the most recently used first."""
     where, params = conditions(scope)
     if after is not None:
         where += " AND (updated_at < :at OR (updated_at = :at AND id < :after))"
@@ -125,8 +125,8 @@ def conditions(scope: Scope, prefix: str = "") -> tuple[str, dict[str, str | int
     terms = []
     if scope.root is not None:
         linked = "SELECT session_id FROM session_roots WHERE root_uri IN (:root, :top)"
-        known = f"{prefix}root_uri IN (:root, :top) OR {prefix}project_key IN (:key, :top_key)"
-        terms.append(f"({known} OR {prefix}id IN ({linked}))")
+        condition = f"{prefix}root_uri IN (:root, :top) OR {prefix}project_key IN (:key, :top_key)"
+        terms.append(f"({condition} OR {prefix}id IN ({linked}))")
         top = scope.root.top
         params |= {"root": scope.root.uri, "key": scope.root.key}
         params |= {"top": top.uri if top else None, "top_key": top.key if top else None}
@@ -153,7 +153,7 @@ def ids_beginning(tx: Tx, beginning: str) -> list[str]:
 
 
 def damaged_fields(tx: Tx, session_id: str) -> list[str]:
-    """The fields of a session's row that cannot be read and are shown with default values."""
+    """Return the fields of a session's row that cannot be read and are shown with default values."""
     row = tx.one("SELECT tags, status FROM sessions WHERE id = :id", id=session_id)
     if row is None:
         return []
@@ -208,7 +208,7 @@ def link_root(tx: Tx, session_id: str, root: Root) -> bool:
 
 
 def linked_roots(tx: Tx, session_id: str, limit: int) -> list[str]:
-    """The roots that a session was linked to, the oldest link first."""
+    """Return the roots that a session was linked to, the oldest link first."""
     sql = "SELECT root_uri FROM session_roots WHERE session_id = :id ORDER BY at, root_uri LIMIT :limit"
     rows = tx.all(sql, id=session_id, limit=limit)
     return [row["root_uri"] for row in rows]
@@ -220,7 +220,7 @@ def is_linked(tx: Tx, session_id: str, root_uri: str) -> bool:
 
 
 def links(tx: Tx, session_id: str, limit: int) -> list[Session]:
-    """The sessions linked with this one that are not deleted, the oldest link first."""
+    """Return the sessions linked with this one that are not deleted, the oldest link first."""
     rows = tx.all(
         f"SELECT {SESSION} FROM session_links l JOIN sessions s ON s.id = l.linked_id"
         " WHERE l.session_id = :id AND s.status <> 'deleted' ORDER BY l.at, s.id LIMIT :limit",
@@ -236,7 +236,7 @@ def links(tx: Tx, session_id: str, limit: int) -> list[Session]:
 def is_repetition(
     tx: Tx, session_id: str, number: int, content: str, requested: int | None, branch: str | None
 ) -> bool:
-    """Whether the thought with this number says the same, was sent with the same number and is on the same branch."""
+    """Return whether the thought with this number has the same text, sent number and branch."""
     sql = (
         "SELECT requested_number, branch_id FROM thoughts WHERE session_id = :id AND number = :number"
         " AND content = :content"
@@ -246,7 +246,7 @@ def is_repetition(
 
 
 def highest_number(tx: Tx, session_id: str) -> int:
-    """The number of the newest thought; 0 for none."""
+    """Return the number of the newest thought; 0 for none."""
     row = tx.one("SELECT number FROM thoughts WHERE session_id = :id ORDER BY number DESC LIMIT 1", id=session_id)
     return int(row["number"]) if row else 0
 
@@ -265,7 +265,7 @@ def advance(tx: Tx, session_id: str, head_hash: str, new_branches: int) -> None:
 
 
 def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: int | None = None) -> list[Thought]:
-    """The first `limit` thoughts numbered `first` to `last`; `cut` shortens each content to that many characters."""
+    """Return up to `limit` thoughts numbered `first` to `last`, each cut to `cut` characters if that is given."""
     sql = (
         f"SELECT {WHOLE if cut is None else _CUT} FROM thoughts"
         " WHERE session_id = :id AND number >= :first AND number <= :last ORDER BY number LIMIT :limit"
@@ -275,14 +275,14 @@ def thoughts(tx: Tx, session_id: str, first: int, last: int, limit: int, cut: in
 
 
 def thoughts_before(tx: Tx, session_id: str, before: int, limit: int, cut: int) -> list[Thought]:
-    """The last `limit` thoughts numbered below `before`, the newest first, each cut to `cut` characters."""
+    """Return the last `limit` thoughts numbered below `before`, the newest first, each cut to `cut` characters."""
     sql = f"SELECT {_CUT} FROM thoughts WHERE session_id = :id AND number < :before ORDER BY number DESC LIMIT :limit"
     rows = tx.all(sql, id=session_id, before=before, limit=limit, cut=cut)
     return [to_thought(row) for row in rows]
 
 
 def thought_steps(tx: Tx, session_id: str) -> list[Step]:
-    """Every thought of a session without its text: number, branch, what it revises, its length and its time."""
+    """Return every thought of a session without its text: number, branch, what it revises, its length and its time."""
     from holdfast.reasoning.results import Step
 
     rows = tx.all(
@@ -294,7 +294,7 @@ def thought_steps(tx: Tx, session_id: str) -> list[Step]:
 
 
 def line_ends(tx: Tx, session_id: str, before: int) -> list[tuple[str | None, int]]:
-    """The last thought below `before` of the main line (None) and of each branch."""
+    """Return the last thought below `before` of the main line (None) and of each branch."""
     rows = tx.all(
         "SELECT branch_id, max(number) AS number FROM thoughts WHERE session_id = :id AND number < :before"
         " GROUP BY branch_id",

@@ -34,7 +34,7 @@ def is_known(home: Path, file: Path) -> bool:
         lines = (home / NAME).read_text(encoding="ascii", errors="replace").splitlines()
     except FileNotFoundError:
         return False
-    # A file of another size is not read: hashing a huge sparse file would take for ever.
+    # A file of another size is not read: hashing a huge sparse file would take forever.
     known = {line.partition(" ")[2] for line in lines if line.startswith(f"{file.stat().st_size} ")}
     return bool(known) and _digest(file) in known
 

@@ -61,12 +61,12 @@ async def quick_check(store: Store) -> StoreCorrupt | None:
         return problem_lines(row["quick_check"] for row in tx.all("PRAGMA quick_check(1)"))
 
     try:
-        found = await store.read(look) or await asyncio.to_thread(_schema_problems, store.path)
+        problems = await store.read(look) or await asyncio.to_thread(_schema_problems, store.path)
     except StoreCorrupt as error:
         return error
-    if not found:
+    if not problems:
         return None
-    damage = StoreCorrupt(f"The database {store.path.name} is damaged: {found[0]}.")
+    damage = StoreCorrupt(f"The database {store.path.name} is damaged: {problems[0]}.")
     store.report_damage(damage)
     return damage
 

@@ -93,8 +93,8 @@ def _copy_with_log(path: Path, copy: Path) -> tuple[int, RepairedLog | None]:
         return size or DEFAULT_PAGE_SIZE, None
     with log.open("rb") as file:
         header = file.read(WAL_HEADER)
-    said = int.from_bytes(header[8:12], "big")
-    size = said if header_is_valid(header, said) else size or DEFAULT_PAGE_SIZE
+    size_in_log = int.from_bytes(header[8:12], "big")
+    size = size_in_log if header_is_valid(header, size_in_log) else size or DEFAULT_PAGE_SIZE
     rewritten = beside(copy, "-wal")
     repaired = repair_log(log, rewritten, size)
     apply_log(rewritten, copy, size)
@@ -123,14 +123,14 @@ def _ledger(pages: RawPages, schema: Schema, root: int | None, known: list[Migra
     if root is None:
         return []
     names = {step.name: step.number for step in known}
-    found = []
+    entries = []
     for leaf in Walk(pages, root, is_table=True).leaves():
         for cell in pages.cells(leaf.page):
             stored = pages.row(cell)
             row = None if stored is None else schema.shapes[LEDGER_TABLE].complete(cell.rowid, stored)
             if row is not None and names.get(row[1], row[0]) == row[0]:
-                found.append((row[0], str(row[1]), str(row[2])))
-    return found
+                entries.append((row[0], str(row[1]), str(row[2])))
+    return entries
 
 
 def _assign_strays(pages: RawPages, schema: Schema, roots: dict[str, int]) -> tuple[dict[str, list[int]], int]:

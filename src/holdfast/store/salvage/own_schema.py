@@ -99,8 +99,8 @@ def schema_problem(connection: apsw.Connection, known: list[Migration] | None = 
         wanted = {table.name: shape_of(new, table) for table in sqlite_tables(new)}
     finally:
         new.close()
-    found = {table.name: shape_of(connection, table) for table in sqlite_tables(connection)}
-    different = sorted(name for name, shape in wanted.items() if found.get(name) != shape)
+    shapes = {table.name: shape_of(connection, table) for table in sqlite_tables(connection)}
+    different = sorted(name for name, shape in wanted.items() if shapes.get(name) != shape)
     return f"the schema of {', '.join(different)} is not the one that was created" if different else None
 
 

@@ -71,15 +71,15 @@ class RawPages:
     def children(self, number: int, low: int = -MAX_ROWID, high: int = MAX_ROWID) -> list[Child]:
         """Return the pages below an interior page of a table or an index, in order."""
         page = self.page(number)
-        found: list[Child] = []
+        children: list[Child] = []
         in_table = self.kind(number) == TABLE_INTERIOR
         after = low
         for offset in self._offsets(page, _header(number), 12):
             key = _signed(_varint(page, offset + 4)[0]) if in_table else high
-            found.append(Child(int.from_bytes(page[offset : offset + 4], "big"), after, key))
+            children.append(Child(int.from_bytes(page[offset : offset + 4], "big"), after, key))
             after = key + 1 if in_table else low
         right = _header(number) + 8
-        return [*found, Child(int.from_bytes(page[right : right + 4], "big"), after, high)]
+        return [*children, Child(int.from_bytes(page[right : right + 4], "big"), after, high)]
 
     def cells(self, number: int) -> Iterator[Cell]:
         """Yield the rows of a table's leaf page whose rowids can be read."""
@@ -144,10 +144,10 @@ def record(payload: bytes) -> Values | None:
     while position < min(end, len(payload)):
         kind, position = _varint(payload, position)
         kinds.append(kind)
-    found: list[Any] = []
+    values: list[Any] = []
     for kind in kinds:
         if kind in (0, 8, 9):
-            found.append(None if kind == 0 else kind - 8)
+            values.append(None if kind == 0 else kind - 8)
             continue
         size = _INTEGER_BYTES.get(kind) or (8 if kind == 7 else (kind - 12) // 2)
         stored = payload[position : position + size]
@@ -155,12 +155,12 @@ def record(payload: bytes) -> Values | None:
             return None
         position += size
         if kind in _INTEGER_BYTES:
-            found.append(int.from_bytes(stored, "big", signed=True))
+            values.append(int.from_bytes(stored, "big", signed=True))
         elif kind == 7:
-            found.append(struct.unpack(">d", stored)[0])
+            values.append(struct.unpack(">d", stored)[0])
         else:
-            found.append(text(stored) if kind % 2 else stored)
-    return tuple(found) if position == len(payload) and found else None
+            values.append(text(stored) if kind % 2 else stored)
+    return tuple(values) if position == len(payload) and values else None
 
 
 def _header(number: int) -> int:

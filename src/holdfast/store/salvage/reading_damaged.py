@@ -21,7 +21,7 @@ from holdfast.store.salvage.raw_pages import Cell, Child, RawPages, Values
 from holdfast.store.salvage.table_shapes import Shape
 
 UNREADABLE = (apsw.Error, MemoryError)
-"""Errors that mean damage: when SQLite reads a copy that nobody else uses, it has no other reason to fail."""
+"""Errors that mean damage: when SQLite reads a private copy, it has no other reason to fail."""
 MAX_ROWID_DISTANCE = 1_000_000
 """A rowid this far from the page's first one is treated as damage, not as the name of a lost row."""
 
@@ -128,10 +128,10 @@ class DamagedTable:
             return None
         sql = f"SELECT {self._columns} FROM {self.shape.table.quoted} NOT INDEXED WHERE rowid = ?"  # noqa: S608
         try:
-            found = self.connection.execute(sql, (rowid,)).fetchall()
+            rows = self.connection.execute(sql, (rowid,)).fetchall()
         except UNREADABLE:
             return None
-        return (rowid, values(found[0])) if found else None
+        return (rowid, values(rows[0])) if rows else None
 
     def _from_page(self, cell: Cell, leaf: Child) -> Row | None:
         stored = self.pages.row(cell) if leaf.low <= cell.rowid <= leaf.high else None

@@ -119,12 +119,12 @@ def _drop_stray_events(connection: apsw.Connection) -> list[Loss]:
 
 def _empty_unreadable_events(connection: apsw.Connection) -> list[Loss]:
     """Turn events whose data cannot be read into lost ones: readers of the log must get past them."""
-    found = connection.execute(
+    rows = connection.execute(
         "UPDATE events SET kind = ?, subject = 'events', data = '{}'"
         " WHERE iif(json_valid(data), json_type(data), '') <> 'object' RETURNING seq",
         (LOST_EVENT,),
     ).fetchall()
-    return [Loss("events", f"{rows_text(int(str(seq)) for (seq,) in found)}, whose data was damaged")] if found else []
+    return [Loss("events", f"{rows_text(int(str(seq)) for (seq,) in rows)}, whose data was damaged")] if rows else []
 
 
 def _fill_event_gaps(connection: apsw.Connection) -> list[Loss]:
@@ -176,9 +176,9 @@ def _repair_sessions(connection: apsw.Connection, clues: SessionClues) -> None:
         "SELECT session_id, min(number), max(number), count(DISTINCT branch_id), min(created_at), max(created_at)"
         " FROM thoughts WHERE session_id NOT IN (SELECT id FROM sessions) GROUP BY session_id"
     ).fetchall()
-    found = clues.of({str(row[0]) for row in missing}) if missing else {}
+    clues_of = clues.of({str(row[0]) for row in missing}) if missing else {}
     for session_id, first, last, branches, created, updated in missing:
-        clue = found[str(session_id)]
+        clue = clues_of[str(session_id)]
         status = clue.status if clue.status in ("archived", "deleted") else "active"
         connection.execute(
             "INSERT INTO sessions (id, title, tags, status, pinned, root_uri, project_key, thought_count, branch_count,"
@@ -217,20 +217,20 @@ def _repair_session_fields(connection: apsw.Connection) -> list[Loss]:
         ("tags", "[]", "iif(json_valid(tags), json_type(tags), '') <> 'array'"),
     ):
         sql = f"UPDATE sessions SET {column} = ? WHERE {damaged} RETURNING rowid"  # noqa: S608 - our own
-        found = connection.execute(sql, (usual,)).fetchall()
-        if found:
-            rows = rows_text(int(str(rowid)) for (rowid,) in found)
+        values = connection.execute(sql, (usual,)).fetchall()
+        if values:
+            rows = rows_text(int(str(rowid)) for (rowid,) in values)
             losses.append(Loss("sessions", f"{rows}: the {column} could not be read and is {usual} now"))
     return losses
 
 
 def _recovered_title(connection: apsw.Connection, session_id: str, number: object) -> str:
     """Return a title that says what happened, and how the session begins."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT CAST(substr(content, 1, 1000) AS BLOB) FROM thoughts WHERE session_id = ? AND number = ?",
         (session_id, number),
     ).fetchall()
-    text = _decoded(found[0][0]) if found else ""
+    text = _decoded(rows[0][0]) if rows else ""
     line = next((line for line in text.splitlines() if line.strip()), "")
     words = " ".join("".join(char if char.isprintable() else " " for char in line).split())
     return f"{RECOVERED}: {words}"[:TITLE_LENGTH] if words else RECOVERED
@@ -241,13 +241,13 @@ def _root_of_writers(connection: apsw.Connection, session_id: str) -> str | None
     columns = next((table.columns for table in sqlite_tables(connection) if table.name == "connections"), ())
     for column in ("bound_root", "root_uri"):
         if column in columns:
-            found = connection.execute(
+            rows = connection.execute(
                 f"SELECT CAST(c.{column} AS BLOB) FROM thoughts t JOIN connections c ON c.id = t.connection_id"  # noqa: S608
                 f" WHERE t.session_id = ? AND c.{column} IS NOT NULL ORDER BY t.number DESC LIMIT 1",
                 (session_id,),
             ).fetchall()
-            if found:
-                return _decoded(found[0][0])
+            if rows:
+                return _decoded(rows[0][0])
     return None
 
 

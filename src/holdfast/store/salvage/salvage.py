@@ -231,8 +231,8 @@ class _Rows:
             f" OVER (ORDER BY number) AS before FROM (SELECT rowid AS number FROM {table}"
             " WHERE rowid BETWEEN :low AND :high UNION SELECT :high + 1)) WHERE number > before + 1"
         )
-        found = self._target.execute(sql, {"low": low, "high": high}).fetchall()
-        first, last = found[0]
+        rows = self._target.execute(sql, {"low": low, "high": high}).fetchall()
+        first, last = rows[0]
         return None if first is None else (int(str(first)), int(str(last)))
 
     def remarks(self) -> Iterator[str]:

@@ -58,10 +58,10 @@ def stand_in_for_runs(connection: apsw.Connection, source: DamagedFile) -> None:
     numbers = _by_row(source, RUN_NUMBERS) if missing else {}
     projects = {entry[-1]: entry for entry in source.index_entries(RUNS_BY_PROJECT)} if missing else {}
     for row_id, started, touched in missing:
-        found = numbers.get(row_id)
-        known = _texts(found, 2) and found is not None and isinstance(found[2], int)
-        project = found[0] if found and known else (projects.get(row_id) or ("recovered",))[0]
-        day, number = (found[1], found[2]) if found and known else ("recovered", row_id)
+        row = numbers.get(row_id)
+        known = _texts(row, 2) and row is not None and isinstance(row[2], int)
+        project = row[0] if row and known else (projects.get(row_id) or ("recovered",))[0]
+        day, number = (row[1], row[2]) if row and known else ("recovered", row_id)
         connection.execute(
             "INSERT OR IGNORE INTO protocol_runs (row_id, id, day, number, root, project, protocol, definition,"
             " objective, phase, status, started_at, touched_at, ended_at, summary)"

@@ -62,7 +62,7 @@ class Shape:
 
 def shape_of(connection: apsw.Connection, table: Table) -> Shape:
     """Look up the shape of a table in an intact store."""
-    found = connection.execute(
+    rows = connection.execute(
         'SELECT name, type, "notnull", pk, dflt_value FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid',
         (table.name,),
     ).fetchall()
@@ -74,10 +74,10 @@ def shape_of(connection: apsw.Connection, table: Table) -> Shape:
             {"table": table.name},
         )
     }
-    keys = sum(bool(pk) for _, _, _, pk, _ in found)
+    keys = sum(bool(pk) for _, _, _, pk, _ in rows)
     columns = []
     shortest = 0
-    for name, declared, required, pk, default in found:
+    for name, declared, required, pk, default in rows:
         is_rowid = keys == 1 and bool(pk) and declared == "INTEGER"
         value = None if default is None else connection.execute(f"SELECT {default}").fetchall()[0][0]
         columns.append(Column(str(name), str(declared), bool(required), is_rowid, name in asked_for, value))

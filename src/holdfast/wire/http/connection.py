@@ -14,7 +14,7 @@ BODY_SECONDS = 10.0
 """How long a body may take after its head."""
 MAX_HEAD = 64 * 1024
 TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-MOST_WITHOUT_KEY = 100
+MAX_WITHOUT_KEY = 100
 """How many connections may be open without an accepted key."""
 
 
@@ -93,5 +93,5 @@ class HttpConnection(HttpToolsProtocol):
             if isinstance(one, HttpConnection) and not one.has_key and not one.transport.is_closing()
         ]
         others = sorted((one for one in without if one is not self), key=lambda one: (one.is_answered, one.since))
-        for one in others[: max(0, len(without) - MOST_WITHOUT_KEY)]:
+        for one in others[: max(0, len(without) - MAX_WITHOUT_KEY)]:
             one.transport.abort()

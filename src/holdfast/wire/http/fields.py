@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from holdfast.times import milliseconds
 
 SESSION_ID = r"^[A-Za-z0-9-]{1,64}$"
-MOST_AT_ONCE = 200
+MAX_AT_ONCE = 200
 
 
 def whole_number(text: Any) -> Any:
@@ -26,7 +26,7 @@ def _milliseconds(text: Any) -> int:
 
 Limit = Annotated[
     int,
-    Field(ge=1, le=MOST_AT_ONCE, description=f"how many at most, 1 to {MOST_AT_ONCE}"),
+    Field(ge=1, le=MAX_AT_ONCE, description=f"how many at most, 1 to {MAX_AT_ONCE}"),
     BeforeValidator(whole_number),
 ]
 SessionId = Annotated[str, Field(pattern=SESSION_ID, description="a session id: 1 to 64 of A-Z a-z 0-9 -")]

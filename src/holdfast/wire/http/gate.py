@@ -104,24 +104,24 @@ def behind_the_gate(
 
 
 def rest_table(rest: Sequence[RestRoute], outage: FindOutage | None = None) -> list[RestRoute]:
-    """The REST routes of the capabilities, plus /healthz and /readyz."""
+    """Return the REST routes of the capabilities, plus /healthz and /readyz."""
 
-    async def tell(request: RestRequest) -> Reply:
+    async def alive(request: RestRequest) -> Reply:
         return Reply(Health(status="ok", version=__version__))
 
-    async def look(request: RestRequest) -> Reply:
-        found = await outage() if outage is not None else None
-        if found is not None:
-            # Anybody may ask, so the database's address and error are shown only by `holdfast status`.
-            detail = f"The store has not answered since {iso(found.since)}; `holdfast status` says why."
+    async def ready_or_503(request: RestRequest) -> Reply:
+        problem = await outage() if outage is not None else None
+        if problem is not None:
+            # Anyone may ask, so the database's address and error are shown only by `holdfast status`.
+            detail = f"The store has not answered since {iso(problem.since)}; `holdfast status` says why."
             raise HTTPException(503, detail, {"Retry-After": str(BUSY_SECONDS)})
         return Reply(Health(status="ready", version=__version__))
 
     healthz = RestRoute(
-        "GET", "/healthz", "healthz", "Whether the daemon serves", tell, {200: Answer("It does.", Health)}, scope=None
+        "GET", "/healthz", "healthz", "Whether the daemon serves", alive, {200: Answer("It does.", Health)}, scope=None
     )
     ready = {200: Answer("It can.", Health), 503: Answer("Its store does not answer.", Problem)}
-    readyz = RestRoute("GET", "/readyz", "readyz", "Whether the daemon can work", look, ready, scope=None)
+    readyz = RestRoute("GET", "/readyz", "readyz", "Whether the daemon can work", ready_or_503, ready, scope=None)
     return with_document([*rest, healthz, readyz])
 
 
@@ -165,9 +165,9 @@ class _CheckKey:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in self._open:
-            kind, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
+            kind, _, presented = Headers(scope=scope).get("authorization", "").partition(" ")
             try:
-                key = await self._keys.check(given) if kind.lower() == "bearer" else None
+                key = await self._keys.check(presented) if kind.lower() == "bearer" else None
             except StoreUnreachable:
                 return await away()(scope, receive, send)
             if key is None:
@@ -214,7 +214,7 @@ class _WatchStreams:
 
 
 def allowed_hosts(host: str, extra: str) -> frozenset[str]:
-    """The host names under which the port may be addressed."""
+    """Return the host names under which the port may be addressed."""
     names = {name.strip().lower() for name in extra.split(",") if name.strip()}
     return LOOPBACK_HOSTS | {host.lower()} | names
 

@@ -34,20 +34,20 @@ _Schemas = dict[type[BaseModel], dict[str, Any]]
 
 
 def with_document(routes: Sequence[RestRoute]) -> list[RestRoute]:
-    """These routes, plus one that serves their document."""
+    """Return these routes, plus one that serves their document."""
     served: dict[str, Any] = {}
 
-    async def tell(request: RestRequest) -> Reply:
+    async def serve(request: RestRequest) -> Reply:
         return Reply(served)
 
-    itself = RestRoute("GET", PATH, "openapi", "This document", tell, {200: Answer("The document.", Document)})
+    itself = RestRoute("GET", PATH, "openapi", "This document", serve, {200: Answer("The document.", Document)})
     complete = [*routes, itself]
     served.update(document(complete))
     return complete
 
 
 def document(routes: Sequence[RestRoute]) -> dict[str, Any]:
-    """An OpenAPI 3.1 document."""
+    """Return an OpenAPI 3.1 document."""
     schemas, definitions = _schemas(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -81,12 +81,12 @@ class _WithoutNulls(GenerateJsonSchema):
 
 
 def _schemas(routes: Sequence[RestRoute]) -> tuple[_Schemas, dict[str, Any]]:
-    """A schema (or a reference to one) for every model, and the definitions referred to."""
-    given = {model for route in routes for model in (route.path_params, route.query, route.body) if model}
-    told = {answer.body for route in routes for answer in route.answers.values() if answer.body} | {Problem}
+    """Return a schema (or a reference to one) for every model, and the definitions referred to."""
+    requests = {model for route in routes for model in (route.path_params, route.query, route.body) if model}
+    responses = {answer.body for route in routes for answer in route.answers.values() if answer.body} | {Problem}
     wanted: list[tuple[type[BaseModel], JsonSchemaMode]] = [
-        *((model, "validation") for model in sorted(given, key=lambda model: model.__name__)),
-        *((model, "serialization") for model in sorted(told, key=lambda model: model.__name__)),
+        *((model, "validation") for model in sorted(requests, key=lambda model: model.__name__)),
+        *((model, "serialization") for model in sorted(responses, key=lambda model: model.__name__)),
     ]
     found, whole = models_json_schema(
         wanted, ref_template="#/components/schemas/{model}", schema_generator=_WithoutNulls
@@ -137,7 +137,7 @@ def _parameters(place: str, schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _answers(route: RestRoute) -> list[tuple[int, Answer]]:
-    """The route's own answers, and those that every route can give."""
+    """Return the route's own answers, and those that every route can give."""
     common = {
         403: Answer("The origin is foreign, or the key's scope does not suffice.", Problem),
         421: Answer("The host name is not served here.", Problem),

@@ -29,7 +29,7 @@ from holdfast.text.masking import mask_for_async
 MAX_BODY = 2 * 1024 * 1024
 """Bytes: enough for the longest message, however it is escaped."""
 LONGEST_CLIENT = 200
-MOST_PARAMETERS = 20
+MAX_PARAMETERS = 20
 STATUS_OF: Mapping[type[HoldfastError], int] = {
     NotFound: 404,
     BadInput: 422,
@@ -87,7 +87,7 @@ class RestRequest:
 
     @property
     def sender(self) -> Sender:
-        """Who asks, and for which teams."""
+        """Return who makes the request, and for which teams."""
         if self.key is None:
             return identify_sender(Transport.HTTP)
         return identify_sender(Transport.HTTP, key=self.key.name, key_teams=self.key.teams)
@@ -236,10 +236,10 @@ def _client(request: Request) -> str | None:
 def _query(request: Request) -> dict[str, str]:
     try:
         pairs = parse_qsl(
-            request.url.query, keep_blank_values=True, errors="replace", max_num_fields=MOST_PARAMETERS, separator="&"
+            request.url.query, keep_blank_values=True, errors="replace", max_num_fields=MAX_PARAMETERS, separator="&"
         )
     except ValueError:
-        raise BadInput("query", f"must have at most {MOST_PARAMETERS} parameters") from None
+        raise BadInput("query", f"must have at most {MAX_PARAMETERS} parameters") from None
     query: dict[str, str] = {}
     for name, value in pairs:
         if name in query:
@@ -273,7 +273,7 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _checked(model: type[M], values: dict[str, Any]) -> M:
-    """The parameters, or an error that names the field and what it takes."""
+    """Return the parameters, or an error that names the field and what it takes."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -114,7 +114,7 @@ class Web:
 
 
 def who_listens(port: int) -> str | None:
-    """The program that listens on a TCP port, if Linux lets us see it."""
+    """Return the program that listens on a TCP port, if Linux lets us see it."""
     inodes = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):

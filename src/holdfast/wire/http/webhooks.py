@@ -17,7 +17,7 @@ MAX_BODY = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """One route that is open to whoever knows its secret."""
+    """One route that is open to any client that knows its secret."""
 
     path: str
     header: str
@@ -37,5 +37,5 @@ class Webhook:
                 if len(body) > MAX_BODY:
                     return refusal(413, "The body is too long.")
         except ClientDisconnect:
-            return refusal(400, "The body did not come.")  # to nobody: it is gone, which is no error of ours
+            return refusal(400, "The body did not come.")  # the client is gone, which is no error of ours
         return Response(status_code=await self.take(bytes(body), request.headers.get(self.header, "")))

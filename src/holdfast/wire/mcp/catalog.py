@@ -43,7 +43,7 @@ class Catalog:
         self._patterns = [(resource, _pattern(resource.template)) for resource in self.resources]
 
     def listed(self, toolsets: str, *, anonymous: bool, root: Root | None) -> list[types.Tool]:
-        """The tools that a caller with this choice of toolsets is shown; `auto` shows those that apply to its project.
+        """Return the tools listed for this choice of toolsets; `auto` lists those that apply to the caller's project.
 
         An anonymous caller, which only a token identifies, is also shown the tools to use that token.
         """
@@ -59,7 +59,7 @@ class Catalog:
         ]
 
     def find_resource(self, uri: str) -> tuple[Resource, dict[str, str]] | None:
-        """The resource family a URI belongs to, with the template's values."""
+        """Return the resource family a URI belongs to, with the template's values."""
         for resource, pattern in self._patterns:
             match = pattern.fullmatch(uri)
             if match:
@@ -67,7 +67,7 @@ class Catalog:
         return None
 
     def changed_by(self, events: Iterable[Event]) -> Iterator[str]:
-        """The URIs that these events change, each once."""
+        """Yield the URIs that these events change, each once."""
         seen: set[str] = set()
         for event in events:
             for resource in self.resources:
@@ -95,11 +95,11 @@ def _wire_tool(tool: Tool) -> types.Tool:
 
 
 def _meta(tool: Tool) -> dict[str, Any]:
-    said = {
+    meta = {
         **{agent.always_load_meta: tool.always_load for agent in AGENTS.values()},
         **{agent.search_hint_meta: tool.hint for agent in AGENTS.values()},
     }
-    return {name: value for name, value in said.items() if name and value}
+    return {name: value for name, value in meta.items() if name and value}
 
 
 def _pattern(template: str) -> re.Pattern[str]:

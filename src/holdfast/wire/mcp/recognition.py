@@ -65,7 +65,7 @@ class Recognition:
         self._transports = transports
 
     def transport(self, ctx: Context) -> OpenTransport:
-        """The transport a request came over."""
+        """Return the transport a request came over."""
         if isinstance(ctx.lifespan_context, OpenTransport):
             return ctx.lifespan_context
         legacy = era_of(ctx) is Era.LEGACY
@@ -80,7 +80,7 @@ class Recognition:
         ask: bool = True,
         handle: bool = True,
     ) -> Recognised | InputRequiredResult:
-        """The caller with its root and its connection, if it has one; or a request for its roots.
+        """Return the caller with its root and its connection, if it has one; or a request for its roots.
 
         Without `handle`, a connection that the request names is ignored.
         """
@@ -117,36 +117,36 @@ class Recognition:
         issued = await self._connections.renew_token(known.id) if known is not None and renew else None
         return Recognised(caller, known, issued)
 
-    async def meet(self, ctx: Context, tool: Tool, found: Recognised) -> Recognised:
-        """The same caller with a connection, created now if this is its first call."""
-        caller = found.caller
+    async def meet(self, ctx: Context, tool: Tool, recognised: Recognised) -> Recognised:
+        """Return the same caller with a connection, created now if this is its first call."""
+        caller = recognised.caller
         if not tool.meets:
-            return found
+            return recognised
         if caller.identity is None:
             if not tool.meets_strangers:
-                return found
+                return recognised
             connection, issued = await self._connections.meet_stranger(caller)
             return Recognised(replace(caller, identity=BY_HANDLE + connection.id), connection, issued)
         transport = self.transport(ctx)
-        if found.connection is None:
+        if recognised.connection is None:
             connection, first = await self._connections.meet(caller, tell_token=not _knows_itself(caller))
-            transport.known, transport.known_as = connection, caller.identity
+            transport.connection, transport.connection_identity = connection, caller.identity
             transport.token_due = time.monotonic() + self._half_life
             return Recognised(caller, connection, first)
-        if found.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
-            return await self._renewed(transport, found, found.connection)
-        return found
+        if recognised.issued is None and not _knows_itself(caller) and not caller.identity.startswith(BY_HANDLE):
+            return await self._renewed(transport, recognised, recognised.connection)
+        return recognised
 
-    async def _renewed(self, transport: OpenTransport, found: Recognised, connection: Connection) -> Recognised:
+    async def _renewed(self, transport: OpenTransport, recognised: Recognised, connection: Connection) -> Recognised:
         """Issue a new token to a long-lived caller before its last one expires.
 
         Also to one that comes over a new transport: the answer with its first token may be lost with the old one.
         """
         now = time.monotonic()
         if transport.token_due is not None and now < transport.token_due:
-            return found
+            return recognised
         transport.token_due = now + self._half_life
-        return replace(found, issued=await self._connections.renew_token(connection.id))
+        return replace(recognised, issued=await self._connections.renew_token(connection.id))
 
     @property
     def _half_life(self) -> float:
@@ -155,13 +155,13 @@ class Recognition:
     async def _by_transport(self, transport: OpenTransport, identity: str | None) -> Connection | None:
         if identity is None:
             return None
-        if transport.known_as != identity:
-            transport.known = await self._connections.find(identity)
-            transport.known_as = identity if transport.known else None
-        return transport.known
+        if transport.connection_identity != identity:
+            transport.connection = await self._connections.find(identity)
+            transport.connection_identity = identity if transport.connection else None
+        return transport.connection
 
     async def _by_handle(self, ctx: Context) -> tuple[Connection | None, bool]:
-        """The connection that the request's token proves, and whether to issue a new token."""
+        """Return the connection that the request's token proves, and whether to issue a new token."""
         meta = (ctx.params or {}).get("_meta") or {}
         headers = ctx.request.headers if ctx.request is not None else {}
         session = headers.get(SESSION_HEADER) or meta.get(SESSION_META)
@@ -183,7 +183,7 @@ class Recognition:
 
 
 def era_of(ctx: Context) -> Era:
-    """The MCP era of a request."""
+    """Return the MCP era of a request."""
     return Era.MODERN if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else Era.LEGACY
 
 
@@ -197,13 +197,13 @@ def handle_sent(ctx: Context) -> bool:
 
 
 def key_of(ctx: Context) -> Key | None:
-    """The key an HTTP request came with."""
+    """Return the key an HTTP request came with."""
     key: Key | None = ctx.request.scope.get("holdfast.key") if ctx.request is not None else None
     return key
 
 
 def attempt_of(ctx: Context, transport: OpenTransport) -> Attempt:
-    """Who presents a token, for the limits and the audit."""
+    """Return who presents a token, for the limits and the audit."""
     info = ctx.session.client_params.client_info if ctx.session.client_params else None
     client = info.name[:200] if info else None
     if transport.kind is Transport.RELAY:

@@ -97,7 +97,7 @@ class _Requests(_Stream):
             try:
                 message = jsonrpc_message_adapter.validate_python(read.body, by_name=False)
             except ValidationError:
-                logger.warning("a relay sent a line that is no JSON-RPC message; dropped")
+                logger.warning("a relay sent a line that is not a JSON-RPC message; dropped")
             else:
                 self._read.append(SessionMessage(message))
 

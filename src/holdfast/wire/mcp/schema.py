@@ -14,7 +14,7 @@ DROPPED = ("title", "default", "$defs", "additionalProperties")
 
 
 def input_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a tool's parameters."""
+    """Return the schema of a tool's parameters."""
     schema = model.model_json_schema()
     definitions: dict[str, Any] = schema.get("$defs", {})
     slim: dict[str, Any] = _slim(schema, definitions)

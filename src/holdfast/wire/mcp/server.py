@@ -133,15 +133,15 @@ class Wire:
         with self._counted():
             try:
                 parsed = parse(tool.params, arguments)
-                found = await self._recognition.caller(ctx, argument, params.input_responses, handle=tool.meets)
-                if isinstance(found, types.InputRequiredResult):
-                    return found
-                if found.caller.key_teams is not None and not (tool.for_teams or tool.toolset in FOR_TEAMS):
+                recognised = await self._recognition.caller(ctx, argument, params.input_responses, handle=tool.meets)
+                if isinstance(recognised, types.InputRequiredResult):
+                    return recognised
+                if recognised.caller.key_teams is not None and not (tool.for_teams or tool.toolset in FOR_TEAMS):
                     raise NotYours(
                         f"This key is limited to teams, and {tool.name} is not about teams.",
                         recovery="Use a key that is not limited.",
                     )
-                met = await self._recognition.meet(ctx, tool, found)
+                met = await self._recognition.meet(ctx, tool, recognised)
                 result = await self._run(tool, ctx, met, arguments, parsed)
             except HoldfastError as error:
                 text = types.TextContent(type="text", text=mask_for(error_text(f"{error.code}: {error}"), None))
@@ -178,7 +178,7 @@ class Wire:
         meta: dict[str, Any] | None = None
         if met.issued is not None:
             meta = {CONNECTION: issued_view(met.issued)}
-            # A model sees the structured content alone; whoever sends headers reads _meta.
+            # A model sees the structured content alone; a client that sends headers reads _meta.
             if not handle_sent(ctx):
                 result = {**result, "connection": {**result.get("connection", {}), **issued_view(met.issued)}}
         text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
@@ -223,14 +223,14 @@ class Wire:
     # -- resources ----------------------------------------------------------------------------------------------------
 
     async def _known_caller(self, ctx: Context) -> Caller:
-        """The caller of a request that cannot be answered with a question."""
+        """Return the caller of a request that cannot be answered with a question."""
         _require_unlimited(ctx)
-        found: Recognised | types.InputRequiredResult = await _plain(
+        recognised: Recognised | types.InputRequiredResult = await _plain(
             self._recognition.caller(ctx, ask=era_of(ctx) is Era.LEGACY)
         )
-        if isinstance(found, types.InputRequiredResult):
+        if isinstance(recognised, types.InputRequiredResult):
             raise RuntimeError("a caller was asked though asking was off")
-        return found.caller
+        return recognised.caller
 
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -241,21 +241,21 @@ class Wire:
         if not position.isdigit() or int(position) >= max(len(listing), 1):
             raise MCPError(types.INVALID_PARAMS, "cursor: is not one that resources/list gave out")
         at = int(position)
-        found: list[types.Resource] = []
+        resources: list[types.Resource] = []
         following: str | None = None
         while at < len(listing):
             family = listing[at]
             assert family.list is not None  # noqa: S101 - chosen above
             page = await _plain(family.list(caller, cursor or None))
-            found += [
+            resources += [
                 types.Resource(uri=uri, name=mask_for(name, None), description=text, mime_type="text/markdown")
                 for uri, name, text in page.items
             ]
             at, cursor = (at, page.next_cursor) if page.next_cursor is not None else (at + 1, "")
-            if page.next_cursor is not None or (len(found) >= LISTED_AT_ONCE and at < len(listing)):
+            if page.next_cursor is not None or (len(resources) >= LISTED_AT_ONCE and at < len(listing)):
                 following = f"{at}:{cursor}"
                 break
-        return types.ListResourcesResult(resources=found, next_cursor=following)
+        return types.ListResourcesResult(resources=resources, next_cursor=following)
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -325,10 +325,10 @@ class Wire:
         if prompt is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no prompt {quoted_name(params.name)}")
         _require_unlimited(ctx)
-        found = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
-        if isinstance(found, types.InputRequiredResult):
-            return found
-        text = await mask_for_async(await _plain(prompt.render(found.caller)), None)
+        recognised = await _plain(self._recognition.caller(ctx, answers=params.input_responses))
+        if isinstance(recognised, types.InputRequiredResult):
+            return recognised
+        text = await mask_for_async(await _plain(prompt.render(recognised.caller)), None)
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompt.description, messages=[message])
 
@@ -337,10 +337,10 @@ class Wire:
         if isinstance(params.ref, types.ResourceTemplateReference):
             for resource in self.catalog.resources:
                 if resource.template == str(params.ref.uri) and resource.complete is not None:
-                    given = (params.context.arguments or {}) if params.context else {}
+                    arguments = (params.context.arguments or {}) if params.context else {}
                     caller = await self._known_caller(ctx)
                     values = list(
-                        await _plain(resource.complete(caller, params.argument.name, params.argument.value, given))
+                        await _plain(resource.complete(caller, params.argument.name, params.argument.value, arguments))
                     )
         return types.CompleteResult(
             completion=types.Completion(values=values[:100], total=len(values), has_more=len(values) > 100)
@@ -366,7 +366,7 @@ async def _handled(tool: Tool, call: Call, parsed: Any) -> dict[str, Any]:
 
 
 def _key(ctx: Context, caller: Caller, tool: str, arguments: dict[str, Any]) -> CallKey | None:
-    """The key that identifies repetitions of this call: the model's tool-use id, otherwise the relay's own key.
+    """Return the key that identifies repetitions of this call: the model's tool-use id, otherwise the relay's own key.
 
     A relay's key begins with the relay's random name, so no caller can get another's result.
     """

@@ -42,7 +42,7 @@ class Call:
     """Identifies repetitions of this call; None if the client sent nothing to identify it by."""
 
     async def reply(self, result: Awaitable[T], view: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
-        """The reply that a view makes of a service's result; the same is stored for a repetition."""
+        """Return the reply that a view makes of a service's result; the same is stored for a repetition."""
         if self.key is not None:
             self.key.view = view
         return view(await result)
@@ -108,11 +108,11 @@ class Tool:
     @property
     def operations(self) -> tuple[str, ...]:
         """The operations that the parameters accept; none for a tool without operations."""
-        found = self.params.model_fields.get("operation")
-        return get_args(found.annotation) if found is not None else ()
+        operation = self.params.model_fields.get("operation")
+        return get_args(operation.annotation) if operation is not None else ()
 
     def repetition_of(self, params: Any) -> Repetition:
-        """How a repetition of a call with these parameters is answered."""
+        """Return how a repetition of a call with these parameters is answered."""
         return self.repetition[params.operation] if isinstance(self.repetition, Mapping) else self.repetition
 
 

@@ -37,15 +37,15 @@ class OpenTransport:
     mcp_session: str | None = None
     agent_session: str | None = None
     project: str | None = None
-    """The project directory that the agent told its relay."""
+    """The project directory that the agent gave its relay."""
     reachable: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while the daemon can send to the client by itself: over a relay's socket, or an HTTP client's open stream."""
     client_roots: tuple[str, ...] | None = None
     """None until the client was asked; empty if it has none or did not answer."""
     asking: asyncio.Task[None] | None = None
-    known: Connection | None = None
-    """The connection of the identity `known_as`, as last looked up."""
-    known_as: str | None = None
+    connection: Connection | None = None
+    """The connection of the identity `connection_identity`, as last looked up."""
+    connection_identity: str | None = None
     listed: list[Tool] | None = None
     """The tools that this connection was shown; the list does not change."""
     token_due: float | None = None
@@ -65,7 +65,7 @@ class OpenTransport:
         return identify(self.signals(Era.LEGACY))
 
     def signals(self, era: Era) -> Signals:
-        """The signals by which a call over this transport identifies its caller."""
+        """Return the signals by which a call over this transport identifies its caller."""
         return Signals(
             transport=self.kind,
             era=era,
@@ -83,10 +83,10 @@ class OpenTransport:
 
     def forget_caller(self) -> None:
         """Look up the caller's connection again on the next request."""
-        self.known = self.known_as = None
+        self.connection = self.connection_identity = None
 
     async def root(self, argument: str | None, bound: str | None) -> Root | None:
-        """The strongest root; cached for a while. Raises ProjectTooSlow."""
+        """Return the strongest root; cached for a while. Raises ProjectTooSlow."""
         hello = self.hello
         inputs = (argument, bound, self.client_roots, self.project, hello.cwd if hello else None)
         loop = asyncio.get_running_loop()
@@ -115,7 +115,7 @@ def _strongest_root(
 
 
 def _has_parent(transport: OpenTransport) -> bool:
-    """Whether the process that started a relay is still there, as far as it can be seen: it may be in a container."""
+    """Return whether the process that started a relay is still there; True if it cannot be seen, as in a container."""
     return transport.hello is None or not exists(transport.hello.pid) or exists(transport.hello.ppid)
 
 
@@ -155,7 +155,7 @@ class OpenTransports:
         self._relays.discard(transport)
 
     def http(self, mcp_session: str | None) -> OpenTransport:
-        """The transport of a legacy HTTP session; a new one for a request without a session."""
+        """Return the transport of a legacy HTTP session; a new one for a request without a session."""
         if mcp_session is None:
             return OpenTransport(Transport.HTTP)
         transport = self._http.get(mcp_session)
@@ -174,7 +174,7 @@ class OpenTransports:
     def forget_connection(self, connection_id: str) -> None:
         """Forget a revoked connection: its caller counts as new on the next request, and is told so."""
         for transport in self:
-            if transport.known is not None and transport.known.id == connection_id:
+            if transport.connection is not None and transport.connection.id == connection_id:
                 transport.forget_caller()
 
     def rebind(self, parent: int, agent_session: str) -> list[str]:
@@ -190,9 +190,9 @@ class OpenTransports:
         return left
 
     def has_agent(self, session: str) -> bool:
-        """Whether an agent of this session is connected now. One that was killed is not, before its relay notices."""
+        """Return whether an agent of this session is connected; a killed one is not, even before its relay notices."""
         return any(one.open and one.agent_session == session and _has_parent(one) for one in self)
 
     def attached(self) -> set[str]:
-        """The identities that have an open transport."""
+        """Return the identities that have an open transport."""
         return {identity for one in self if one.open and (identity := one.identity)}

@@ -22,12 +22,12 @@ MAX_MARKS = 1_200_000
 """Commas and brackets of one line: so many values come of it when it is read."""
 LOOKED_AT = 256 * 1024
 """Bytes of a transcript that are looked at for its directory."""
-MOST_DIRECTORIES = 100
+MAX_DIRECTORIES = 100
 """Directories of one conversation that are looked at."""
 
 
 def found(config: Path, folder: str | None = None) -> list[TranscriptFile]:
-    """The transcripts of one project's folder or of all, the newest first."""
+    """Return the transcripts of one project's folder or of all, the newest first."""
     folders = [config / "projects" / folder] if folder else sorted((config / "projects").glob("*"))
     files: list[TranscriptFile] = []
     for place in folders:
@@ -41,7 +41,7 @@ def found(config: Path, folder: str | None = None) -> list[TranscriptFile]:
 
 
 def _file(path: Path, session_id: str) -> list[TranscriptFile]:
-    """Plain files alone: a link or a pipe is none of Claude Code's."""
+    """Return the transcript at a path; nothing for a link or a pipe, which Claude Code never writes."""
     if path.is_symlink() or not path.is_file():
         return []
     about = path.stat()
@@ -49,7 +49,7 @@ def _file(path: Path, session_id: str) -> list[TranscriptFile]:
 
 
 def main_file(file: TranscriptFile) -> Path:
-    """The transcript of the conversation that a file belongs to."""
+    """Return the transcript of the conversation that a file belongs to."""
     if file.path.stem == file.session_id:
         return file.path
     folder = next(folder for folder in file.path.parents if folder.name == file.session_id)
@@ -57,50 +57,50 @@ def main_file(file: TranscriptFile) -> Path:
 
 
 def directory_of(main: Path, known: dict[str, str]) -> str:
-    """The project a conversation belongs to here; `known` names the directory of folders that are known otherwise."""
-    said: dict[str, None] = {}
+    """Return the project a conversation belongs to here; `known` has the directories of known folders."""
+    cwds: dict[str, None] = {}
     with main.open("rb") as file:
         for line in file.read(LOOKED_AT).splitlines():
             entry = _entry(line)
             cwd = entry.get("cwd") if entry else None
-            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(said) < MOST_DIRECTORIES:
-                said[cwd] = None
+            if isinstance(cwd, str) and cwd.startswith("/") and cwd.isprintable() and len(cwds) < MAX_DIRECTORIES:
+                cwds[cwd] = None
     folder = main.parent.name
-    own = next((cwd for cwd in said if project_key(Path(cwd)) == folder), None)
+    own = next((cwd for cwd in cwds if project_key(Path(cwd)) == folder), None)
     # A conversation that came from another machine names a directory there.
-    return own or known.get(folder) or next(iter(said), "")
+    return own or known.get(folder) or next(iter(cwds), "")
 
 
 def mark_of(path: Path, length: int) -> str:
-    """How a file is known again: a hash of its beginning, as far as it was read."""
+    """Return a hash of a file's beginning, as far as it was read, to recognize the file later."""
     size = min(length, MARKED)
     with path.open("rb") as file:
         return f"{size}.{hashlib.sha256(file.read(size)).hexdigest()[:32]}"
 
 
 def is_same(path: Path, mark: str, read_to: int) -> bool:
-    """Whether a file is still the one that was read: it grew, and its beginning is as it was."""
+    """Return whether a file is still the one that was read: it has at most grown, and begins the same."""
     length = mark.partition(".")[0]
     return path.stat().st_size >= read_to and length.isdigit() and mark_of(path, int(length)) == mark
 
 
 def batches(path: Path, offset: int) -> Iterator[SpokenBatch]:
-    """The rest of a file, part by part; a line that is still being written is left for the next time."""
+    """Yield the rest of a file, part by part; a line that is still being written is left for the next time."""
     with path.open("rb") as file:
         file.seek(offset)
-        told: list[Spoken] = []
+        passages: list[Spoken] = []
         begin = end = offset
         for line in iter(lambda: file.readline(LONGEST_LINE), b""):
             if not line.endswith(b"\n") and len(line) < LONGEST_LINE:
                 break
             entry = _entry(line)  # a piece of a line that is too long is no JSON
-            told += spoken_in(entry) if entry is not None else ()
+            passages += spoken_in(entry) if entry is not None else ()
             end += len(line)
             if end - begin >= BATCH_BYTES:
-                yield SpokenBatch(tuple(told), end, mark_of(path, end))
-                told, begin = [], end
+                yield SpokenBatch(tuple(passages), end, mark_of(path, end))
+                passages, begin = [], end
         if end > begin:
-            yield SpokenBatch(tuple(told), end, mark_of(path, end))
+            yield SpokenBatch(tuple(passages), end, mark_of(path, end))
 
 
 def _entry(line: bytes) -> Entry | None:

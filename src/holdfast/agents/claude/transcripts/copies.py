@@ -49,14 +49,14 @@ class ClaudeCopies:
 
     def _belongs(self, path: Path) -> bool:
         """Return whether a transcript is the project's own: paths that differ in punctuation alone share a folder."""
-        said = None
+        cwd = None
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in lines_in(file.read(LOOKED_AT)):
-                said = said or (line.entry or {}).get("cwd")
-        if not isinstance(said, str) or Path(said) == self._project:
+                cwd = cwd or (line.entry or {}).get("cwd")
+        if not isinstance(cwd, str) or Path(cwd) == self._project:
             return True
         # A conversation from elsewhere that was put here names a directory whose folder is another one.
-        return project_key(Path(said)) != self._folder
+        return project_key(Path(cwd)) != self._folder
 
     async def copy(self, store: Store, session_id: str, add: Callable[[str, Iterable[bytes]], None]) -> None:
         """Hand the lines of each part to `add`; what cannot be read raises before the first part."""
@@ -121,24 +121,24 @@ def lines_from(entries: Iterable[Entry]) -> Iterator[bytes]:
 
 def _stored(tx: Tx, session_id: str) -> dict[str, Spool]:
     """Return a conversation by subpath, on one snapshot of the store; the caller closes them."""
-    found: dict[str, Spool] = {}
+    spools: dict[str, Spool] = {}
     try:
         for subpath in queries.subpaths(tx, session_id):
-            found[subpath] = Spool.of(lines_from(queries.entries(tx, session_id, subpath)))
+            spools[subpath] = Spool.of(lines_from(queries.entries(tx, session_id, subpath)))
     except BaseException:
-        for spool in found.values():
+        for spool in spools.values():
             spool.close()
         raise
-    return found
+    return spools
 
 
 def _local(files: TranscriptFiles, session_id: str, subpath: str) -> Spool:
     """Return a conversation out of the files that lie here."""
-    found = Spool()
+    merged = Spool()
     for path in files.paths(session_id).get(subpath, []):
-        with found as before, Spool.of_file(path) as next_one:
-            found = before.merged(next_one)
-    return found
+        with merged as before, Spool.of_file(path) as next_one:
+            merged = before.merged(next_one)
+    return merged
 
 
 def _gathered(files: TranscriptFiles, session_id: str, stored: Mapping[str, Spool]) -> Iterator[tuple[str, Spool]]:

@@ -25,7 +25,7 @@ async def to_store(store: Store, session_id: str, transcript: Path) -> None:
     merged = await asyncio.to_thread(copies.together, await stored.everywhere(session_id), here)
     for subpath, lines in merged.items():
         key = {"project_key": transcript.parent.name, "session_id": session_id, "subpath": subpath}
-        await stored.put(key, [line.entry for line in lines if line.is_mirrored and line.entry is not None])
+        await stored.put(key, [line.entry for line in lines if line.is_stored and line.entry is not None])
 
 
 async def from_store(store: Store, session_id: str, folder: Path) -> bool:
@@ -46,7 +46,7 @@ def _is_short(files: TranscriptFiles, session_id: str) -> bool:
 
 
 def _continue(files: TranscriptFiles, folder: str, session_id: str, theirs: Parts) -> bool:
-    found = copies.compare(files, session_id, theirs)
-    if found in (Relation.NEW, Relation.AHEAD):
+    comparison = copies.compare(files, session_id, theirs)
+    if comparison in (Relation.NEW, Relation.AHEAD):
         copies.put(files, folder, session_id, theirs)
-    return found is not Relation.FORKED
+    return comparison is not Relation.FORKED

@@ -17,7 +17,7 @@ HARNESS = re.compile(
     r"|post-tool-use-hook|ide_|tick|teammate-message|tools-used|available-deferred)|\[Request interrupted by user"
     r"|This session is being continued from a previous conversation|Caveat: The messages below were generated)"
 )
-"""How a message begins that stands in the user's place and that no user wrote."""
+"""Beginnings of messages that have the user's role but that no user wrote."""
 INTERRUPTED = "[Request interrupted by user"
 LOCAL_COMMANDS = frozenset(
     {
@@ -60,13 +60,13 @@ _COMMAND = re.compile(r"<command-name>/?([^<\n]{1,200})</command-name>")
 
 
 def text_member(value: Any, name: str) -> str:
-    """A member that is a text; empty where there is none."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    """Return a member that is a text; empty if there is none."""
+    member = value.get(name) if isinstance(value, dict) else None
+    return member if isinstance(member, str) else ""
 
 
 def blocks(entry: Entry) -> Iterator[Entry]:
-    """The parts of an entry's message; a message that is one text has one."""
+    """Yield the parts of an entry's message; a message that is one text has one."""
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, str):
@@ -76,7 +76,7 @@ def blocks(entry: Entry) -> Iterator[Entry]:
 
 
 def text_of(block: Entry) -> str:
-    """What a tool's result says, as one text."""
+    """Return a tool's result as one text."""
     content = block.get("content")
     if isinstance(content, str):
         return content
@@ -86,7 +86,7 @@ def text_of(block: Entry) -> str:
 
 
 def timestamp(entry: Entry) -> int | None:
-    """When an entry was written, in milliseconds."""
+    """Return the time at which an entry was written, in milliseconds."""
     try:
         at = datetime.fromisoformat(text_member(entry, "timestamp"))
         return None if at.tzinfo is None else (at - _EPOCH) // _MILLISECOND
@@ -95,28 +95,28 @@ def timestamp(entry: Entry) -> int | None:
 
 
 def is_side(entry: Entry) -> bool:
-    """Whether a subagent wrote it: what that did counts, what it was asked and what it said does not."""
+    """Return whether a subagent wrote it: its actions count, its requests and replies do not."""
     return entry.get("isSidechain") is True or bool(text_member(entry, "agentId"))
 
 
 def request_in(entry: Entry) -> str | None:
-    """What the user asked with this entry; None for tool results and for all that only stands in the user's place."""
+    """Return what the user asked in this entry; None for tool results and text that no user wrote."""
     if entry.get("isMeta") or entry.get("isCompactSummary") or entry.get("isVisibleInTranscriptOnly"):
         return None
     if is_side(entry) or text_member(entry, "teamName") or not _is_human(entry):
         return None
-    said = []
+    texts = []
     for block in blocks(entry):
         if block.get("type") == "tool_result":
             return None
         if block.get("type") == "text":
             words = text_member(block, "text")
-            said.append((_command_in(words) or "") if HARNESS.match(words) else words)
-    return "\n".join(part for part in said if part.strip()).strip() or None
+            texts.append((_command_in(words) or "") if HARNESS.match(words) else words)
+    return "\n".join(part for part in texts if part.strip()).strip() or None
 
 
 def queued_request(entry: Entry) -> str | None:
-    """What the user asked while a turn was running: it is an attachment of that turn."""
+    """Return what the user asked while a turn was running; it is stored as an attachment of that turn."""
     attached = entry.get("attachment")
     if text_member(attached, "type") != "queued_command" or is_side(entry) or not isinstance(attached, dict):
         return None
@@ -141,5 +141,5 @@ def _command_in(words: str) -> str | None:
 
 
 def is_interruption(entry: Entry) -> bool:
-    """Whether the user ended the turn."""
+    """Return whether the user ended the turn."""
     return any(text_member(block, "text").startswith(INTERRUPTED) for block in blocks(entry))

@@ -31,52 +31,52 @@ class TranscriptFiles:
         self._projects = config / "projects"
 
     def main_file(self, project_key: str, session_id: str) -> Path:
-        """Where the agent looks for the conversation."""
+        """Return the file in which the agent looks for the conversation."""
         return self._projects / project_key / f"{session_id}.jsonl"
 
     def known(self, session_id: str) -> bool:
-        """Whether a file of this session lies here, under whatever project."""
+        """Return whether there is a file of this session, under any project."""
         return bool(self._main_files(session_id))
 
     def spent(self, project_key: str, session_id: str) -> float:
-        """What the conversation had cost when its last process ended; the next one counts on from there."""
+        """Return the conversation's cost when its last process ended; the next one adds to it."""
         text = self.main_file(project_key, session_id).read_text(encoding="utf-8", errors="surrogateescape")
         entries = [line.entry or {} for line in lines_in("\n".join(_COST_STATE.findall(text)) + "\n")]
-        told = [entry.get("totalCostUSD") for entry in entries]
-        return float(told[-1]) if told and isinstance(told[-1], int | float) else 0.0
+        costs = [entry.get("totalCostUSD") for entry in entries]
+        return float(costs[-1]) if costs and isinstance(costs[-1], int | float) else 0.0
 
     def read(self, session_id: str) -> dict[str, list[Line]]:
-        """The lines by subpath."""
-        found: dict[str, list[Line]] = {}
+        """Return the lines by subpath."""
+        by_subpath: dict[str, list[Line]] = {}
         for subpath, paths in self.paths(session_id).items():
             for path in paths:
-                found[subpath] = merge(found.get(subpath, []), _read(path))
-        return found
+                by_subpath[subpath] = merge(by_subpath.get(subpath, []), _read(path))
+        return by_subpath
 
     def paths(self, session_id: str) -> dict[str, list[Path]]:
-        """The files by subpath; a project that was moved has left files under more than one key."""
-        found: dict[str, list[Path]] = {}
+        """Return the files by subpath; a project that was moved has left files under more than one key."""
+        by_subpath: dict[str, list[Path]] = {}
         for main in self._main_files(session_id):
             folder = main.with_suffix("")
             for path in [main, *sorted(folder.rglob("*.jsonl"))]:
                 subpath = MAIN if path == main else path.relative_to(folder).with_suffix("").as_posix()
-                found.setdefault(subpath, []).append(path)
-        return found
+                by_subpath.setdefault(subpath, []).append(path)
+        return by_subpath
 
     def file_of(self, project_key: str, session_id: str, subpath: str) -> Path:
-        """Where a conversation of a session lies, its own or a subagent's."""
+        """Return the transcript file of a session's own conversation or of a subagent's."""
         main = self.main_file(project_key, session_id)
         return main if subpath == MAIN else _inside(main.with_suffix(""), subpath)
 
     def write(self, project_key: str, session_id: str, subpath: str, lines: Sequence[Line]) -> None:
-        """Make these the lines of the file, touching it only where it differs."""
+        """Make these the lines of the file, touching it only if it differs."""
         path = self.file_of(project_key, session_id, subpath)
         metadata = [line.entry for line in lines if line.entry is not None and line.entry.get("type") == METADATA]
         _update_file(path, [line for line in lines if line.entry is None or line.entry.get("type") != METADATA])
         if metadata:
-            told = {name: value for name, value in metadata[-1].items() if name != "type"}
-            if read_sidecar(path) != told:
-                _replace(sidecar_of(path), json.dumps(told))
+            sidecar = {name: value for name, value in metadata[-1].items() if name != "type"}
+            if read_sidecar(path) != sidecar:
+                _replace(sidecar_of(path), json.dumps(sidecar))
 
     def delete(self, session_id: str) -> None:
         """Delete every file of a session."""
@@ -91,7 +91,7 @@ class TranscriptFiles:
 
 
 def _inside(folder: Path, subpath: str) -> Path:
-    """The file of a subagent; the subpath comes from outside and must not lead out of the session's folder."""
+    """Return the file of a subagent; the subpath comes from outside and must not lead out of the session's folder."""
     parts = PurePosixPath(subpath).parts
     if not parts or any(part in {"..", "/"} or "\\" in part or "\0" in part for part in parts):
         raise ValueError(f"a transcript is filed under {subpath!r}, which leads out of its session's folder")
@@ -100,24 +100,24 @@ def _inside(folder: Path, subpath: str) -> Path:
 
 
 def sidecar_of(path: Path) -> Path:
-    """Where Claude Code keeps what a subagent is."""
+    """Return the path of the file in which Claude Code describes a subagent."""
     return path.with_suffix(".meta.json")
 
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
-    """What lies beside a transcript; None where nothing does, or what no agent wrote."""
+    """Read the file beside a transcript; None if there is none or if no agent can have written it."""
     try:
-        told = bounded_json.loads(sidecar_of(path).read_bytes())
+        sidecar = bounded_json.loads(sidecar_of(path).read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return told if isinstance(told, dict) else None
+    return sidecar if isinstance(sidecar, dict) else None
 
 
 def _read(path: Path) -> list[Line]:
     lines = lines_in(path.read_text(encoding="utf-8", errors="surrogateescape"))
-    told = read_sidecar(path)
-    if told is not None:
-        lines += lines_of([{"type": METADATA, **told}])
+    sidecar = read_sidecar(path)
+    if sidecar is not None:
+        lines += lines_of([{"type": METADATA, **sidecar}])
     return lines
 
 

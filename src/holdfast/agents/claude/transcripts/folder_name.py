@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-LONGEST = 200
+MAX_NAME_CHARS = 200
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def project_key(project: Path) -> str:
-    """The folder's name for a project directory, symbolic links resolved."""
+    """Return the folder's name for a project directory, symbolic links resolved."""
     spelled = str(project.resolve()).encode("utf-16-le", "surrogatepass")
     units = [int.from_bytes(spelled[at : at + 2], "little") for at in range(0, len(spelled), 2)]
     name = "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else "-" for unit in units)
-    return name if len(name) <= LONGEST else f"{name[:LONGEST]}-{_hash(units)}"
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:MAX_NAME_CHARS]}-{_hash(units)}"
 
 
 def _hash(units: list[int]) -> str:
-    """Java's string hash, in base 36 without its sign."""
+    """Return Java's string hash, in base 36 without its sign."""
     value = 0
     for unit in units:
         value = (value * 31 + unit) & 0xFFFFFFFF

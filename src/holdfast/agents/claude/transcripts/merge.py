@@ -15,7 +15,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 
 LOCAL_ONLY = frozenset({"api-request", "api-request-shape", "api-request-blob"})
-"""What the agent writes to its own file and never tells the copy in the store; a conversation goes on without it."""
+"""Entries that the agent writes to its own file alone and not to the store; a conversation resumes without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,30 +28,30 @@ class Line:
     """None for a line that is no JSON object; it stays in its file."""
 
     @property
-    def is_mirrored(self) -> bool:
-        """Whether it belongs into the store."""
+    def is_stored(self) -> bool:
+        """Whether it belongs in the store."""
         return self.entry is not None and self.entry.get("type") not in LOCAL_ONLY
 
     @property
     def timestamp(self) -> str:
         """ISO 8601, or empty."""
-        found = self.entry.get("timestamp") if self.entry else None
-        return found if isinstance(found, str) else ""
+        timestamp = self.entry.get("timestamp") if self.entry else None
+        return timestamp if isinstance(timestamp, str) else ""
 
 
 def lines_of(entries: Iterable[Entry]) -> list[Line]:
-    """Entries from the store as lines."""
+    """Return entries from the store as lines."""
     return _keyed((text_of(entry), entry) for entry in entries)
 
 
 def text_of(entry: Entry) -> str:
-    """An entry from the store as Claude Code writes it into its file."""
+    """Return an entry from the store as Claude Code writes it into its file."""
     return json.dumps(entry, separators=(",", ":"), ensure_ascii=False)
 
 
 def lines_in(text: str) -> list[Line]:
-    """The lines of a transcript file; an end that was cut off in the middle of a line is left out."""
-    found: list[tuple[str, Entry | None]] = []
+    """Return the lines of a transcript file; an end that was cut off in the middle of a line is left out."""
+    parsed: list[tuple[str, Entry | None]] = []
     pieces = text.split("\n")
     for number, piece in enumerate(pieces):
         try:
@@ -60,15 +60,15 @@ def lines_in(text: str) -> list[Line]:
             value = None
         unfinished = number == len(pieces) - 1
         if piece.strip() and not (unfinished and value is None):
-            found.append((piece, value if isinstance(value, dict) else None))
-    return _keyed(found)
+            parsed.append((piece, value if isinstance(value, dict) else None))
+    return _keyed(parsed)
 
 
-def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
-    """A uuid identifies a line; without one its content does, and how often it came before."""
+def _keyed(parsed: Iterable[tuple[str, Entry | None]]) -> list[Line]:
+    """Key each line by its uuid, or by its content and how often that came before."""
     seen: Counter[str] = Counter()
     lines = []
-    for text, entry in found:
+    for text, entry in parsed:
         name = entry.get("uuid") if entry else None
         if isinstance(name, str):
             key = f"uuid {name}"
@@ -81,7 +81,7 @@ def _keyed(found: Iterable[tuple[str, Entry | None]]) -> list[Line]:
 
 
 def merge(copy: Sequence[Line], local: Sequence[Line]) -> list[Line]:
-    """One transcript of two copies. Where both went on differently, the earlier continuation comes first."""
+    """Return one transcript of two copies. Where both went on differently, the earlier continuation comes first."""
     at_local = {line.key: number for number, line in reversed(list(enumerate(local)))}
     in_copy = {line.key for line in copy}
     merged: dict[str, Line] = {}

@@ -44,22 +44,22 @@ KINDS = {
 }
 _SERVER_READS = re.compile(r"mcp__.*__read_(?:text_|media_)?file")
 _MODIFYING = re.compile(r"(?:write|edit|create|create_text)_file|replace_\w+|insert_(?:before|after)_\w+")
-"""How a tool of a server is called that changes a file."""
+"""Names of MCP servers' tools that change a file."""
 _PATHS = ("file_path", "notebook_path", "path", "relative_path")
 _WITHOUT_PATH = frozenset({"TodoWrite", "TaskUpdate"})
 _QUEUE = {"enqueue": QueueChange.ADDED, "remove": QueueChange.REMOVED, "popAll": QueueChange.EMPTIED}
 _ENDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
-"""Why a message ended with which a turn ends too."""
+"""Stop reasons of a message that also end the turn."""
 _REFUSED = ("The user doesn't want to", "Permission to use ", "Permission for this ")
 _USER_SAID = re.compile(r"the user said:\s*([\s\S]+)")
 _MISUSED = "<tool_use_error>"
-"""How Claude Code answers a call that it did not make."""
-MOST_ANSWERS = 50
-MOST_VALUES = 50
+"""Beginning of the result that Claude Code writes for a call that it did not make."""
+MAX_ANSWERS = 50
+MAX_VALUES = 50
 
 
 def kind_of(tool: str) -> CallKind:
-    """Return what a tool does, by its name."""
+    """Return the kind of a tool, by its name."""
     known = KINDS.get(tool)
     if known is not None:
         return known
@@ -71,15 +71,15 @@ def kind_of(tool: str) -> CallKind:
 
 
 def entry_of(line: Line, *, is_side: bool = False) -> Entry:
-    """Return what a line tells; `is_side` for a line in a subagent's own transcript."""
+    """Return a line as a neutral entry; `is_side` for a line in a subagent's own transcript."""
     kind, side = line.get("type"), is_side or entries.is_side(line)
-    has_place = kind in ("user", "assistant")
+    has_location = kind in ("user", "assistant")
     return Entry(
         tuple(_parts(line, kind, side=side)),
         at=entries.timestamp(line),
         is_side=side,
-        cwd=text_member(line, "cwd") if has_place else "",
-        branch=text_member(line, "gitBranch") if has_place else "",
+        cwd=text_member(line, "cwd") if has_location else "",
+        branch=text_member(line, "gitBranch") if has_location else "",
     )
 
 
@@ -127,8 +127,8 @@ def _from_agent(line: Line, *, side: bool) -> Iterator[Part]:
 
 
 def _called(block: Line) -> Iterator[Part]:
-    tool, given = text_member(block, "name"), block.get("input")
-    arguments: Line = given if isinstance(given, dict) else {}
+    tool, tool_input = text_member(block, "name"), block.get("input")
+    arguments: Line = tool_input if isinstance(tool_input, dict) else {}
     todos = arguments.get("todos")
     if tool == "TodoWrite" and isinstance(todos, list):
         yield TodosWritten(tuple(TodoItem(text_member(one, "content"), text_member(one, "status")) for one in todos))
@@ -155,8 +155,8 @@ def _path_in(arguments: Line) -> str:
 
 def _answered(line: Line, block: Line) -> Answered:
     text, failed, result = entries.text_of(block), block.get("is_error") is True, line.get("toolUseResult")
-    given = result.get("answers") if isinstance(result, dict) else None
-    answers = list(given.items())[:MOST_ANSWERS] if isinstance(given, dict) else []
+    by_question = result.get("answers") if isinstance(result, dict) else None
+    answers = list(by_question.items())[:MAX_ANSWERS] if isinstance(by_question, dict) else []
     return Answered(
         text_member(block, "tool_use_id"),
         text,
@@ -174,26 +174,26 @@ def _refused(line: Line, text: str) -> Refused | None:
     decision = line.get("permissionDecision")
     if text_member(decision, "decision") != "reject" and not text.startswith(_REFUSED):
         return None
-    said = _USER_SAID.search(text)
-    if said:
-        return Refused(by_user=True, said=said[1])
+    match = _USER_SAID.search(text)
+    if match:
+        return Refused(by_user=True, said=match[1])
     if text.startswith(_REFUSED[0]) or text_member(decision, "source").startswith("user"):
         return Refused(by_user=True, reason="" if text.startswith(_REFUSED) else text)
     return Refused(by_user=False, reason=text)
 
 
 def spoken_in(line: Line) -> Iterator[Spoken]:
-    """Return what a line says, word for word; nothing of lines that nobody said."""
+    """Return what was said or done in a line, word for word; nothing for bookkeeping lines."""
     speaker = line.get("type")
     if speaker not in ("user", "assistant") or line.get("isMeta"):
         return
     at = entries.timestamp(line) or 0
     for block in entries.blocks(line):
-        role, text = _told(str(speaker), block)
+        role, text = _passage(str(speaker), block)
         yield Spoken(role, text, at)
 
 
-def _told(speaker: str, block: Line) -> tuple[str, str]:
+def _passage(speaker: str, block: Line) -> tuple[str, str]:
     kind = block.get("type")
     if kind == "text":
         return speaker, text_member(block, "text")
@@ -205,5 +205,5 @@ def _told(speaker: str, block: Line) -> tuple[str, str]:
 
 
 def _texts(arguments: Any) -> list[str]:
-    values = list(arguments.values())[:MOST_VALUES] if isinstance(arguments, dict) else []
+    values = list(arguments.values())[:MAX_VALUES] if isinstance(arguments, dict) else []
     return [value for value in values if isinstance(value, str)]

@@ -45,16 +45,16 @@ class ClaudeTranscripts:
         return first_cwd(transcript)
 
     def newest(self, folder: Path, is_session: Callable[[str], bool]) -> list[tuple[int, Path]]:
-        found: list[tuple[int, str]] = []
+        sessions: list[tuple[int, str]] = []
         try:
             with os.scandir(folder) as listed:
                 for one in listed:
                     name = one.name
                     if name.endswith(SUFFIX) and is_session(name.removesuffix(SUFFIX)) and one.is_file():
-                        found.append((one.stat().st_mtime_ns, one.path))
+                        sessions.append((one.stat().st_mtime_ns, one.path))
         except OSError:
             return []  # a project in which no agent has worked has no folder
-        return [(changed, Path(path)) for changed, path in sorted(found, reverse=True)]
+        return [(changed, Path(path)) for changed, path in sorted(sessions, reverse=True)]
 
     def folder(self, config: Path) -> Path:
         return config / "projects"
@@ -106,7 +106,7 @@ class ClaudeTranscripts:
         return await copying.from_store(store, session_id, folder)
 
     def copies(self, config: Path, project: Path) -> TranscriptCopies:
-        """Return what copies a project's transcripts."""
+        """Return the object that copies a project's transcripts."""
         from holdfast.agents.claude.transcripts.copies import ClaudeCopies
 
         return ClaudeCopies(config, project)
@@ -118,7 +118,7 @@ class ClaudeTranscripts:
         return copy_moved(transcript, before, after)
 
     def opened_by(self, session_id: str) -> int | None:
-        """Return the process that has a session open by hand, where one is seen."""
+        """Return the process that has a session open by hand, if one is seen."""
         from holdfast.agents.claude.open_elsewhere import opened_by
 
         return opened_by(session_id)

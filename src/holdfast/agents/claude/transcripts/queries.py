@@ -1,4 +1,4 @@
-"""The SQL of mirrored transcripts, functions of a transaction."""
+"""The SQL of transcript copies, functions of a transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHARACTERS_AT_ONCE = 4 * 1024 * 1024
 
 
 def lines(tx: Tx, key: Mapping[str, Any]) -> list[Entry]:
-    """The lines of a key in order."""
+    """Return the lines of a key in order."""
     rows = tx.all(
         "SELECT entry FROM transcript_lines"
         " WHERE project_key = :project_key AND session_id = :session_id AND subpath = :subpath ORDER BY row_id",
@@ -28,7 +28,7 @@ def lines(tx: Tx, key: Mapping[str, Any]) -> list[Entry]:
 
 
 def sessions(tx: Tx, project_key: str) -> list[Row]:
-    """The sessions of a project with the time of their last line."""
+    """Return the sessions of a project with the time of their last line."""
     return tx.all(
         "SELECT session_id, max(at) AS mtime FROM transcript_lines"
         " WHERE project_key = :project_key AND subpath = :main GROUP BY session_id",
@@ -38,7 +38,7 @@ def sessions(tx: Tx, project_key: str) -> list[Row]:
 
 
 def subagents(tx: Tx, key: Mapping[str, Any]) -> list[str]:
-    """The subpaths of a session but its own."""
+    """Return the subpaths of a session but its own."""
     rows = tx.all(
         "SELECT DISTINCT subpath FROM transcript_lines"
         " WHERE project_key = :project_key AND session_id = :session_id AND subpath <> :main ORDER BY subpath",
@@ -59,17 +59,17 @@ def delete(tx: Tx, key: Mapping[str, Any]) -> None:
 
 
 def is_known(tx: Tx, session_id: str) -> bool:
-    """Whether there is a line of this session, under whatever project."""
+    """Return whether there is a line of this session, under any project."""
     return tx.one("SELECT 1 AS n FROM transcript_lines WHERE session_id = :id LIMIT 1", id=session_id) is not None
 
 
 def everywhere(tx: Tx, session_id: str) -> dict[str, list[Entry]]:
-    """The lines of a session by subpath, whichever projects they came from."""
-    found: dict[str, list[Entry]] = {}
+    """Return the lines of a session by subpath, whichever projects they came from."""
+    by_subpath: dict[str, list[Entry]] = {}
     sql = "SELECT subpath, entry FROM transcript_lines WHERE session_id = :id ORDER BY row_id"
     for row in tx.all(sql, id=session_id):
-        found.setdefault(row["subpath"], []).append(json.loads(row["entry"]))
-    return found
+        by_subpath.setdefault(row["subpath"], []).append(json.loads(row["entry"]))
+    return by_subpath
 
 
 def put(tx: Tx, key: Mapping[str, Any], entries: Sequence[Entry], wanted: Sequence[str]) -> None:
@@ -99,14 +99,14 @@ def forget(tx: Tx, session_id: str) -> None:
 
 
 def subpaths(tx: Tx, session_id: str) -> list[str]:
-    """The subpaths of a session, whichever projects they came from."""
+    """Return the subpaths of a session, whichever projects they came from."""
     sql = "SELECT DISTINCT subpath FROM transcript_lines WHERE session_id = :id ORDER BY subpath"
     rows = tx.all(sql, id=session_id)
     return [row["subpath"] for row in rows]
 
 
 def entries(tx: Tx, session_id: str, subpath: str) -> Iterator[Entry]:
-    """The lines of a session's subpath, a few at a time: all of them may be more than fits into memory."""
+    """Yield the lines of a session's subpath, a few at a time: all of them may be more than fits into memory."""
     last = -1
     while sizes := tx.all(
         "SELECT row_id, length(entry) AS size FROM transcript_lines"
@@ -142,7 +142,7 @@ def _columns(key: Mapping[str, Any]) -> dict[str, str]:
 
 
 def written(entry: Mapping[str, Any]) -> str:
-    """The entry as text in ASCII: PostgreSQL takes neither NUL nor half a surrogate pair."""
+    """Return the entry as text in ASCII: PostgreSQL takes neither NUL nor half a surrogate pair."""
     return json.dumps(entry, separators=(",", ":"))
 
 

@@ -40,11 +40,11 @@ _UNTOLD = tuple(
         "tools-used",
     )
 )
-"""How lines begin that tell a ledger nothing; the largest of a transcript are among them."""
+"""Beginnings of lines that a ledger does not need; the longest lines of a transcript are among them."""
 
 
 def read_new(path: Path, since: Position, fold: Callable[[Entry], None], *, restart: Callable[[], None]) -> Read | None:
-    """Hand each new entry to `fold`, after `restart` where the file is read anew. None where there is no file."""
+    """Hand each new entry to `fold`, after `restart` if the file is read from its start; None without a file."""
     with _opened(path) as file:
         if file is None:
             return None
@@ -62,7 +62,7 @@ def read_new(path: Path, since: Position, fold: Callable[[Entry], None], *, rest
 
 
 def _spans(begin: int, size: int) -> list[tuple[int, int]]:
-    """What is read of a file: all that is new, or its head and its tail."""
+    """Return the spans of a file to read: everything new, or its head and its tail."""
     if size - begin <= WINDOW:
         return [(begin, size)]
     tail = (size - WINDOW, size)
@@ -82,7 +82,7 @@ def _fold_lines(file: BinaryIO, first: int, last: int, fold: Callable[[Entry], N
 
 
 def _lines(file: BinaryIO, first: int, last: int) -> Iterator[tuple[bytes, int]]:
-    """Each whole line and where it ends; of one that is too long, nothing but its end."""
+    """Yield each whole line and where it ends; of one that is too long, nothing but its end."""
     file.seek(first)
     at, rest, too_long = first, b"", False
     while at < last:
@@ -127,7 +127,7 @@ def _hash_at(file: BinaryIO, offset: int, length: int) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO | None]:
-    """A regular file that can be read, or None."""
+    """Open a regular file that can be read; None for any other."""
     try:
         file = open_regular(path)
     except (OSError, ValueError):
@@ -138,15 +138,15 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
 
 
 def first_cwd(path: Path) -> str | None:
-    """The directory in which a session was begun."""
-    found: list[str] = []
+    """Return the directory in which a session was begun."""
+    directories: list[str] = []
 
     def look(entry: Entry) -> None:
         cwd = entry.get("cwd")
-        if isinstance(cwd, str) and not found:
-            found.append(cwd)
+        if isinstance(cwd, str) and not directories:
+            directories.append(cwd)
 
     with _opened(path) as file:
         if file is not None:
             _fold_lines(file, 0, min(os.fstat(file.fileno()).st_size, HEAD), look, inside=False)
-    return found[0] if found else None
+    return directories[0] if directories else None

@@ -1,4 +1,4 @@
-"""Whether what was handed to an agent with a hook reached it: its transcript says so.
+"""Check in its transcript that an agent received what a hook handed to it.
 
 A hook's answer has no receipt. The daemon may die after its commit, the hook client may give up a moment before the
 answer, and an agent may be set up so that it calls the same hook twice. What stands in the transcript was seen.
@@ -14,11 +14,11 @@ from holdfast.files import open_regular
 
 CHUNK = 1024 * 1024
 LOOKED_AT = 64 * CHUNK
-"""How far back a turn may reach. What lies before is not found, and is handed over once more."""
+"""How far back a turn is searched for. What lies before that is not found and is handed over again."""
 
 
 def reached(transcript: object, headings: Mapping[str, str]) -> frozenset[str]:
-    """The ids whose headings stand in the transcript; all of them where there is none to look at."""
+    """Return the ids whose headings stand in the transcript; all of them if there is none to look at."""
     if not headings:
         return frozenset()
     if not isinstance(transcript, str) or not transcript.startswith("/"):

@@ -39,31 +39,31 @@ class Spool:
     @classmethod
     def of(cls, lines: Iterable[bytes]) -> Spool:
         """Return a transcript of these lines."""
-        made = cls()
+        spool = cls()
         try:
             for line in lines:
-                made.add(line)
+                spool.add(line)
         except BaseException:
-            made.close()
+            spool.close()
             raise
-        return made
+        return spool
 
     @classmethod
     def of_file(cls, path: Path) -> Spool:
         """Return a transcript file, with what the agent keeps beside it."""
-        made = cls()
+        spool = cls()
         try:
             with path.open("rb") as file:
                 while line := file.readline(MAX_LINE + 1):
-                    made.add(line)
+                    spool.add(line)
             beside = read_sidecar(path)
             if beside is not None:
-                told = {"type": METADATA, **beside}
-                made.add(json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+                metadata = {"type": METADATA, **beside}
+                spool.add(json.dumps(metadata, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
         except BaseException:
-            made.close()
+            spool.close()
             raise
-        return made
+        return spool
 
     def __enter__(self) -> Self:
         return self
@@ -102,21 +102,21 @@ class Spool:
 
     def merged(self, other: Spool) -> Spool:
         """Merge two copies of a transcript, this one from the store, by the rules of merge.py."""
-        made = Spool()
+        merged = Spool()
         ours = {id(line) for line in self.lines}
         for line in merge(self.lines, other.lines):
             source = self if id(line) in ours else other
-            made._keep(line.key, source.raw(line), line.entry)
-        return made
+            merged._keep(line.key, source.raw(line), line.entry)
+        return merged
 
     def write(self, path: Path) -> None:
         """Write the transcript to `path` atomically, unless it is already there."""
-        told = [line for line in self.lines if line.entry and line.entry.get("type") == METADATA]
+        meta = [line for line in self.lines if line.entry and line.entry.get("type") == METADATA]
         lines = [line for line in self.lines if not (line.entry and line.entry.get("type") == METADATA)]
         if lines:
             _write(path, (self.raw(line) + b"\n" for line in lines))
-        if told:
-            entry = {name: value for name, value in bounded_json.loads(self.raw(told[-1])).items() if name != "type"}
+        if meta:
+            entry = {name: value for name, value in bounded_json.loads(self.raw(meta[-1])).items() if name != "type"}
             if read_sidecar(path) != entry:
                 _write(sidecar_of(path), [json.dumps(entry).encode()])
 
@@ -152,7 +152,7 @@ def _entry(text: bytes) -> dict[str, Any] | None:
 
 
 def _noted(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is needed of a line later: its id, time and whether it is metadata."""
+    """Return the parts of a line that are needed later: its id, time and whether it is metadata."""
     noted = {name: entry[name][:LONGEST_NOTE] for name in ("uuid", "timestamp") if isinstance(entry.get(name), str)}
     return {**noted, "type": METADATA} if entry.get("type") == METADATA else noted
 

@@ -17,7 +17,7 @@ from holdfast.store import Store
 
 
 class TranscriptStore:
-    """Every mirrored transcript, by project key, session id and subpath."""
+    """Every transcript copy, by project key, session id and subpath."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -34,15 +34,15 @@ class TranscriptStore:
         return await asyncio.to_thread(shareable, entries)
 
     async def load(self, key: Mapping[str, Any]) -> list[Entry] | None:
-        """The lines in order, or None when there are none."""
+        """Return the lines in order, or None when there are none."""
         return await self._store.read(lambda tx: queries.lines(tx, key)) or None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """The sessions of a project with the time of their last line."""
+        """Return the sessions of a project with the time of their last line."""
         return await self._store.read(lambda tx: queries.sessions(tx, project_key))
 
     async def list_subkeys(self, key: Mapping[str, Any]) -> list[str]:
-        """The subpaths of a session: its subagents."""
+        """Return the subpaths of a session: its subagents."""
         return await self._store.read(lambda tx: queries.subagents(tx, key))
 
     async def delete(self, key: Mapping[str, Any]) -> None:
@@ -50,11 +50,11 @@ class TranscriptStore:
         await self._store.write(lambda tx: queries.delete(tx, key))
 
     async def known(self, session_id: str) -> bool:
-        """Whether there is a line of this session, under whatever project."""
+        """Return whether there is a line of this session, under any project."""
         return await self._store.read(lambda tx: queries.is_known(tx, session_id))
 
     async def everywhere(self, session_id: str) -> dict[str, list[Entry]]:
-        """The lines of a session by subpath, whichever projects they came from."""
+        """Return the lines of a session by subpath, whichever projects they came from."""
         return await self._store.read(lambda tx: queries.everywhere(tx, session_id))
 
     async def put(self, key: Mapping[str, Any], entries: Sequence[Entry]) -> None:

@@ -36,18 +36,18 @@ def read_subagents(
 
 
 def _beside(transcript: Path, most: int) -> list[tuple[Path, int]]:
-    """The transcripts of a session's subagents with their sizes, the oldest first."""
-    found: list[tuple[int, str, int]] = []
+    """Return the transcripts of a session's subagents with their sizes, the oldest first."""
+    transcripts: list[tuple[int, str, int]] = []
     try:
         with os.scandir(transcript.with_suffix("") / FOLDER) as folder:
             for one in folder:
                 if _NAME.fullmatch(one.name) and one.is_file(follow_symlinks=False):
                     about = one.stat(follow_symlinks=False)
-                    found.append((about.st_mtime_ns, one.path, about.st_size))
+                    transcripts.append((about.st_mtime_ns, one.path, about.st_size))
     except OSError:
         return []  # most sessions have none
-    return [(Path(path), size) for _, path, size in sorted(found)[-most:]]
+    return [(Path(path), size) for _, path, size in sorted(transcripts)[-most:]]
 
 
 def _nothing() -> None:
-    """What a subagent did is part of its session's ledger, which is begun anew only with the session's file."""
+    """Reset nothing: a subagent's work is in its session's ledger, which restarts only with the session's file."""

@@ -14,7 +14,7 @@ from holdfast.agents.transcript_copies import MAIN
 
 
 class TranscriptCopy:
-    """What the SDK is given as its session store.
+    """The session store that is passed to the SDK.
 
     It answers every `load` with nothing. Entries would make the SDK move the agent to a temporary configuration
     directory with a copy of the user's credentials; without them the agent resumes its own merged file.
@@ -31,7 +31,7 @@ class TranscriptCopy:
         self.appended += len(entries)
 
     async def load(self, key: Mapping[str, Any]) -> None:
-        """Nothing: the agent has its own file."""
+        """Return nothing: the agent has its own file."""
 
 
 async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_key: str, session_id: str) -> bool:
@@ -39,18 +39,18 @@ async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_ke
 
     The caller holds the session's lock.
     """
-    mirrored = await transcripts.everywhere(session_id)
+    stored = await transcripts.everywhere(session_id)
     local = await asyncio.to_thread(files.read, session_id)
-    if not mirrored.get(MAIN) and not local.get(MAIN):
+    if not stored.get(MAIN) and not local.get(MAIN):
         return False
-    for subpath in sorted(mirrored.keys() | local.keys()):
+    for subpath in sorted(stored.keys() | local.keys()):
         # A long conversation takes its time; the daemon has others to serve.
-        lines = await asyncio.to_thread(_merged, mirrored.get(subpath, []), local.get(subpath, []))
+        lines = await asyncio.to_thread(_merged, stored.get(subpath, []), local.get(subpath, []))
         await asyncio.to_thread(files.write, project_key, session_id, subpath, lines)
         key = {"project_key": project_key, "session_id": session_id, "subpath": subpath}
-        await transcripts.put(key, [line.entry for line in lines if line.entry is not None and line.is_mirrored])
+        await transcripts.put(key, [line.entry for line in lines if line.entry is not None and line.is_stored])
     return True
 
 
-def _merged(mirrored: Sequence[Entry], local: Sequence[Line]) -> list[Line]:
-    return merge(lines_of(mirrored), local)
+def _merged(stored: Sequence[Entry], local: Sequence[Line]) -> list[Line]:
+    return merge(lines_of(stored), local)
