@@ -93,6 +93,23 @@ def test_what_nobody_allowed_is_denied_by_default(world: World) -> None:
         assert not made.exists()
 
 
+def test_rights_that_were_taken_away_do_not_hold_for_the_next_turn_of_a_warm_agent(own_world: World) -> None:
+    world = own_world
+    world.teams[world.backend]["skipPermissions"] = True
+    world.write()
+    before, after = world.place / "before", world.place / "after"
+    with world.caller() as caller:
+        world.model.script = _touch_then_tell(before)
+        first = _ask(caller, world)
+        assert first["status"] == "answered" and before.exists()
+        world.teams[world.backend]["skipPermissions"] = False
+        world.write()
+        world.model.script = _touch_then_tell(after)
+        second = _ask(caller, world)
+        assert second["status"] == "answered" and not after.exists(), second
+        assert second["conversation"]["sessionId"] == first["conversation"]["sessionId"]
+
+
 def test_policy_ask_waits_for_the_owners_word(company: Company) -> None:
     with company.world(policy="ask") as world, world.caller() as caller:
         made = world.place / "made"

@@ -115,6 +115,8 @@ class AskState:
     conversation: Conversation | None
     place: int | None
     """Its place in the queue, while it waits."""
+    why_not: str | None = None
+    """Why the team cannot be run on this machine, while it waits."""
 
     @property
     def done(self) -> bool:
@@ -126,6 +128,8 @@ class AskState:
         """What an ask that is not done waits for, in words."""
         if self.ask.status == AskStatus.RUNNING.value:
             return f"{self.ask.to_team} is working on it; the answer will wait under askId {self.ask.id}."
+        if self.why_not is not None:
+            return f"Team {self.ask.to_team} cannot be run here. {self.why_not} See askId {self.ask.id} later."
         return f"Waiting at place {self.place}; the answer will wait under askId {self.ask.id}."
 
 

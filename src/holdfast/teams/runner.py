@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from holdfast.ids import random_id
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.teams.config import TeamsConfig
-from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent
+from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent, TeamUnavailable
 from holdfast.teams.model import (
     ATTEMPTS,
     TEMPORARY,
@@ -32,12 +33,17 @@ from holdfast.teams.model import (
 from holdfast.teams.pool import LOST, Pool, SettingsOff, Slot, always_off
 from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
-from holdfast.text.quoting import in_quotes
+from holdfast.text.quoting import in_quotes, named
 
 T = TypeVar("T")
 
 DAY_MS = 24 * 3_600_000
 LOOK_SECONDS = 10.0
+UNSERVED_SECONDS, UNSERVED_LOOK = 3.0, 1.0
+"""How long no machine may be able to run an ask before it is ended, and how often that is checked. An editor may
+take teams.json away for a moment."""
+UNSERVED_ELSEWHERE_SECONDS = 20.0
+"""The same where other machines share the store: one that is free takes an ask within LOOK_SECONDS."""
 MOST_SAID = 1_000
 """Characters of what an agent said that are told with an error."""
 SETTINGS_S = 2.0
@@ -91,6 +97,8 @@ class Runner:
         self._conversations: dict[str, int] = {}
         self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
         self._promised = 0
+        self._unserved: dict[str, float] = {}
+        """Since when each of these teams has waiting asks that nobody can run."""
         self._serving = False
         self._wake = asyncio.Event()
 
@@ -121,10 +129,39 @@ class Runner:
             self._wake.clear()
             for claimed in await self._claim():
                 self.begin(claimed)
+            await self._end_unserved()
             with contextlib.suppress(TimeoutError):
                 # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(UNSERVED_LOOK if self._unserved else LOOK_SECONDS):
                     await self._wake.wait()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other machine shares the store."""
+        return self._store.engine != "postgres"
+
+    def why_not(self, name: str) -> str | None:
+        """Return why a team cannot be run on this machine, and what to do; None if it can."""
+        team = self.config.teams.get(name)
+        if team is not None:
+            return self.pool.why_not(team)
+        whose = name if self.config.readable else None
+        found = next((str(fault) for fault in self.config.errors if fault.team == whose), None)
+        return "It is not in teams.json any more." if found is None else f"teams.json: {in_quotes(found, MOST_SAID)}"
+
+    async def _end_unserved(self) -> None:
+        """End waiting asks that no machine can run, with the reason."""
+        waiting, others = await self._store.read(lambda tx: conversations.waiting_teams(tx, self._name))
+        reasons = {team: why for team in waiting if (why := self.why_not(team)) is not None}
+        now = time.monotonic()
+        # Another machine that is at work may come to them, and a file that cannot be read says nothing of its teams.
+        unsure = others or not self.config.readable
+        self._unserved = {} if unsure else {team: self._unserved.get(team, now) for team in reasons}
+        limit = UNSERVED_SECONDS if self.is_alone else UNSERVED_ELSEWHERE_SECONDS
+        for team in [team for team, since in self._unserved.items() if now - since >= limit]:
+            also = "" if self.is_alone else " No other machine took it."
+            error = unavailable(team, reasons[team] + also)
+            await self._store.write(partial(conversations.fail_waiting, team=team, code=error.code, error=str(error)))
 
     @property
     def room(self) -> int:
@@ -184,7 +221,10 @@ class Runner:
             await asyncio.sleep(min(every, SETTINGS_S))
 
     async def look_after(self) -> None:
-        """End idle processes, and forget those that died."""
+        """End idle processes and those of removed teams, and forget those that died."""
+        for slot in self.pool.slots:
+            if slot.team not in self.config.teams and not slot.busy:
+                await self.pool.discard(slot)
         await self.pool.close_idle(self.config.settings.idle_timeout_ms / 1000)
 
     async def stop(self) -> None:
@@ -249,6 +289,8 @@ class Runner:
         temporary = conversation.thread.startswith(TEMPORARY)
         slot: Slot | None = None
         try:
+            if (why := self.why_not(ask.to_team)) is not None:  # changed since it was claimed
+                raise unavailable(ask.to_team, why)
             team = self.config.teams[ask.to_team]
             await self._check_budget(team)
             slot, note, opened = await self.open(team, conversation)
@@ -387,6 +429,11 @@ class Runner:
             conversations.let_go(tx, ask.conversation_id, ask.lease_by or "")
             _again(tx, ask, "The daemon that ran it ended.")
         return len(lost)
+
+
+def unavailable(team: str, why: str) -> TeamUnavailable:
+    """Return the error of an ask to a team that cannot be run."""
+    return TeamUnavailable(f"Team {named(team)} cannot be run. {why}")
 
 
 def _text(claimed: Claimed, note: str | None, briefing: str) -> str:

@@ -286,6 +286,23 @@ def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask |
     )
 
 
+def waiting_teams(tx: Tx, runner: str) -> tuple[list[str], bool]:
+    """Return the teams that asks wait for, and whether another runner than this one is at work."""
+    teams = [row["to_team"] for row in tx.all("SELECT DISTINCT to_team FROM asks WHERE status = 'waiting'")]
+    others = teams and tx.one(
+        f"SELECT 1 AS found FROM conversations c WHERE {CONVERSATIONS.in_force('c')} AND c.lease_by <> :runner LIMIT 1",
+        now=tx.now(),
+        runner=runner,
+    )
+    return teams, bool(others)
+
+
+def fail_waiting(tx: Tx, team: str, code: str, error: str) -> None:
+    """End every ask that waits for a team."""
+    for row in tx.all(f"SELECT {ASK} FROM asks WHERE status = 'waiting' AND to_team = :team", team=team):
+        finish(tx, Ask(**row), None, AskStatus.FAILED, error_code=code, error=error)
+
+
 def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
     """Give a runner the ask and, alone, the conversation's agent session; False if it does not wait any more."""
     if not leases.take(tx, ASKS, found.id, runner, LEASE_MS, token=token):
