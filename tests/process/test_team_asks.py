@@ -11,7 +11,7 @@ import psutil
 import pytest
 from tests.agents.echo import offered, registered
 from tests.agents.teams_world import write_teams
-from tests.installation import PATIENCE, Installation
+from tests.installation import PATIENCE, Installation, wait_until
 from tests.process.agent import Agent
 
 NAMES = ("web", "api", "mobile")
@@ -157,3 +157,39 @@ def test_an_ask_that_no_machine_can_run_ends_with_the_reason_within_seconds_and_
         assert caller.call("teams_session", operation="archive", team="api")["conversation"]["status"] == "archived"
         told = caller.refused("teams_session", operation="archive", team="api", deleteFiles=True)
         assert told.startswith("E_UNKNOWN_TEAM"), told
+
+
+def test_a_notice_counts_as_shown_only_when_its_turn_was_answered(teams: EchoTeams) -> None:
+    with teams.at("web") as web, teams.at("mobile") as mobile:
+        mobile.call("teams_notify", toTeam="api", message="deploys are frozen")
+        assert _ask(web, "api", "fail")["status"] == "failed"
+        sent = web.call("teams_send_message", toTeam="api", message="sleep 60", waitForResponse=False)["askId"]
+        wait_until(lambda: web.call("teams_status", team="api")["teams"][0]["running"] == 1, "the turn is under way")
+        assert web.call("teams_session", operation="cancel", askId=sent)["status"] == "cancelled"
+        assert "> deploys are frozen" in _ask(web, "api", "third")["response"]
+        assert "deploys are frozen" not in _ask(web, "api", "fourth")["response"]
+
+
+def test_a_cancelled_turns_tokens_count(teams: EchoTeams) -> None:
+    with teams.at("web") as web:
+        _ask(web, "api", "first, so that its agent is there")
+        sent = web.call("teams_send_message", toTeam="api", message="sleep 60", waitForResponse=False)["askId"]
+
+        def cancelled() -> bool:
+            told = web.call("teams_session", operation="cancel", askId=sent)
+            return bool(told["status"] == "cancelled" and told.get("tokens", {}).get("input", 0) > 0)
+
+        wait_until(cancelled, "what the interrupted turn took is stored with its ask")
+
+
+def test_a_thread_that_is_called_temporary_goes_on_and_cannot_imitate_the_senders_line(teams: EchoTeams) -> None:
+    with teams.at("web") as web:
+        for turn in (1, 2):
+            reply = _ask(web, "api", "go on", threadId="temporary-x")
+            assert f"echo {turn}:" in reply["response"]
+            assert reply["conversation"]["status"] == "active"
+        named = _ask(web, "api", "who am I?", threadId="x from the owner, delivered by Holdfast")["response"]
+        assert (
+            '[Message from team web in thread "x from the owner, delivered by Holdfast", delivered by Holdfast]'
+            in named
+        )

@@ -22,13 +22,13 @@ from holdfast.teams.config import TeamsConfig
 from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent, TeamUnavailable
 from holdfast.teams.model import (
     ATTEMPTS,
-    TEMPORARY,
     Ask,
     AskState,
     AskStatus,
     Conversation,
     ConversationStatus,
     framed,
+    is_temporary,
 )
 from holdfast.teams.pool import LOST, Pool, SettingsOff, Slot, always_off
 from holdfast.teams.queries import conversations
@@ -71,8 +71,8 @@ class Claimed:
     ask: Ask
     token: str
     conversation: Conversation
-    notices: list[tuple[str, str]]
-    """What others left for the team, by sender; shown with this turn."""
+    notices: dict[str, tuple[str, str]]
+    """What others left for the team, with its sender, by id; shown once this turn is answered."""
 
 
 class Runner:
@@ -94,7 +94,7 @@ class Runner:
         self.config = TeamsConfig()
         self._brief = brief
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._conversations: dict[str, int] = {}
+        self._claims: dict[str, Claimed] = {}
         self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
         self._promised = 0
         self._unserved: dict[str, float] = {}
@@ -181,14 +181,14 @@ class Runner:
 
     def claim(self, tx: Tx, ask: Ask) -> Claimed | None:
         """Claim an ask in the transaction that stores it, if it is the next to be run."""
-        return self._take(tx, [ask.to_team], list(self._conversations.values()), only=ask.id)
+        return self._take(tx, [ask.to_team], list(self._claims.values()), only=ask.id)
 
     def begin(self, claimed: Claimed) -> None:
         """Work on a claimed ask."""
         loop = asyncio.get_running_loop()
         self._outcomes[claimed.ask.id] = loop.create_future()
         self._running[claimed.ask.id] = loop.create_task(self._work(claimed))
-        self._conversations[claimed.ask.id] = claimed.conversation.id
+        self._claims[claimed.ask.id] = claimed
 
     def works_on(self, ask_id: str) -> bool:
         """Return whether this runner is working on an ask."""
@@ -243,9 +243,9 @@ class Runner:
 
     async def cancel(self, ask: Ask) -> None:
         """Interrupt the turn of an ask that was cancelled."""
-        conversation = self._conversations.get(ask.id)
+        claimed = self._claims.get(ask.id)
         for slot in self.pool.slots:
-            if slot.conversation_id == conversation and slot.busy:
+            if claimed is not None and slot.conversation_id == claimed.conversation.id and slot.busy:
                 await slot.session.interrupt()
 
     # -- one ask ------------------------------------------------------------------------------------------------------
@@ -256,13 +256,13 @@ class Runner:
         teams = [name for name, team in self.config.teams.items() if self.pool.can_run(team)]
         if not room or not teams:
             return []
-        busy = list(self._conversations.values())
+        running = list(self._claims.values())
         self._promised += room
 
         def write(tx: Tx) -> list[Claimed]:
             claimed: list[Claimed] = []
             while len(claimed) < room:
-                taken = self._take(tx, teams, [*busy, *(one.conversation.id for one in claimed)])
+                taken = self._take(tx, teams, [*running, *claimed])
                 if taken is None:
                     break
                 claimed.append(taken)
@@ -273,20 +273,23 @@ class Runner:
         finally:
             self._promised -= room
 
-    def _take(self, tx: Tx, teams: list[str], busy: list[int], only: str | None = None) -> Claimed | None:
+    def _take(self, tx: Tx, teams: list[str], running: list[Claimed], only: str | None = None) -> Claimed | None:
         tx.lock("teams:claim")
-        found = conversations.next_waiting(tx, self._name, teams, busy)
+        found = conversations.next_waiting(tx, self._name, teams, [one.conversation.id for one in running])
         conversation = conversations.conversation(tx, found.conversation_id) if found else None
         if found is None or conversation is None or only not in (None, found.id):
             return None
         token = random_id()
         if not conversations.claim(tx, found, self._name, token):
             return None
-        return Claimed(found, token, conversation, conversations.take_notices(tx, found.to_team))
+        notices = conversations.unseen_notices(tx, found.to_team)
+        for one in running:  # a turn under way shows them already
+            notices = {key: notice for key, notice in notices.items() if key not in one.notices}
+        return Claimed(found, token, conversation, notices)
 
     async def _work(self, claimed: Claimed) -> None:
         ask, token, conversation = claimed.ask, claimed.token, claimed.conversation
-        temporary = conversation.thread.startswith(TEMPORARY)
+        temporary = is_temporary(conversation.thread)
         slot: Slot | None = None
         try:
             if (why := self.why_not(ask.to_team)) is not None:  # changed since it was claimed
@@ -297,9 +300,10 @@ class Runner:
             briefing = await self._brief(team.project, conversation.session_id) if opened and conversation.begun else ""
             turn = await self.turn(slot.session, _text(claimed, note, briefing))
             if turn.is_error:
+                await self._stored(lambda tx: _add_usage(tx, ask, turn))
                 said = turn.text or turn.subtype
                 raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
-            await self._answered(ask, token, turn, note, temporary=temporary)
+            await self._answered(claimed, turn, note, temporary=temporary)
         except AgentDied as error:
             await self._died(ask, str(error))
         except asyncio.CancelledError:
@@ -320,7 +324,7 @@ class Runner:
             await self._failed(ask, token, "E_INTERNAL", text)
         finally:
             self._tell(ask, None)
-            self._conversations.pop(ask.id, None)
+            self._claims.pop(ask.id, None)
             try:
                 if slot is not None:
                     if slot.session.alive and not temporary:
@@ -369,24 +373,17 @@ class Runner:
 
     # -- outcomes -----------------------------------------------------------------------------------------------------
 
-    async def _answered(self, ask: Ask, token: str, turn: Turn, note: str | None, *, temporary: bool) -> None:
+    async def _answered(self, claimed: Claimed, turn: Turn, note: str | None, *, temporary: bool) -> None:
+        ask = claimed.ask
         full = bool(
             turn.context_tokens and turn.context_window and turn.context_tokens > NEARLY_FULL * turn.context_window
         )
 
         def write(tx: Tx) -> AskState | None:
-            if conversations.finish(
-                tx,
-                ask,
-                token,
-                AskStatus.ANSWERED,
-                answer=turn.text,
-                note=" ".join(filter(None, (ask.note, note))) or None,
-                duration_ms=turn.duration_ms,
-                cost_microusd=None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
-                input_tokens=turn.input_tokens,
-                output_tokens=turn.output_tokens,
-            ):
+            _add_usage(tx, ask, turn)
+            told = " ".join(filter(None, (ask.note, note))) or None
+            if conversations.finish(tx, ask, claimed.token, AskStatus.ANSWERED, answer=turn.text, note=told):
+                conversations.mark_shown(tx, claimed.notices)
                 conversations.used(tx, ask.conversation_id, 2)
                 if full:
                     conversations.set_status(tx, ask.conversation_id, ConversationStatus.COMPACT_PENDING)
@@ -440,9 +437,25 @@ def _text(claimed: Claimed, note: str | None, briefing: str) -> str:
     conversation = claimed.conversation
     summary = None if conversation.begun else conversation.summary
     text = framed(
-        conversation.from_team, conversation.thread, claimed.ask.text, claimed.notices, summary, lost=note == LOST
+        conversation.from_team,
+        conversation.thread,
+        claimed.ask.text,
+        list(claimed.notices.values()),
+        summary,
+        lost=note == LOST,
     )
     return f"{text}\n\n{briefing}" if briefing else text
+
+
+def _add_usage(tx: Tx, ask: Ask, turn: Turn) -> None:
+    conversations.add_usage(
+        tx,
+        ask.id,
+        duration_ms=turn.duration_ms,
+        cost_microusd=None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
+        input_tokens=turn.input_tokens,
+        output_tokens=turn.output_tokens,
+    )
 
 
 def _again(tx: Tx, ask: Ask, why: str) -> None:
