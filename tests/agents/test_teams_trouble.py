@@ -65,6 +65,25 @@ def test_a_cancelled_turn_is_interrupted_and_the_conversation_goes_on(world: Wor
         assert time.monotonic() - began < 50, "it did not wait for the cancelled turn"
 
 
+def test_a_cancelled_turns_tokens_and_cost_count(world: World) -> None:
+    note = world.project(world.backend) / "note.txt"
+    note.write_text("hello")
+
+    def script(request: Request) -> Reply:
+        return later(60.0, text("never")) if request.tool_results else tool_use("Read", {"file_path": str(note)})
+
+    world.model.script = script
+    with world.caller() as caller:
+        sent = caller.call("teams_send_message", toTeam=world.backend, message="go", waitForResponse=False)
+        wait_until(lambda: len(world.model.requests) == 2, "the model was asked twice")
+
+        def told() -> dict[str, Any]:
+            return caller.call("teams_session", operation="cancel", askId=sent["askId"])
+
+        wait_until(lambda: told().get("tokens", {}).get("input", 0) > 0, "what the cancelled turn took is stored")
+        assert told()["status"] == "cancelled" and told()["costUsd"] > 0
+
+
 def test_a_spent_budget_refuses_by_name(company: Company) -> None:
     with company.world(maxCostUsdPerDay=0.000001) as world, world.caller() as caller:
         assert _ask(caller, world)["status"] == "answered"
@@ -91,6 +110,23 @@ def test_what_nobody_allowed_is_denied_by_default(world: World) -> None:
     with world.caller() as caller:
         assert _ask(caller, world)["status"] == "answered"
         assert not made.exists()
+
+
+def test_rights_that_were_taken_away_do_not_hold_for_the_next_turn_of_a_warm_agent(own_world: World) -> None:
+    world = own_world
+    world.teams[world.backend]["skipPermissions"] = True
+    world.write()
+    before, after = world.place / "before", world.place / "after"
+    with world.caller() as caller:
+        world.model.script = _touch_then_tell(before)
+        first = _ask(caller, world)
+        assert first["status"] == "answered" and before.exists()
+        world.teams[world.backend]["skipPermissions"] = False
+        world.write()
+        world.model.script = _touch_then_tell(after)
+        second = _ask(caller, world)
+        assert second["status"] == "answered" and not after.exists(), second
+        assert second["conversation"]["sessionId"] == first["conversation"]["sessionId"]
 
 
 def test_policy_ask_waits_for_the_owners_word(company: Company) -> None:

@@ -93,9 +93,9 @@ def test_nothing_that_was_adopted_reaches_an_agent_before_the_owner_releases_it(
         await bridge.finish(theirs.caller, "mine", Outcome.DONE, None)
         assert (await bridge.take(theirs.caller, TEAM)).message is None and (await bridge.inbox(TEAM)).following is None
         assert not (await store.read(lambda tx: queries.due(tx, "daemon:x"))).waiting
-        assert await store.read(lambda tx: (tasks.of_target(tx, TEAM), team_queries.take_notices(tx, TEAM))) == (
+        assert await store.read(lambda tx: (tasks.of_target(tx, TEAM), team_queries.unseen_notices(tx, TEAM))) == (
             None,
-            [],
+            {},
         )
         for event in ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "SessionStart"):
             payload = {"session_id": "s", "cwd": str(theirs.project), "prompt": "Go.", "tool_name": "Bash"}

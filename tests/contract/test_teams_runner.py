@@ -23,7 +23,7 @@ from holdfast.store import Store, Tx
 from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
 from holdfast.teams import runner as runner_module
 from holdfast.teams.config_file import TeamsFile
-from holdfast.teams.errors import AskCycle, UnknownTeam
+from holdfast.teams.errors import AskCycle, TeamUnavailable, UnknownTeam
 from holdfast.teams.model import LEASE_MS, Ask
 from holdfast.teams.queries import conversations as queries
 from holdfast.teams.runner import Runner
@@ -257,6 +257,50 @@ async def test_a_runner_that_is_stopped_while_work_arrives_stops(place: Place) -
         world._task.cancel()
         done, _ = await asyncio.wait([world._task], timeout=5)
         assert done, "it took the cancellation for nothing"
+
+
+async def test_an_ask_to_a_machine_that_is_not_there_ends_with_that_reason(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner_module, "UNSERVED_LOOK", 0.05)
+    monkeypatch.setattr(runner_module, "UNSERVED_ELSEWHERE_SECONDS", 0.5)
+    async with _world(place) as world:
+        file = place.home / "one" / "teams.json"
+        document = json.loads(file.read_text())
+        document["teams"]["a"]["machine"] = "two"
+        file.write_text(json.dumps(document))
+        if world.runner.is_alone:
+            with pytest.raises(TeamUnavailable, match='runs on the machine "two"'):
+                await world.ask("a", "anybody?")
+            return
+        at_work = await world.ask("b", "works elsewhere")
+        await world.answer(at_work)
+        await _until(lambda: not world.runner._running)
+        await _lease(world.store, at_work.conversation_id, "three")
+        asked = await world.ask("a", "anybody?")
+        state = await world.teams.wait(asked.id, 1_000)
+        assert state.ask.status == "waiting", "another machine is at work and may come to it"
+        assert 'the machine "two"' in state.progress and "Waiting at place" not in state.progress
+        await _lease(world.store, at_work.conversation_id, None)
+        world.runner.wake()
+        ended = await world.answer(asked)
+        assert (ended.status, ended.error_code) == ("failed", TeamUnavailable.code)
+        assert "No other machine took it." in str(ended.error)
+
+
+async def _lease(store: Store, conversation: int, holder: str | None) -> None:
+    """Let a machine work on a conversation, or let it go."""
+
+    def write(tx: Tx) -> None:
+        until = None if holder is None else tx.now() + LEASE_MS
+        tx.run(
+            "UPDATE conversations SET lease_by = :holder, lease_until = :until WHERE id = :id",
+            holder=holder,
+            until=until,
+            id=conversation,
+        )
+
+    await store.write(write)
 
 
 async def test_what_cannot_be_asked_is_refused_by_name(place: Place) -> None:

@@ -44,6 +44,7 @@ ALLOWED = {
     "handoff/queries/adopt.py: insert": "a row of an archive, with the columns that handoff/tables.py lists",
     "handoff/queries/adopt.py: update": "the same",
     "handoff/queries/adopt.py: upsert": "the same",
+    "teams/queries/conversations.py: unseen_notices": "sender and text by a notice's id",
     "teams/service.py: Teams.targets": "teams by name, which never leave the process",
     "reasoning/queries/sessions.py: conditions": "an SQL condition and the parameters in it",
     "reasoning/queries/sessions.py: to_thought": "a row of a table or of an archive as a thought",

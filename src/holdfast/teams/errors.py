@@ -11,6 +11,12 @@ class UnknownTeam(HoldfastError):
     code = "E_UNKNOWN_TEAM"
 
 
+class TeamUnavailable(Conflict):
+    """The team's agent cannot be run."""
+
+    code = "E_TEAM_UNAVAILABLE"
+
+
 class AskCycle(Conflict):
     """The ask would come back to a team that waits for it."""
 

@@ -15,7 +15,7 @@ from holdfast.text.quoting import MARK, marked, read_signed
 EXTERNAL = ""
 """The sender of somebody who is no team."""
 TEMPORARY = "temporary-"
-"""Prefix of the threads of conversations that are archived when they are answered."""
+"""Prefix of the threads of conversations that are archived when they are answered; an id follows."""
 MAIN = "main"
 LEASE_MS = 30_000
 RENEW_S = 10.0
@@ -115,6 +115,8 @@ class AskState:
     conversation: Conversation | None
     place: int | None
     """Its place in the queue, while it waits."""
+    why_not: str | None = None
+    """Why the team cannot be run on this machine, while it waits."""
 
     @property
     def done(self) -> bool:
@@ -126,6 +128,8 @@ class AskState:
         """What an ask that is not done waits for, in words."""
         if self.ask.status == AskStatus.RUNNING.value:
             return f"{self.ask.to_team} is working on it; the answer will wait under askId {self.ask.id}."
+        if self.why_not is not None:
+            return f"Team {self.ask.to_team} cannot be run here. {self.why_not} See askId {self.ask.id} later."
         return f"Waiting at place {self.place}; the answer will wait under askId {self.ask.id}."
 
 
@@ -164,6 +168,12 @@ def chain_problem(chain: Sequence[str], max_depth: int) -> ChainProblem | None:
     return None
 
 
+def is_temporary(thread: str) -> bool:
+    """Return whether Holdfast made this thread for one ask; a name that somebody chose only begins like it."""
+    made = thread.removeprefix(TEMPORARY)
+    return made != thread and len(made) == 36 and made.count("-") == 4 and set(made) <= set("0123456789abcdef-")
+
+
 def to_evict(idle: Sequence[tuple[int, float]]) -> int | None:
     """Of (conversation, last used), the one whose process makes room: the one not used for longest."""
     return min(idle, key=lambda entry: entry[1])[0] if idle else None
@@ -171,11 +181,11 @@ def to_evict(idle: Sequence[tuple[int, float]]) -> int | None:
 
 _FRAME = re.compile(
     r"\[Message from (?:team (?P<team>[A-Za-z0-9._-]{1,64})|somebody outside the teams)"
-    r"(?: in thread (?P<thread>[^\]\n]{1,64}))?, delivered by Holdfast\]"
+    r"(?: in thread \"?(?P<thread>[^\"\]\n]{1,64})\"?)?, delivered by Holdfast\]"
 )
 
 
-_NO_BRACKET = str.maketrans({"]": ")", "[": "(", **dict.fromkeys(map(chr, range(32)), " ")})
+_QUOTABLE = str.maketrans('[]"', "()'")
 
 
 def read_frame(text: str) -> tuple[str, str] | None:
@@ -195,7 +205,8 @@ def framed(
 ) -> str:
     """The text as the agent gets it: with its sender's name, marked, and so that it can never be a command."""
     who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
-    where = "" if thread == MAIN else f" in thread {thread.translate(_NO_BRACKET)}"
+    name = "".join(char if char.isprintable() else " " for char in thread.translate(_QUOTABLE))
+    where = "" if thread == MAIN else f' in thread "{name}"'
     word = secrets.token_hex(6)
     parts = [
         f"[Message from {who}{where}, delivered by Holdfast]",

@@ -28,6 +28,7 @@ from holdfast.teams.model import Conversation, to_evict
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
+from holdfast.text.quoting import in_quotes, named
 
 GONE_SECONDS = 5.0
 LOST = "The earlier conversation could not be found any more; this is a fresh one."
@@ -49,6 +50,8 @@ class Slot:
     conversation_id: int
     team: str
     session: AgentSession
+    opened_as: tuple[Team, bool]
+    """How the team was configured, and whether its project's settings were used."""
     busy: bool = True
     parked: bool = False
     """Its agent waits for an ask of its own, so it takes no place."""
@@ -91,7 +94,25 @@ class Pool:
 
     def can_run(self, team: Team) -> bool:
         """Return whether a team's agent can run on this machine."""
-        return team.agent in self._agents and team.machine in (None, self._name) and team.project.is_dir()
+        return self.why_not(team) is None
+
+    def is_elsewhere(self, team: Team) -> bool:
+        """Return whether teams.json has another machine run the team."""
+        return team.machine not in (None, self._name)
+
+    def why_not(self, team: Team) -> str | None:
+        """Return why a team's agent cannot run on this machine, and what to do; None if it can."""
+        if self.is_elsewhere(team):
+            return f"It runs on the machine {in_quotes(str(team.machine), 128)}; this is {self._name}."
+        if not team.project.is_dir():
+            return f"Its project {named(str(team.project), 500)} is not a directory. Restore it, or correct teams.json."
+        if team.agent not in self._agents:
+            return f"Its agent {named(team.agent)} cannot be run here."
+        return None
+
+    def missing_agent(self, team: Team) -> str | None:
+        """Return why its agent is not there, which takes longer to find out; None if it is."""
+        return self._agents[team.agent].available()
 
     async def sessions(self, team: Team) -> list[FoundSession]:
         """Return the sessions of a team's project on this machine."""
@@ -115,13 +136,14 @@ class Pool:
     async def open(self, team: Team, conversation: Conversation, limit: int) -> tuple[Slot, str | None]:
         """Return the conversation's process, and what its caller must be told."""
         notes: list[str | None] = []
+        follows = await self.settings_off(team.project) is None
 
         async def open_session() -> AgentSession:
-            session, note = await self._open(team, conversation)
+            session, note = await self._open(team, conversation, follows)
             notes.append(note)
             return session
 
-        slot = await self.take(conversation, limit, open_session)
+        slot = await self._take(conversation, limit, (team, follows), open_session)
         try:
             if not conversation.begun or conversation.agent_pid != slot.session.pid:
                 await self._store.write(lambda tx: conversations.mark_begun(tx, conversation.id, slot.session.pid))
@@ -130,7 +152,9 @@ class Pool:
             raise
         return slot, next(filter(None, notes), conversation.note)
 
-    async def take(self, conversation: Conversation, limit: int, open_session: Open) -> Slot:
+    async def _take(
+        self, conversation: Conversation, limit: int, opened_as: tuple[Team, bool], open_session: Open
+    ) -> Slot:
         """Return the conversation's process, warm or newly opened; idle ones of others make room.
 
         The caller has it alone until it is given back or discarded.
@@ -138,21 +162,24 @@ class Pool:
         turn = self._turns.setdefault(conversation.id, asyncio.Lock())
         await turn.acquire()
         try:
-            slot = await self._warm_or_opened(conversation, limit, open_session)
+            slot = await self._warm_or_opened(conversation, limit, opened_as, open_session)
         except BaseException:
             turn.release()
             raise
         slot.busy, slot.used_at = True, time.monotonic()
         return slot
 
-    async def _warm_or_opened(self, conversation: Conversation, limit: int, open_session: Open) -> Slot:
+    async def _warm_or_opened(
+        self, conversation: Conversation, limit: int, opened_as: tuple[Team, bool], open_session: Open
+    ) -> Slot:
         async with self._changing:
             slot = self._slots.get(conversation.id)
-            if slot is not None and slot.session.alive:
+            if slot is not None and slot.session.alive and slot.opened_as == opened_as:
                 slot.busy = True
                 return slot
-            if slot is not None:
-                await self._drop(slot)
+            if slot is not None:  # it died, or has rights that its team no longer has
+                del self._slots[conversation.id]
+                await slot.session.close()  # the conversation's lease stays: its turn is about to begin
             while len(self._slots) + self._opening - self.parked >= limit:
                 idle = [(slot.conversation_id, slot.used_at) for slot in self._slots.values() if not slot.busy]
                 evicted = to_evict(idle)
@@ -164,7 +191,7 @@ class Pool:
             session = await open_session()
         finally:
             self._opening -= 1
-        slot = self._slots[conversation.id] = Slot(conversation.id, conversation.to_team, session)
+        slot = self._slots[conversation.id] = Slot(conversation.id, conversation.to_team, session, opened_as)
         return slot
 
     def give_back(self, slot: Slot) -> None:
@@ -205,9 +232,8 @@ class Pool:
         with contextlib.suppress(StoreError):  # a store that takes nothing now: the lease runs out by itself
             await self._store.write(lambda tx: conversations.let_go(tx, slot.conversation_id, self._name))
 
-    async def _open(self, team: Team, conversation: Conversation) -> tuple[AgentSession, str | None]:
+    async def _open(self, team: Team, conversation: Conversation, follows: bool) -> tuple[AgentSession, str | None]:
         """Open the conversation's session: resume it, or begin it; one that is lost is begun again, with a note."""
-        follows = await self.settings_off(team.project) is None
         agent, spec = self._agents[team.agent], replace(self._spec(team, conversation), project_settings=follows)
         if conversation.lease_by == self._name and conversation.agent_pid is not None:
             await _gone(conversation.agent_pid)

@@ -19,6 +19,8 @@ class TeamStatus:
     running: int
     settings_off: str | None
     """Why its agent does not follow what its project brings; None where it does."""
+    fault: str | None
+    """Why it cannot be run; None where it can."""
 
 
 @dataclass(frozen=True, slots=True)

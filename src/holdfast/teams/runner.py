@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from holdfast.agents import AgentEvent, AgentSession, RunPart, Turn
@@ -17,26 +18,31 @@ from holdfast.ids import random_id
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.teams.config import TeamsConfig
-from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent
+from holdfast.teams.errors import AgentFailed, AgentLost, AgentStalled, BudgetSpent, TeamUnavailable
 from holdfast.teams.model import (
     ATTEMPTS,
-    TEMPORARY,
     Ask,
     AskState,
     AskStatus,
     Conversation,
     ConversationStatus,
     framed,
+    is_temporary,
 )
 from holdfast.teams.pool import LOST, Pool, SettingsOff, Slot, always_off
 from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
-from holdfast.text.quoting import in_quotes
+from holdfast.text.quoting import in_quotes, named
 
 T = TypeVar("T")
 
 DAY_MS = 24 * 3_600_000
 LOOK_SECONDS = 10.0
+UNSERVED_SECONDS, UNSERVED_LOOK = 3.0, 1.0
+"""How long no machine may be able to run an ask before it is ended, and how often that is checked. An editor may
+take teams.json away for a moment."""
+UNSERVED_ELSEWHERE_SECONDS = 20.0
+"""The same where other machines share the store: one that is free takes an ask within LOOK_SECONDS."""
 MOST_SAID = 1_000
 """Characters of what an agent said that are told with an error."""
 SETTINGS_S = 2.0
@@ -55,8 +61,8 @@ class Claimed:
     ask: Ask
     token: str
     conversation: Conversation
-    notices: list[tuple[str, str]]
-    """What others left for the team, by sender; shown with this turn."""
+    notices: dict[str, tuple[str, str]]
+    """What others left for the team, with its sender, by id; shown once this turn is answered."""
 
 
 class Runner:
@@ -76,9 +82,11 @@ class Runner:
         self.pool = Pool(store, name, agents, env, settings_off)
         self.config = TeamsConfig()
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._conversations: dict[str, int] = {}
+        self._claims: dict[str, Claimed] = {}
         self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
         self._promised = 0
+        self._unserved: dict[str, float] = {}
+        """Since when each of these teams has waiting asks that nobody can run."""
         self._serving = False
         self._wake = asyncio.Event()
 
@@ -109,10 +117,39 @@ class Runner:
             self._wake.clear()
             for claimed in await self._claim():
                 self.begin(claimed)
+            await self._end_unserved()
             with contextlib.suppress(TimeoutError):
                 # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(UNSERVED_LOOK if self._unserved else LOOK_SECONDS):
                     await self._wake.wait()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other machine shares the store."""
+        return self._store.engine != "postgres"
+
+    def why_not(self, name: str) -> str | None:
+        """Return why a team cannot be run on this machine, and what to do; None if it can."""
+        team = self.config.teams.get(name)
+        if team is not None:
+            return self.pool.why_not(team)
+        whose = name if self.config.readable else None
+        found = next((str(fault) for fault in self.config.errors if fault.team == whose), None)
+        return "It is not in teams.json any more." if found is None else f"teams.json: {in_quotes(found, MOST_SAID)}"
+
+    async def _end_unserved(self) -> None:
+        """End waiting asks that no machine can run, with the reason."""
+        waiting, others = await self._store.read(lambda tx: conversations.waiting_teams(tx, self._name))
+        reasons = {team: why for team in waiting if (why := self.why_not(team)) is not None}
+        now = time.monotonic()
+        # Another machine that is at work may come to them, and a file that cannot be read says nothing of its teams.
+        unsure = others or not self.config.readable
+        self._unserved = {} if unsure else {team: self._unserved.get(team, now) for team in reasons}
+        limit = UNSERVED_SECONDS if self.is_alone else UNSERVED_ELSEWHERE_SECONDS
+        for team in [team for team, since in self._unserved.items() if now - since >= limit]:
+            also = "" if self.is_alone else " No other machine took it."
+            error = unavailable(team, reasons[team] + also)
+            await self._store.write(partial(conversations.fail_waiting, team=team, code=error.code, error=str(error)))
 
     @property
     def room(self) -> int:
@@ -132,14 +169,14 @@ class Runner:
 
     def claim(self, tx: Tx, ask: Ask) -> Claimed | None:
         """Claim an ask in the transaction that stores it, if it is the next to be run."""
-        return self._take(tx, [ask.to_team], list(self._conversations.values()), only=ask.id)
+        return self._take(tx, [ask.to_team], list(self._claims.values()), only=ask.id)
 
     def begin(self, claimed: Claimed) -> None:
         """Work on a claimed ask."""
         loop = asyncio.get_running_loop()
         self._outcomes[claimed.ask.id] = loop.create_future()
         self._running[claimed.ask.id] = loop.create_task(self._work(claimed))
-        self._conversations[claimed.ask.id] = claimed.conversation.id
+        self._claims[claimed.ask.id] = claimed
 
     def works_on(self, ask_id: str) -> bool:
         """Return whether this runner is working on an ask."""
@@ -172,7 +209,10 @@ class Runner:
             await asyncio.sleep(min(every, SETTINGS_S))
 
     async def look_after(self) -> None:
-        """End idle processes, and forget those that died."""
+        """End idle processes and those of removed teams, and forget those that died."""
+        for slot in self.pool.slots:
+            if slot.team not in self.config.teams and not slot.busy:
+                await self.pool.discard(slot)
         await self.pool.close_idle(self.config.settings.idle_timeout_ms / 1000)
 
     async def stop(self) -> None:
@@ -191,9 +231,9 @@ class Runner:
 
     async def cancel(self, ask: Ask) -> None:
         """Interrupt the turn of an ask that was cancelled."""
-        conversation = self._conversations.get(ask.id)
+        claimed = self._claims.get(ask.id)
         for slot in self.pool.slots:
-            if slot.conversation_id == conversation and slot.busy:
+            if claimed is not None and slot.conversation_id == claimed.conversation.id and slot.busy:
                 await slot.session.interrupt()
 
     # -- one ask ------------------------------------------------------------------------------------------------------
@@ -204,13 +244,13 @@ class Runner:
         teams = [name for name, team in self.config.teams.items() if self.pool.can_run(team)]
         if not room or not teams:
             return []
-        busy = list(self._conversations.values())
+        running = list(self._claims.values())
         self._promised += room
 
         def write(tx: Tx) -> list[Claimed]:
             claimed: list[Claimed] = []
             while len(claimed) < room:
-                taken = self._take(tx, teams, [*busy, *(one.conversation.id for one in claimed)])
+                taken = self._take(tx, teams, [*running, *claimed])
                 if taken is None:
                     break
                 claimed.append(taken)
@@ -221,30 +261,36 @@ class Runner:
         finally:
             self._promised -= room
 
-    def _take(self, tx: Tx, teams: list[str], busy: list[int], only: str | None = None) -> Claimed | None:
+    def _take(self, tx: Tx, teams: list[str], running: list[Claimed], only: str | None = None) -> Claimed | None:
         tx.lock("teams:claim")
-        found = conversations.next_waiting(tx, self._name, teams, busy)
+        found = conversations.next_waiting(tx, self._name, teams, [one.conversation.id for one in running])
         conversation = conversations.conversation(tx, found.conversation_id) if found else None
         if found is None or conversation is None or only not in (None, found.id):
             return None
         token = random_id()
         if not conversations.claim(tx, found, self._name, token):
             return None
-        return Claimed(found, token, conversation, conversations.take_notices(tx, found.to_team))
+        notices = conversations.unseen_notices(tx, found.to_team)
+        for one in running:  # a turn under way shows them already
+            notices = {key: notice for key, notice in notices.items() if key not in one.notices}
+        return Claimed(found, token, conversation, notices)
 
     async def _work(self, claimed: Claimed) -> None:
         ask, token, conversation = claimed.ask, claimed.token, claimed.conversation
-        temporary = conversation.thread.startswith(TEMPORARY)
+        temporary = is_temporary(conversation.thread)
         slot: Slot | None = None
         try:
+            if (why := self.why_not(ask.to_team)) is not None:  # changed since it was claimed
+                raise unavailable(ask.to_team, why)
             team = self.config.teams[ask.to_team]
             await self._check_budget(team)
             slot, note = await self.open(team, conversation)
             turn = await self.turn(slot.session, _text(claimed, note))
             if turn.is_error:
+                await self._stored(lambda tx: _add_usage(tx, ask, turn))
                 said = turn.text or turn.subtype
                 raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
-            await self._answered(ask, token, turn, note, temporary=temporary)
+            await self._answered(claimed, turn, note, temporary=temporary)
         except AgentDied as error:
             await self._died(ask, str(error))
         except asyncio.CancelledError:
@@ -265,7 +311,7 @@ class Runner:
             await self._failed(ask, token, "E_INTERNAL", text)
         finally:
             self._tell(ask, None)
-            self._conversations.pop(ask.id, None)
+            self._claims.pop(ask.id, None)
             try:
                 if slot is not None:
                     if slot.session.alive and not temporary:
@@ -314,24 +360,17 @@ class Runner:
 
     # -- outcomes -----------------------------------------------------------------------------------------------------
 
-    async def _answered(self, ask: Ask, token: str, turn: Turn, note: str | None, *, temporary: bool) -> None:
+    async def _answered(self, claimed: Claimed, turn: Turn, note: str | None, *, temporary: bool) -> None:
+        ask = claimed.ask
         full = bool(
             turn.context_tokens and turn.context_window and turn.context_tokens > NEARLY_FULL * turn.context_window
         )
 
         def write(tx: Tx) -> AskState | None:
-            if conversations.finish(
-                tx,
-                ask,
-                token,
-                AskStatus.ANSWERED,
-                answer=turn.text,
-                note=" ".join(filter(None, (ask.note, note))) or None,
-                duration_ms=turn.duration_ms,
-                cost_microusd=None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
-                input_tokens=turn.input_tokens,
-                output_tokens=turn.output_tokens,
-            ):
+            _add_usage(tx, ask, turn)
+            told = " ".join(filter(None, (ask.note, note))) or None
+            if conversations.finish(tx, ask, claimed.token, AskStatus.ANSWERED, answer=turn.text, note=told):
+                conversations.mark_shown(tx, claimed.notices)
                 conversations.used(tx, ask.conversation_id, 2)
                 if full:
                     conversations.set_status(tx, ask.conversation_id, ConversationStatus.COMPACT_PENDING)
@@ -376,12 +415,33 @@ class Runner:
         return len(lost)
 
 
+def unavailable(team: str, why: str) -> TeamUnavailable:
+    """Return the error of an ask to a team that cannot be run."""
+    return TeamUnavailable(f"Team {named(team)} cannot be run. {why}")
+
+
 def _text(claimed: Claimed, note: str | None) -> str:
     """Return all that the agent is told: one conversation knows itself alone, and what it knew is in its transcript."""
     conversation = claimed.conversation
     summary = None if conversation.begun else conversation.summary
     return framed(
-        conversation.from_team, conversation.thread, claimed.ask.text, claimed.notices, summary, lost=note == LOST
+        conversation.from_team,
+        conversation.thread,
+        claimed.ask.text,
+        list(claimed.notices.values()),
+        summary,
+        lost=note == LOST,
+    )
+
+
+def _add_usage(tx: Tx, ask: Ask, turn: Turn) -> None:
+    conversations.add_usage(
+        tx,
+        ask.id,
+        duration_ms=turn.duration_ms,
+        cost_microusd=None if turn.cost_usd is None else round(turn.cost_usd * 1_000_000),
+        input_tokens=turn.input_tokens,
+        output_tokens=turn.output_tokens,
     )
 
 

@@ -8,6 +8,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ from holdfast.teams.model import (
     extend_chain,
 )
 from holdfast.teams.queries import conversations as queries
-from holdfast.teams.runner import Claimed, Runner
+from holdfast.teams.runner import Claimed, Runner, unavailable
 from holdfast.teams.team import Team, team_at
 from holdfast.text.quoting import in_quotes, named, quoted
 
@@ -67,6 +68,7 @@ class Teams:
         self.maintenance = Maintenance(store, runner)
         self.permissions = runner.pool.permissions
         self.can_run = runner.pool.can_run
+        self._refreshing = asyncio.Lock()
         self.works_on, self.outcome, self.interrupt = runner.works_on, runner.outcome, runner.cancel
 
     @property
@@ -80,8 +82,9 @@ class Teams:
 
     async def refresh(self) -> None:
         """Pick up changes of teams.json."""
-        if await asyncio.to_thread(self._file.refresh):
-            self._runner.use(self.config)
+        async with self._refreshing:  # else one that began earlier might end later
+            if await asyncio.to_thread(self._file.refresh):
+                self._runner.use(self.config)
 
     async def projects(self) -> list[tuple[str, Path]]:
         """Return every configured team with its project, also those that cannot be served."""
@@ -125,14 +128,18 @@ class Teams:
             raise BadInput("question", "must be at most 1 MiB of text without NUL bytes")
         if temporary and thread is not None:
             raise BadInput("temporary", "does not go with threadId: a temporary conversation has a thread of its own")
+        await self.refresh()  # rights that were taken away no longer hold for this ask
         claimed: list[Claimed] = []
         speaker, managed = self.sender(caller), caller.managed
+        fault = await self._fault(to_team) if to_team in self.config.teams else None
 
         def write(tx: Tx) -> str:
             claimed.clear()
             if (known := locked_answer(tx, key)) is not None:
                 return str(known["id"])
             self._known(to_team, "team", speaker)
+            if fault is not None:
+                raise unavailable(to_team, fault)
             sender = self.asker(speaker, from_team)
             parent = queries.running_in(tx, managed.conversation) if managed is not None else None
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
@@ -192,7 +199,8 @@ class Teams:
             raise NotFound(
                 f"There is no ask {quoted(ask_id, 64)}.", recovery='teams_session {operation: "list"} lists them.'
             )
-        return state
+        waits = state.ask.status == AskStatus.WAITING.value
+        return replace(state, why_not=self._runner.why_not(state.ask.to_team)) if waits else state
 
     async def require_own_ask(self, sender: Sender, ask_id: str) -> str:
         """Return an ask's id; raises NotYours if the caller may not act for the team that asked."""
@@ -243,6 +251,7 @@ class Teams:
         """Return teams with their processes and queues; a key limited to teams sees these alone."""
         from holdfast.teams.results import TeamsStatus, TeamStatus
 
+        await self.refresh()
         if team is not None:
             self._known(team, "team", sender)
             if not sender.may_see(team):
@@ -252,6 +261,7 @@ class Teams:
         slots = self._runner.pool.slots
         processes, busy = Counter(slot.team for slot in slots), Counter(slot.team for slot in slots if slot.busy)
         off = dict(await self.settings_off(names))
+        broken = {name: fault for name in names if (fault := await self._fault(name)) is not None}
         return TeamsStatus(
             teams=tuple(
                 TeamStatus(
@@ -261,6 +271,7 @@ class Teams:
                     waiting=counts.get((name, AskStatus.WAITING), 0),
                     running=counts.get((name, AskStatus.RUNNING), 0),
                     settings_off=off.get(name),
+                    fault=broken.get(name),
                 )
                 for name in names
             ),
@@ -315,6 +326,7 @@ class Teams:
     ) -> Conversation:
         """Archive a conversation, or restore it; its files are deleted only on request."""
         if delete_files:
+            self._known(to_team, "team")
             await self.maintenance.delete(await self._at_rest(from_team, to_team, thread, key))
 
         def write(tx: Tx) -> Conversation:
@@ -332,6 +344,8 @@ class Teams:
         conversation = await self._at_rest(from_team, to_team, thread, key)
         if not conversation.begun:
             raise Conflict("The conversation has not begun.")
+        if (why := self._runner.why_not(to_team)) is not None:
+            raise unavailable(to_team, why)
         return await self.maintenance.compact(conversation, key)
 
     async def _at_rest(
@@ -420,8 +434,17 @@ class Teams:
 
     def _known(self, team: str, field: str, sender: Sender = OWNER) -> None:
         if team not in self.config.teams:
+            if team in self.config.refused and sender.may_see(team):
+                raise unavailable(team, self._runner.why_not(team) or "")
             names = ", ".join(self._names(sender)) or "none"
             raise UnknownTeam(f"{field}: there is no team {in_quotes(team, 64)}; there are: {names}.")
+
+    async def _fault(self, name: str) -> str | None:
+        """Return why a team cannot be run; one of another machine that shares the store may be."""
+        team, pool = self.config.teams[name], self._runner.pool
+        if pool.is_elsewhere(team) and not self._runner.is_alone:
+            return None
+        return pool.why_not(team) or await asyncio.to_thread(pool.missing_agent, team)
 
     def applies_to(self, root: Root | None) -> bool:
         """Return whether this project is a team's."""

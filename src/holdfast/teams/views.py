@@ -34,7 +34,7 @@ def ask_view(state: AskState) -> JSON:
             "error": ask.error_code,
             "message": ask.error or (None if state.done else state.progress),
             "note": ask.note,
-            "place": state.place,
+            "place": None if state.why_not else state.place,
             "duration": ask.duration_ms,
             "tokens": _present({"input": ask.input_tokens, "output": ask.output_tokens}) or None,
             "costUsd": None if ask.cost_microusd is None else ask.cost_microusd / 1_000_000,
@@ -174,6 +174,7 @@ def _team(status: TeamStatus, color: str | None) -> JSON:
             "waiting": status.waiting,
             "running": status.running,
             "settings": status.settings_off,
+            "fault": status.fault,
             "color": color,
         }
     )

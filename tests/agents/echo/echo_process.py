@@ -53,7 +53,8 @@ class Echo:
             for word, rest in DIRECTIVE.findall(text):
                 answer += self._obey(word, rest.strip())
         except Interrupted:
-            return {"text": "", "is_error": True, "interrupted": True, "subtype": "error_during_execution"}
+            ended = {"is_error": True, "interrupted": True, "subtype": "error_during_execution"}
+            return {"text": "", "tokens": len(text), **ended}
         if any(word == "fail" for word, _ in DIRECTIVE.findall(text)):
             return {"text": f"told to fail: {answer}", "is_error": True, "subtype": "success"}
         self._turns.append({"text": text, "answer": answer})

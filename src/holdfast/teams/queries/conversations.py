@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -286,6 +286,23 @@ def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask |
     )
 
 
+def waiting_teams(tx: Tx, runner: str) -> tuple[list[str], bool]:
+    """Return the teams that asks wait for, and whether another runner than this one is at work."""
+    teams = [row["to_team"] for row in tx.all("SELECT DISTINCT to_team FROM asks WHERE status = 'waiting'")]
+    others = teams and tx.one(
+        f"SELECT 1 AS found FROM conversations c WHERE {CONVERSATIONS.in_force('c')} AND c.lease_by <> :runner LIMIT 1",
+        now=tx.now(),
+        runner=runner,
+    )
+    return teams, bool(others)
+
+
+def fail_waiting(tx: Tx, team: str, code: str, error: str) -> None:
+    """End every ask that waits for a team."""
+    for row in tx.all(f"SELECT {ASK} FROM asks WHERE status = 'waiting' AND to_team = :team", team=team):
+        finish(tx, Ask(**row), None, AskStatus.FAILED, error_code=code, error=error)
+
+
 def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
     """Give a runner the ask and, alone, the conversation's agent session; False if it does not wait any more."""
     if not leases.take(tx, ASKS, found.id, runner, LEASE_MS, token=token):
@@ -326,16 +343,11 @@ def finish(
     error_code: str | None = None,
     error: str | None = None,
     note: str | None = None,
-    duration_ms: int | None = None,
-    cost_microusd: int | None = None,
-    input_tokens: int | None = None,
-    output_tokens: int | None = None,
 ) -> bool:
     """Store how an ask ended; only whoever has its lease may, and only once."""
     changed = tx.run(
         "UPDATE asks SET status = :status, finished_at = :now, lease_until = NULL, answer = :answer,"
-        " error_code = :error_code, error = :error, note = :note, duration_ms = :duration_ms,"
-        " cost_microusd = :cost_microusd, input_tokens = :input_tokens, output_tokens = :output_tokens"
+        " error_code = :error_code, error = :error, note = :note"
         " WHERE id = :id AND status IN ('waiting', 'running')"
         + (" AND lease_token = :token" if token is not None else ""),
         status=status.value,
@@ -346,14 +358,27 @@ def finish(
         error_code=error_code,
         error=error,
         note=note,
-        duration_ms=duration_ms,
-        cost_microusd=cost_microusd,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
     )
     if changed:
         tx.emit(f"teams.{status.value}", found.id, {"to": found.to_team})
     return bool(changed)
+
+
+def add_usage(
+    tx: Tx, ask_id: str, *, duration_ms: int, cost_microusd: int | None, input_tokens: int, output_tokens: int
+) -> None:
+    """Add what a turn took to its ask, however the turn ended; a cost of None is not known."""
+    tx.run(
+        "UPDATE asks SET duration_ms = coalesce(duration_ms, 0) + :duration,"
+        " cost_microusd = coalesce(coalesce(cost_microusd, 0) + :cost, cost_microusd),"
+        " input_tokens = coalesce(input_tokens, 0) + :input, output_tokens = coalesce(output_tokens, 0) + :output"
+        " WHERE id = :id",
+        duration=duration_ms,
+        cost=cost_microusd,
+        input=input_tokens,
+        output=output_tokens,
+        id=ask_id,
+    )
 
 
 def requeue(tx: Tx, found: Ask, note: str) -> None:
@@ -418,8 +443,8 @@ def add_notice(tx: Tx, from_team: str, to_team: str, text: str, ttl_ms: int) -> 
     return notice_id
 
 
-def take_notices(tx: Tx, team: str, limit: int = 20) -> list[tuple[str, str]]:
-    """The sender and the text of each notice that a team was not shown yet; from now on they count as shown."""
+def unseen_notices(tx: Tx, team: str, limit: int = 20) -> dict[str, tuple[str, str]]:
+    """The sender and the text of each notice that a team was not shown yet, by id."""
     rows = tx.all(
         "SELECT id, from_team, text FROM notices WHERE to_team = :team AND shown_at IS NULL AND expires_at > :now"
         " ORDER BY row_id LIMIT :limit",
@@ -427,9 +452,13 @@ def take_notices(tx: Tx, team: str, limit: int = 20) -> list[tuple[str, str]]:
         now=tx.now(),
         limit=limit,
     )
-    for row in rows:
-        tx.run("UPDATE notices SET shown_at = :now WHERE id = :id", now=tx.now(), id=row["id"])
-    return [(row["from_team"], row["text"]) for row in rows]
+    return {row["id"]: (row["from_team"], row["text"]) for row in rows}
+
+
+def mark_shown(tx: Tx, notice_ids: Iterable[str]) -> None:
+    """These notices were part of a turn that was answered."""
+    for notice_id in notice_ids:
+        tx.run("UPDATE notices SET shown_at = :now WHERE id = :id", now=tx.now(), id=notice_id)
 
 
 def working(tx: Tx, team: str) -> Ask | None:
