@@ -312,6 +312,12 @@ def due(tx: Tx, by: str) -> Due:
     )
 
 
+def stopped(tx: Tx) -> list[str]:
+    """Targets for which a STOP waits."""
+    sql = "SELECT DISTINCT target FROM bridge_messages WHERE status = 'pending' AND priority = :stop ORDER BY target"
+    return [row["target"] for row in tx.all(sql, stop=int(Priority.STOP))]
+
+
 def last_seq(tx: Tx, target: str) -> int:
     row = tx.one("SELECT max(seq) AS seq FROM bridge_messages WHERE target = :target", target=target)
     return int((row and row["seq"]) or 0)

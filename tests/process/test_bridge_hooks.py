@@ -1,0 +1,89 @@
+"""The hooks of an agent that a person runs in a target's project, as the agent calls them, and the owner's commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.installation import Installation, wait_until
+from tests.process.hooks import call_hook
+
+from holdfast.agents.claude.settings import PURPOSES, installed
+
+
+class Terminal:
+    """An agent in a target's project, and its owner's phone."""
+
+    def __init__(self, holdfast: Installation, project: Path, delivery: str) -> None:
+        self.holdfast, self.project = holdfast, project
+        self.transcript = project.with_suffix(".jsonl")
+        project.mkdir(parents=True)
+        self.transcript.write_text("")
+        holdfast.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        team = {"project": str(project), "delivery": delivery}
+        (holdfast.home / "teams.json").write_text(json.dumps({"teams": {"homelab": team}}))
+        installed(project, PURPOSES["bridge"], home=str(holdfast.home)).write()
+
+    def hook(self, event: str, **payload: Any) -> dict[str, Any]:
+        answer = call_hook(self.holdfast, event, self.project, self.transcript, **payload)
+        with self.transcript.open("a") as file:  # what a hook told the agent stands there
+            file.write(json.dumps({"message": answer}) + "\n")
+        return answer
+
+    def starts(self, **more: Any) -> None:
+        self.hook("SessionStart", source="startup", **more)
+
+    def gets(self, prompt: str, **more: Any) -> dict[str, Any]:
+        return self.hook("UserPromptSubmit", prompt=prompt, **more)
+
+    def is_denied(self, **more: Any) -> bool:
+        answer = self.hook("PreToolUse", tool_name="Bash", tool_input={"command": "true"}, **more)
+        return "deny" in answer.get("hookSpecificOutput", {}).values()
+
+    def stops(self, said: str) -> dict[str, Any]:
+        return self.hook("Stop", stop_hook_active=False, last_assistant_message=said)
+
+    def sends(self, message_id: str, *options: str) -> None:
+        sent = self.holdfast.run("send", "homelab", "--id", message_id, *options, f"Words of {message_id}")
+        assert sent.returncode == 0, sent.stderr
+
+    def replies(self) -> dict[str, str]:
+        pulled = json.loads(self.holdfast.run("pull", "homelab", "--json").stdout)["updates"]
+        return {one["message_id"]: one["content"] for one in pulled if one["type"] == "reply"}
+
+
+@pytest.mark.parametrize("delivery", ["hook", "auto"])
+def test_a_stop_to_an_idle_agent_is_over_at_once_and_denies_nothing_of_the_next_prompt(
+    embedded: Installation, tmp_path: Path, delivery: str
+) -> None:
+    agent = Terminal(embedded, tmp_path / "homelab", delivery)
+    embedded.serve()
+    agent.starts()
+    agent.gets("Mend the fence.")
+    assert not agent.is_denied()
+    agent.stops("It is mended.")
+
+    agent.sends("idle", "--stop")
+    wait_until(lambda: agent.replies() == {"idle": "Nothing was under way."}, "the STOP is over")
+    agent.gets("Paint it.")
+    assert not agent.is_denied()
+
+    agent.sends("halt", "--stop")
+    assert agent.is_denied(), "a turn under way is halted as before"
+    agent.stops("I have stopped.")
+    assert agent.replies()["halt"] == "I have stopped."
+
+
+def test_a_stop_that_its_turn_did_not_outlive_is_not_for_the_next_prompt(
+    embedded: Installation, tmp_path: Path
+) -> None:
+    agent = Terminal(embedded, tmp_path / "homelab", "hook")
+    embedded.serve()
+    agent.starts()
+    agent.gets("Mend the fence.")
+    agent.sends("late", "--stop")  # and the owner interrupts the turn, of which no hook tells
+    agent.gets("Paint it.")
+    assert agent.replies() == {"late": "The turn was interrupted."}
+    assert not agent.is_denied()
