@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +51,22 @@ class Terminal:
         sent = self.holdfast.run("send", "homelab", "--id", message_id, *options, f"Words of {message_id}")
         assert sent.returncode == 0, sent.stderr
 
+    def queue(self) -> tuple[int, int]:
+        """How many messages wait and are in progress."""
+        (target,) = json.loads(self.holdfast.run("queue", "homelab", "--json").stdout)["targets"].values()
+        return target["pending"], target["in_progress"]
+
     def replies(self) -> dict[str, str]:
         pulled = json.loads(self.holdfast.run("pull", "homelab", "--json").stdout)["updates"]
         return {one["message_id"]: one["content"] for one in pulled if one["type"] == "reply"}
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """What stands for an agent's process."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
 
 
 @pytest.mark.parametrize("delivery", ["hook", "auto"])
@@ -87,3 +102,18 @@ def test_a_stop_that_its_turn_did_not_outlive_is_not_for_the_next_prompt(
     agent.gets("Paint it.")
     assert agent.replies() == {"late": "The turn was interrupted."}
     assert not agent.is_denied()
+
+
+def test_what_an_agent_had_when_it_was_killed_waits_again_at_once_and_a_stop_to_it_is_over(
+    embedded: Installation, tmp_path: Path, process: subprocess.Popen[bytes]
+) -> None:
+    agent = Terminal(embedded, tmp_path / "homelab", "hook")
+    embedded.serve()
+    agent.starts(pid=process.pid)
+    agent.sends("m1")
+    assert "Words of m1" in str(agent.gets("Mend the fence.", pid=process.pid))
+    assert agent.queue() == (0, 1)
+    process.kill()
+    wait_until(lambda: agent.queue() == (1, 0), "the message waits again")
+    agent.sends("halt", "--stop")
+    wait_until(lambda: agent.replies() == {"halt": "Nothing was under way."}, "the STOP is over")

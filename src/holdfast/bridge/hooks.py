@@ -19,6 +19,7 @@ from holdfast.bridge.service import Targets
 from holdfast.bridge.wording import heading
 from holdfast.files.in_time import in_time
 from holdfast.lazy_dataclass import dataclass
+from holdfast.process.alive import exists, mark_of
 from holdfast.store import Store, Tx, leases
 from holdfast.teams.team import Delivery, Team
 
@@ -27,7 +28,7 @@ MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7
 """How often in a row an agent that is about to stop is given another message; agents ignore more."""
 QUIET_S = 15 * 60.0
-"""How long an agent without a connection counts as alive after its last hook."""
+"""How long an agent without a connection counts as alive after its last hook, unless its process is gone."""
 
 WRITTEN_S = 2.5
 """How long to wait until a delivery shows up in the agent's transcript."""
@@ -63,6 +64,8 @@ class HookSession:
     """The last answered prompt, until another event comes."""
     in_turn: bool | None = None
     """Whether a turn is under way; None until an event shows it."""
+    process: tuple[int, str | None] | None = None
+    """The agent's process and the mark of its start; None where this machine does not show it."""
 
 
 class BridgeHooks:
@@ -92,14 +95,15 @@ class BridgeHooks:
             HookKind.ENDED: self._session_end,
         }
 
-    async def handle(self, event: HookEvent) -> HookAnswer | None:
-        """Return what the hook is to print, if anything."""
+    async def handle(self, event: HookEvent, pid: int | None = None) -> HookAnswer | None:
+        """Return what the hook of an agent, whose process that is, is to print, if anything."""
         if event.is_managed or not _is_id(event.session_id):
             return None
         session = await self._session(event.session_id, event.cwd)
         if session is None:
             return None
         session.heard = self._clock()
+        session.process = (pid, mark_of(pid)) if pid is not None and exists(pid) else None
         if event.kind is not HookKind.PROMPTED:
             session.prompted = None
         if event.kind in (HookKind.BEFORE_TOOL, HookKind.AFTER_TOOL):
@@ -111,7 +115,13 @@ class BridgeHooks:
         return None if answer is None or event.is_subagent else await answer(session, event)
 
     async def keep(self) -> None:
-        """Renew the leases of live agents, those of dead ones expire; end each STOP that has nothing to halt."""
+        """Renew the leases of live agents, requeue what killed ones had, and end each STOP that has nothing to halt.
+
+        Where an agent's process is not known, its leases expire.
+        """
+        for session in list(self._sessions.values()):
+            if self._was_killed(session):
+                await self._leave(session)
         now, held_until, at_work, stopped = await self._store.read(
             lambda tx: (tx.now(), queue.hook_leases(tx), incarnations.at_work(tx), queue.stopped(tx))
         )
@@ -262,9 +272,12 @@ class BridgeHooks:
         return HookAnswer(keep_going=text)
 
     async def _session_end(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        session.heard, session.in_turn, session.halted = NEVER, False, None
-        await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
+        await self._leave(session)
         return None
+
+    async def _leave(self, session: HookSession) -> None:
+        session.heard, session.in_turn, session.halted, session.process = NEVER, False, None, None
+        await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
 
     async def _cut_in(self, session: HookSession, least: Priority) -> str | None:
         """Deliver a message that cannot wait for the end of the turn."""
@@ -314,7 +327,16 @@ class BridgeHooks:
 
     def _lives(self, session_id: str) -> bool:
         session = self._sessions.get(session_id)
-        return self._alive(session_id) or (session is not None and self._clock() - session.heard < QUIET_S)
+        if session is None or self._clock() - session.heard >= QUIET_S or self._was_killed(session):
+            return self._alive(session_id)
+        return True
+
+    def _was_killed(self, session: HookSession) -> bool:
+        """Whether a session's process is gone, whatever was heard of it before."""
+        if session.process is None or self._alive(session.id):
+            return False
+        pid, mark = session.process
+        return not exists(pid) or mark_of(pid) != mark
 
     def _may_be_in_turn(self, session: HookSession) -> bool:
         return session.in_turn is not False and self._lives(session.id)
@@ -325,9 +347,10 @@ class BridgeHooks:
         return any(self._may_be_in_turn(one) and not self._is_gone(one.id, session.began) for one in others)
 
     def _is_gone(self, session_id: str, since: float) -> bool:
-        """Whether a session has made no hook call since then and has no connection."""
+        """Whether a session has no connection, and has made no hook call since then or was killed."""
         session = self._sessions.get(session_id)
-        return not self._alive(session_id) and (session is None or session.heard <= since)
+        silent = session is None or session.heard <= since or self._was_killed(session)
+        return silent and not self._alive(session_id)
 
 
 @dataclass(frozen=True, slots=True)
