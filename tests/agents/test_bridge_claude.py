@@ -199,3 +199,17 @@ def test_a_turn_that_outlives_a_daemon_still_ends_its_message(own_world: World) 
     assert not run.is_error, (run.ending, run.stderr)
     assert homelab.replies() == {sent: "The record is fixed."}
     assert homelab.updates("session_restart") == []
+
+
+def test_a_session_file_beside_turns_that_holdfast_runs_tells_of_no_restart(own_world: World) -> None:
+    file = own_world.project(own_world.backend) / ".claude-session"
+    file.write_text(json.dumps({"id": "abc-123"}))
+    own_world.teams[own_world.backend] |= {"delivery": "run", "sessionFile": str(file)}
+    own_world.write()
+    own_world.holdfast.serve()
+    homelab = Homelab(own_world)
+    sent: list[str] = []
+    for number in range(3):
+        sent.append(homelab.send(f"Mend fence {number}."))
+        wait_until(lambda: homelab.replies().keys() == set(sent), "it is answered")
+    assert homelab.updates("session_restart") == []

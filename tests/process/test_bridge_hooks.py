@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.installation import Installation, wait_until
+from tests.bot_api import OWNER, TOKEN, bot_api
+from tests.installation import PATIENCE, Installation, wait_until
+from tests.process.agent import Agent
 from tests.process.hooks import call_hook
 
 from holdfast.agents.claude.settings import PURPOSES, installed
@@ -18,13 +21,13 @@ from holdfast.agents.claude.settings import PURPOSES, installed
 class Terminal:
     """An agent in a target's project, and its owner's phone."""
 
-    def __init__(self, holdfast: Installation, project: Path, delivery: str) -> None:
+    def __init__(self, holdfast: Installation, project: Path, delivery: str, **more: Any) -> None:
         self.holdfast, self.project = holdfast, project
         self.transcript = project.with_suffix(".jsonl")
         project.mkdir(parents=True)
         self.transcript.write_text("")
         holdfast.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        team = {"project": str(project), "delivery": delivery}
+        team = {"project": str(project), "delivery": delivery, **more}
         (holdfast.home / "teams.json").write_text(json.dumps({"teams": {"homelab": team}}))
         installed(project, PURPOSES["bridge"], home=str(holdfast.home)).write()
 
@@ -33,6 +36,12 @@ class Terminal:
         with self.transcript.open("a") as file:  # what a hook told the agent stands there
             file.write(json.dumps({"message": answer}) + "\n")
         return answer
+
+    def starts_anew(self) -> None:
+        """Another session of the agent takes the place of this one."""
+        self.transcript = self.transcript.with_stem(f"{self.transcript.stem}-again")
+        self.transcript.write_text("")
+        self.starts()
 
     def starts(self, **more: Any) -> None:
         self.hook("SessionStart", source="startup", **more)
@@ -117,3 +126,36 @@ def test_what_an_agent_had_when_it_was_killed_waits_again_at_once_and_a_stop_to_
     wait_until(lambda: agent.queue() == (1, 0), "the message waits again")
     agent.sends("halt", "--stop")
     wait_until(lambda: agent.replies() == {"halt": "Nothing was under way."}, "the STOP is over")
+
+
+@pytest.mark.anyio
+async def test_of_resume_and_start_fresh_the_first_counts_and_reaches_the_agent_once(
+    embedded: Installation, tmp_path: Path
+) -> None:
+    async with bot_api() as api, asyncio.timeout(2 * PATIENCE):
+        embedded.settings |= {"HOLDFAST_TELEGRAM_TOKEN": TOKEN, "HOLDFAST_TELEGRAM_API": api.url}
+        chat = {"id": -100, "allowedUsers": [OWNER]}
+        agent = Terminal(embedded, tmp_path / "homelab", "hook", chat=chat)
+
+        def restart() -> None:
+            embedded.serve()
+            agent.starts()
+            with Agent(embedded, agent.project, session="another") as caller:
+                caller.call("save_task", current_task="Mend the fence", target="homelab")
+            agent.starts_anew()
+
+        await asyncio.to_thread(restart)
+        while not any(one.buttons for one in api.sent):  # noqa: ASYNC110 - polled
+            await asyncio.sleep(0.05)
+        buttons = dict(api.sent[-1].buttons)
+        for label in ("Resume", "Start fresh", "Resume"):
+            api.press(buttons[label])
+        while len(api.answered) < 3:  # noqa: ASYNC110 - polled
+            await asyncio.sleep(0.05)
+        answers = [answer for _, answer in api.answered]
+        assert answers[0] == "It will resume: Mend the fence"
+        assert all("Already decided: resume" in answer for answer in answers[1:])
+        assert "The owner decided: resume the task" in str(await asyncio.to_thread(agent.gets, "Go on."))
+        assert await asyncio.to_thread(agent.stops, "I have resumed it.") == {}
+        assert await asyncio.to_thread(agent.queue) == (0, 0)
+        await asyncio.to_thread(embedded.run, "stop")

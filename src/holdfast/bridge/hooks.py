@@ -318,8 +318,10 @@ class BridgeHooks:
             target = await in_time(_target_at, cwd, tuple(teams.values())) if teams else None
             if target is None:
                 return None
-            now = self._clock()
-            session = self._sessions[session_id] = HookSession(session_id, target, began=now, heard=now)
+            session = self._sessions.get(session_id)  # another hook may have begun it meanwhile
+            if session is None or session.target not in teams:
+                now = self._clock()
+                session = self._sessions[session_id] = HookSession(session_id, target, began=now, heard=now)
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(session_id)
