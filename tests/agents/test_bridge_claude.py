@@ -164,6 +164,26 @@ def test_an_agent_that_was_killed_is_told_its_task_and_asked_whether_to_resume(h
     assert homelab.replies() == {sent: "[Session restarted.] Resume or start fresh?"}
 
 
+def test_messages_for_an_agent_that_was_killed_are_answered_at_once_by_a_turn(world: World) -> None:
+    homelab = Homelab(world)
+    sent: list[str] = []
+
+    def at_work(request: Request) -> Reply:
+        sent.append(homelab.send("Fix the DNS record", "--urgent"))
+        return bash("echo mending")
+
+    def killed(request: Request) -> Reply:
+        assert f"Message {sent[0]}" in request.text
+        homelab.kill_agent()
+        return text("Nobody hears this.")
+
+    run, _ = homelab.work(steps(at_work, killed))
+    assert run.exit_code == -signal.SIGKILL
+    sent.append(homelab.send("Is anybody there?"))
+    wait_until(lambda: homelab.replies().keys() == set(sent), "both are answered")
+    assert homelab.updates("session_restart") == []
+
+
 def test_a_turn_that_outlives_a_daemon_still_ends_its_message(own_world: World) -> None:
     own_world.holdfast.serve()
     homelab = Homelab(own_world)
@@ -178,4 +198,18 @@ def test_a_turn_that_outlives_a_daemon_still_ends_its_message(own_world: World) 
     run, _ = homelab.work(steps(without_daemon))
     assert not run.is_error, (run.ending, run.stderr)
     assert homelab.replies() == {sent: "The record is fixed."}
+    assert homelab.updates("session_restart") == []
+
+
+def test_a_session_file_beside_turns_that_holdfast_runs_tells_of_no_restart(own_world: World) -> None:
+    file = own_world.project(own_world.backend) / ".claude-session"
+    file.write_text(json.dumps({"id": "abc-123"}))
+    own_world.teams[own_world.backend] |= {"delivery": "run", "sessionFile": str(file)}
+    own_world.write()
+    own_world.holdfast.serve()
+    homelab = Homelab(own_world)
+    sent: list[str] = []
+    for number in range(3):
+        sent.append(homelab.send(f"Mend fence {number}."))
+        wait_until(lambda: homelab.replies().keys() == set(sent), "it is answered")
     assert homelab.updates("session_restart") == []

@@ -160,6 +160,56 @@ async def test_the_button_below_a_restart_decides_and_one_from_an_earlier_restar
         assert "earlier restart" in one.api.answered[0][1]
 
 
+@pytest.mark.parametrize("second", ["Resume", "Start fresh", "/resume", "/new"])
+async def test_resume_and_start_fresh_exclude_each_other_and_take_effect_once(place: Place, second: str) -> None:
+    async with world(place) as one:
+        await saved_task(one)
+        await one.sender.drain()
+        actions = dict(one.api.sent[-1].buttons)
+        one.api.press(actions["Resume"])
+        await one.poll(None)
+        if second.startswith("/"):
+            assert "Already decided: resume" in await said(one, second)
+        else:
+            one.api.press(actions[second])
+            await one.poll(None)
+            assert "Already decided: resume" in one.api.answered[-1][1]
+        assert await decision(one) == "resume"
+        assert len(await one.queued("homelab")) == 1
+
+
+async def test_a_button_decides_nothing_once_the_agent_has_saved_a_task_since_the_restart(place: Place) -> None:
+    async with world(place) as one:
+        await saved_task(one)
+        await one.sender.drain()
+        actions = dict(one.api.sent[-1].buttons)
+        task = Task("Paint it", "def-456", None, None, target="homelab")
+        await one.store.write(lambda tx: tasks.save_for_target(tx, task))
+        one.api.press(actions["Resume"])
+        await one.poll(None)
+        assert "is working on: Paint it" in one.api.answered[-1][1]
+        assert await one.queued("homelab") == []
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_a_decision_that_an_agent_was_told_of_does_not_count_for_the_next_restart(
+    place: Place, told: bool
+) -> None:
+    async with world(place) as one:
+        await saved_task(one)
+        await said(one, "/new")
+
+        def restarted(tx: Tx) -> None:
+            taken = queries.take(tx, "homelab", "session:def-456", "hook", LEASE_MS)
+            assert taken is not None
+            if told:
+                queries.finish(tx, taken, Outcome.DONE, "I start fresh.")
+            incarnations.seen(tx, "homelab", "ghi-789", "hook")
+
+        await one.store.write(restarted)
+        assert await decision(one) == (None if told else "fresh")
+
+
 # -- permissions ------------------------------------------------------------------------------------------------------
 
 

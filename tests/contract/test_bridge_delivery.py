@@ -265,6 +265,38 @@ async def test_a_stop_survives_a_restart_of_holdfast(desk: Desk, agent: Agent) -
     assert denied(await agent.uses())
 
 
+async def test_a_stop_to_an_idle_agent_still_holds_what_goes_on_in_the_background(desk: Desk, agent: Agent) -> None:
+    await agent.gets()
+    await agent.stops()
+    sent = await desk.send("STOP", Priority.STOP)
+    await desk.hooks.keep()
+    assert await desk.replies() == {sent: "Nothing was under way."}
+    assert denied(await agent.uses(agent_id="sub-1"))
+    await agent.gets("Go on.")
+    assert await agent.uses(agent_id="sub-1") is None
+    assert await agent.uses() is None
+
+
+async def test_a_stop_waits_for_a_turn_that_a_new_holdfast_cannot_know_of(desk: Desk, agent: Agent) -> None:
+    await agent.gets()
+    await desk.send("STOP", Priority.STOP)
+    desk.start_holdfast()
+    await desk.hooks.keep()
+    assert await desk.figures() == (1, 0)
+    assert denied(await agent.uses())
+
+
+async def test_a_stop_that_waits_for_one_agents_turn_is_not_ended_by_anothers_prompt(desk: Desk, agent: Agent) -> None:
+    desk.connected.add("a")
+    second = desk.agent("b")
+    await second.starts()
+    await agent.gets()
+    sent = await desk.send("STOP", Priority.STOP)
+    await desk.hooks.keep()
+    assert f"Message {sent}" in await second.gets()
+    assert await desk.replies() == {}
+
+
 # -- answers that are lost, and calls that come twice -----------------------------------------------------------------
 
 

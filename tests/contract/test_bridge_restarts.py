@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from holdfast.bridge.hook_delivery import HOLD_MS, LONGEST_OPENING
 from holdfast.bridge.hooks import QUIET_S
 from holdfast.bridge.model import TaskReport
 from holdfast.bridge.views import status_view, taken_view
+from holdfast.teams.team import Delivery
 
 pytestmark = pytest.mark.anyio
 
@@ -190,6 +192,16 @@ async def test_the_file_of_an_agent_with_hooks_is_no_second_opinion(desk: Desk, 
     await files.says("a-name-of-its-own")
     await agent.gets()
     await files.look()
+    assert await desk.restarts() == []
+
+
+async def test_the_session_file_of_a_target_whose_turns_holdfast_runs_is_no_second_opinion(
+    desk: Desk, files: Files
+) -> None:
+    desk.teams["homelab"] = replace(desk.teams["homelab"], delivery=Delivery.RUN)
+    for _ in range(3):
+        await files.says("a-name-of-its-own")
+        await desk.bridge.seen("homelab", "the-conversation", "run")
     assert await desk.restarts() == []
 
 

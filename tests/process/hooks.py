@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from pathlib import Path
+from typing import Any
 
 from tests.installation import Installation
 
@@ -28,19 +29,25 @@ def left_behind(folder: Path, project: Path, request: str = "Mend the fence, nor
     return path
 
 
-def starts(holdfast: Installation, project: Path, transcript: Path, pid: int | None = None) -> dict[str, str]:
-    """The session-start hook of an agent, whose process that is; what it printed."""
-    payload = {
+def call_hook(
+    holdfast: Installation, event: str, project: Path, transcript: Path, pid: int | None = None, **payload: Any
+) -> dict[str, Any]:
+    """A hook of the session with this transcript, whose process that is; what it printed."""
+    common = {
         "session_id": transcript.stem,
         "transcript_path": str(transcript),
         "cwd": str(project),
-        "hook_event_name": "SessionStart",
-        "source": "startup",
+        "hook_event_name": event,
     }
     env = {"CLAUDE_PID": str(pid)} if pid is not None else None
-    done = holdfast.run("hook", "SessionStart", stdin=json.dumps(payload), env=env)
+    done = holdfast.run("hook", event, stdin=json.dumps(common | payload), env=env)
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout) if done.stdout else {}
+    return dict(json.loads(done.stdout)) if done.stdout else {}
+
+
+def starts(holdfast: Installation, project: Path, transcript: Path, pid: int | None = None) -> dict[str, str]:
+    """The session-start hook of an agent, whose process that is; what it printed."""
+    answer = call_hook(holdfast, "SessionStart", project, transcript, pid, source="startup")
     return {
         "context": answer.get("hookSpecificOutput", {}).get("additionalContext", ""),
         "message": answer.get("systemMessage", ""),

@@ -103,7 +103,7 @@ def capability(
         webhooks=webhooks,
         commands=commands,
         loops=loops,
-        hooks=[Hook(lambda call: hooks.handle(call.event), order=20, covers=frozenset({"task", "messages"}))],
+        hooks=[Hook(lambda call: hooks.handle(call.event, call.pid), order=20, covers=frozenset({"task", "messages"}))],
         briefing_source=inbox(bridge),
         life=Life(prepare=prepare, sweep=sweep, close=close, health=health, is_busy=lambda: bool(chats().loops())),
     )

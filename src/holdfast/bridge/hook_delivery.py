@@ -71,22 +71,38 @@ def leave(tx: Tx, target: str, session: str) -> None:
             queue.give_back(tx, message)
 
 
+def end_stops(tx: Tx, target: str, session: str | None, why: str, *, last_seq: int) -> Message | None:
+    """End the STOPs that wait, up to a place in the queue, and those that a session has; returns the last of them."""
+    mine = queue.leased(tx, target, holder(session)) if session else []
+    ended = [message for message in mine if message.priority == Priority.STOP]
+    for stop in ended:
+        queue.finish(tx, stop, Outcome.DONE, why)
+    while (first := _first(tx, target)) and first.priority == Priority.STOP and first.seq <= last_seq:
+        queue.finish(tx, first, Outcome.DONE, why)
+        ended.append(first)
+    return ended[-1] if ended else None
+
+
 def stop_for(tx: Tx, target: str, session: str) -> Message | None:
     """Return the STOP that a session has, or will get next."""
     for message in queue.leased(tx, target, holder(session)):
         if message.priority == Priority.STOP:
             return message
-    first = next(iter(queue.pending(tx, target, 1)), None)
+    first = _first(tx, target)
     waits = first is not None and first.priority == Priority.STOP and first.expires_at >= tx.now()
     return first if waits else None
 
 
 def cuts_in(tx: Tx, target: str) -> bool:
     """Whether a message is waiting that an agent gets in the middle of its turn."""
-    first = next(iter(queue.pending(tx, target, 1)), None)
+    first = _first(tx, target)
     if first is None or first.priority == Priority.NORMAL:
         return False
     return first.priority == Priority.STOP or not queue.leased(tx, target)
+
+
+def _first(tx: Tx, target: str) -> Message | None:
+    return next(iter(queue.pending(tx, target, 1)), None)
 
 
 def prolong(tx: Tx, sessions: Iterable[str]) -> None:

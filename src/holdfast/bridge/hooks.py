@@ -19,6 +19,7 @@ from holdfast.bridge.service import Targets
 from holdfast.bridge.wording import heading
 from holdfast.files.in_time import in_time
 from holdfast.lazy_dataclass import dataclass
+from holdfast.process.alive import exists, mark_of
 from holdfast.store import Store, Tx, leases
 from holdfast.teams.team import Delivery, Team
 
@@ -27,11 +28,15 @@ MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7
 """How often in a row an agent that is about to stop is given another message; agents ignore more."""
 QUIET_S = 15 * 60.0
-"""How long an agent without a connection counts as alive after its last hook."""
+"""How long an agent without a connection counts as alive after its last hook, unless its process is gone."""
 
 WRITTEN_S = 2.5
 """How long to wait until a delivery shows up in the agent's transcript."""
 LOOK_AGAIN_S = 0.05
+NEVER = float("-inf")
+BETWEEN_TURNS = ("startup", "resume", "clear")
+"""How a conversation starts when no turn is under way; a compaction may come in the middle of one."""
+INTERRUPTED, NOTHING_UNDER_WAY = "The turn was interrupted.", "Nothing was under way."
 
 Alive = Callable[[str], bool]
 """Whether a session has an open connection."""
@@ -57,6 +62,10 @@ class HookSession:
     """The STOP that ended the last turn: subagents in the background may go on after their agent."""
     prompted: str | None = None
     """The last answered prompt, until another event comes."""
+    in_turn: bool | None = None
+    """Whether a turn is under way; None until an event shows it."""
+    process: tuple[int, str | None] | None = None
+    """The agent's process and the mark of its start; None where this machine does not show it."""
 
 
 class BridgeHooks:
@@ -86,16 +95,19 @@ class BridgeHooks:
             HookKind.ENDED: self._session_end,
         }
 
-    async def handle(self, event: HookEvent) -> HookAnswer | None:
-        """Return what the hook is to print, if anything."""
+    async def handle(self, event: HookEvent, pid: int | None = None) -> HookAnswer | None:
+        """Return what the hook of an agent, whose process that is, is to print, if anything."""
         if event.is_managed or not _is_id(event.session_id):
             return None
         session = await self._session(event.session_id, event.cwd)
         if session is None:
             return None
         session.heard = self._clock()
+        session.process = (pid, mark_of(pid)) if pid is not None and exists(pid) else None
         if event.kind is not HookKind.PROMPTED:
             session.prompted = None
+        if event.kind in (HookKind.BEFORE_TOOL, HookKind.AFTER_TOOL):
+            session.in_turn = True
         if event.kind is HookKind.BEFORE_TOOL:
             return await self._before_tool(session, event)
         answer = self._events.get(event.kind)
@@ -103,24 +115,53 @@ class BridgeHooks:
         return None if answer is None or event.is_subagent else await answer(session, event)
 
     async def keep(self) -> None:
-        """Renew the leases of live agents; those of dead ones expire."""
-        now, held_until, at_work = await self._store.read(
-            lambda tx: (tx.now(), queue.hook_leases(tx), incarnations.at_work(tx))
+        """Renew the leases of live agents, requeue what killed ones had, and end each STOP that has nothing to halt.
+
+        Where an agent's process is not known, its leases expire.
+        """
+        for session in list(self._sessions.values()):
+            if self._was_killed(session):
+                await self._leave(session)
+        now, held_until, at_work, stopped = await self._store.read(
+            lambda tx: (tx.now(), queue.hook_leases(tx), incarnations.at_work(tx), queue.stopped(tx))
         )
         self._at_work = dict(at_work)
         due = [session_id for session_id, until in held_until if leases.due(until, now, hook_delivery.HOLD_MS)]
         living = [session_id for session_id in due if self._lives(session_id)]
         if living:
             await self._store.write(lambda tx: hook_delivery.prolong(tx, living))
+        for target in stopped:
+            await self._end_idle_stop(target)
 
     def attended(self, target: str) -> bool:
         """Whether an agent that gets messages by hooks is at work for a target."""
         by_hooks = any(session.target == target and self._lives(session.id) for session in self._sessions.values())
         return by_hooks or (target in self._at_work and self._alive(self._at_work[target]))
 
+    async def _end_idle_stop(self, target: str) -> None:
+        """End a waiting STOP if every agent of its target is known here, and none is in a turn."""
+        here = {session.id: session for session in self._sessions.values() if session.target == target}
+
+        def write(tx: Tx) -> str | None:
+            tx.lock(f"bridge:{target}")
+            at_work = queue.front(tx, target).out or any(map(self._may_be_in_turn, here.values()))
+            if at_work or incarnations.incarnation(tx, target) not in here:
+                return None
+            last_seq = queue.last_seq(tx, target)
+            stop = hook_delivery.end_stops(tx, target, None, NOTHING_UNDER_WAY, last_seq=last_seq)
+            return hook_delivery.text_of(tx, stop) if stop else None
+
+        if not any(map(self._may_be_in_turn, here.values())) and (text := await self._store.write(write)):
+            for session in here.values():
+                # A turn that goes on nevertheless, as a background subagent's does, is halted until the next prompt.
+                if not session.in_turn:
+                    session.halted = session.outlived = text
+
     async def _session_start(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
         """Note the session; unless the one before still lives, this is a restart."""
         source = event.source[:40]
+        if source in BETWEEN_TURNS:
+            session.in_turn, session.began = False, self._clock()
         known = await self._store.read(lambda tx: incarnations.incarnation(tx, session.target))
         session.beside = known if known is not None and known != session.id and self._alive(known) else None
 
@@ -134,15 +175,22 @@ class BridgeHooks:
         return HookAnswer(text) if text else None
 
     async def _prompt(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        """Deliver the next message with the prompt; first again what the last turn did not end."""
+        """Deliver the next message with the prompt; first again what the last turn did not end.
+
+        A STOP from before the prompt is over: there is no turn left that it could halt.
+        """
         which = event.prompt_id or event.prompt[:MAX_PROMPT]
         repeated = session.prompted == which
         session.prompted, session.halted = which, None
         # A background subagent's report is a prompt too, but does not mean that the turn was interrupted.
         if not event.is_report:
             session.outlived = None
+        begins = not event.is_report and not repeated and not self._others_in_turn(session)
+        stopped = INTERRUPTED if session.in_turn else NOTHING_UNDER_WAY
+        session.in_turn = session.in_turn if event.is_command else True
         gone = session.beside if session.beside is not None and self._is_gone(session.beside, session.began) else None
         look = await self._look(session, event.transcript)
+        by = hook_delivery.holder(session.id)
 
         def write(tx: Tx) -> tuple[list[str], Message | None]:
             tx.lock(f"bridge:{session.target}")
@@ -153,7 +201,10 @@ class BridgeHooks:
                 told += [hook_delivery.resuming(task, found.old)] if found and task else []
             mine = hook_delivery.held(tx, session.target, session.id)
             if not event.is_report:
-                hook_delivery.interrupt_turn(tx, mine, look.seen, "The turn was interrupted.")
+                hook_delivery.interrupt_turn(tx, mine, look.seen, INTERRUPTED)
+            if begins and all(one.lease_by == by for one in queue.leased(tx, session.target)):
+                hook_delivery.end_stops(tx, session.target, session.id, stopped, last_seq=look.last_seq)
+                mine = hook_delivery.held(tx, session.target, session.id)
             missed = next((message for message in mine if message.id not in look.seen), None)
             # The agent's own commands may not call its model at all.
             if event.is_command or (missed is not None and repeated):
@@ -211,6 +262,7 @@ class BridgeHooks:
 
         found = await self._store.write(write) if look.held or look.waits else None
         session.halted, session.outlived, session.blocks = None, session.halted or session.outlived, 0
+        session.in_turn = found is not None
         if found is None:
             return None
         message, text = found
@@ -220,9 +272,12 @@ class BridgeHooks:
         return HookAnswer(keep_going=text)
 
     async def _session_end(self, session: HookSession, event: HookEvent) -> HookAnswer | None:
-        self._sessions.pop(session.id, None)
-        await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
+        await self._leave(session)
         return None
+
+    async def _leave(self, session: HookSession) -> None:
+        session.heard, session.in_turn, session.halted, session.process = NEVER, False, None, None
+        await self._store.write(lambda tx: hook_delivery.leave(tx, session.target, session.id))
 
     async def _cut_in(self, session: HookSession, least: Priority) -> str | None:
         """Deliver a message that cannot wait for the end of the turn."""
@@ -241,11 +296,11 @@ class BridgeHooks:
     async def _look(self, session: HookSession, transcript: str) -> _Look:
         """Read a session's messages, which of them reached the agent, and whether more are waiting."""
 
-        def read(tx: Tx) -> tuple[list[Message], bool]:
+        def read(tx: Tx) -> tuple[list[Message], bool, int]:
             mine = hook_delivery.held(tx, session.target, session.id)
-            return mine, bool(queue.pending(tx, session.target, 1))
+            return mine, bool(queue.pending(tx, session.target, 1)), queue.last_seq(tx, session.target)
 
-        mine, waits = await self._store.read(read)
+        mine, waits, last_seq = await self._store.read(read)
         headings = {message.id: heading(message) for message in mine}
         deadline = time.monotonic() + self._written_s
         reached = transcripts_of().reached
@@ -253,7 +308,7 @@ class BridgeHooks:
         while len(seen) < len(headings) and time.monotonic() < deadline:
             await asyncio.sleep(LOOK_AGAIN_S)
             seen = await asyncio.to_thread(reached, transcript, headings)
-        return _Look(held=bool(mine), seen=seen, waits=waits)
+        return _Look(held=bool(mine), seen=seen, waits=waits, last_seq=last_seq)
 
     async def _session(self, session_id: str, cwd: str) -> HookSession | None:
         """Return the known session, or begin one. It stays with its first target, wherever its agent goes meanwhile."""
@@ -263,8 +318,10 @@ class BridgeHooks:
             target = await in_time(_target_at, cwd, tuple(teams.values())) if teams else None
             if target is None:
                 return None
-            now = self._clock()
-            session = self._sessions[session_id] = HookSession(session_id, target, began=now, heard=now)
+            session = self._sessions.get(session_id)  # another hook may have begun it meanwhile
+            if session is None or session.target not in teams:
+                now = self._clock()
+                session = self._sessions[session_id] = HookSession(session_id, target, began=now, heard=now)
             if len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         self._sessions.move_to_end(session_id)
@@ -272,12 +329,30 @@ class BridgeHooks:
 
     def _lives(self, session_id: str) -> bool:
         session = self._sessions.get(session_id)
-        return self._alive(session_id) or (session is not None and self._clock() - session.heard < QUIET_S)
+        if session is None or self._clock() - session.heard >= QUIET_S or self._was_killed(session):
+            return self._alive(session_id)
+        return True
+
+    def _was_killed(self, session: HookSession) -> bool:
+        """Whether a session's process is gone, whatever was heard of it before."""
+        if session.process is None or self._alive(session.id):
+            return False
+        pid, mark = session.process
+        return not exists(pid) or mark_of(pid) != mark
+
+    def _may_be_in_turn(self, session: HookSession) -> bool:
+        return session.in_turn is not False and self._lives(session.id)
+
+    def _others_in_turn(self, session: HookSession) -> bool:
+        """Whether another agent of the target may be in a turn; one that was silent since this one began is gone."""
+        others = [one for one in self._sessions.values() if one.target == session.target and one is not session]
+        return any(self._may_be_in_turn(one) and not self._is_gone(one.id, session.began) for one in others)
 
     def _is_gone(self, session_id: str, since: float) -> bool:
-        """Whether a session has made no hook call since then and has no connection."""
+        """Whether a session has no connection, and has made no hook call since then or was killed."""
         session = self._sessions.get(session_id)
-        return not self._alive(session_id) and (session is None or session.heard <= since)
+        silent = session is None or session.heard <= since or self._was_killed(session)
+        return silent and not self._alive(session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +363,8 @@ class _Look:
     seen: frozenset[str]
     """The messages of those that reached the agent."""
     waits: bool
+    last_seq: int
+    """The number of the last message that had been sent by then."""
 
 
 def _target_at(cwd: str, teams: Iterable[Team]) -> str | None:

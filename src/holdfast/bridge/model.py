@@ -214,6 +214,13 @@ def is_same_work(one: Work, other: Work) -> bool:
     )
 
 
+def decision_text(decision: str, current_task: str) -> str:
+    """The message that tells an agent what the owner decided after a restart."""
+    if decision == "resume":
+        return f"The owner decided: resume the task you were on before the restart: {current_task}"
+    return f"The owner decided: start fresh. Leave the task from before the restart: {current_task}"
+
+
 def fingerprint(text: str) -> str:
     """Hash a text regardless of its whitespace."""
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()[:32]

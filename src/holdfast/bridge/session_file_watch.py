@@ -14,7 +14,7 @@ from holdfast.bridge.service import Bridge, Targets
 from holdfast.bridge.session_files import SessionFile, read_small, session_in, state_in
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
-from holdfast.teams.team import Team
+from holdfast.teams.team import Delivery, Team
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,9 @@ class Watch:
         before, self._last = self._last, now
         for name, glimpse in now.items():
             last = before.get(name, Glimpse())
-            if glimpse.session is not None and glimpse.session == last.session:
+            # Where Holdfast runs every turn, the conversation's own session is the one at work.
+            is_run = targets[name].delivery is Delivery.RUN
+            if not is_run and glimpse.session is not None and glimpse.session == last.session:
                 await self._session(targets, name, glimpse.session)
             if glimpse.state is not None and glimpse.state == last.state and self._saved.get(name) != glimpse.state:
                 await self._state(name, glimpse.state, glimpse.state_at)

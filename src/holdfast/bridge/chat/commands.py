@@ -6,7 +6,7 @@ import re
 
 from holdfast.bridge.chat import held
 from holdfast.bridge.chat.wording import question
-from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status
+from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status, decision_text
 from holdfast.bridge.queries import incarnations, queue, tasks
 from holdfast.bridge.wording import beginning
 from holdfast.lazy_dataclass import dataclass
@@ -166,19 +166,23 @@ def _stop(tx: Tx, order: Order) -> str:
 
 
 def _decide(tx: Tx, order: Order, decision: str) -> str:
-    asked = order.command.argument
-    if order.command.pressed and asked != question(incarnations.incarnation(tx, order.target) or ""):
+    """Store and pass on one decision per restart: of two that were pressed, the first counts."""
+    tx.lock(f"bridge:{order.target}")
+    session, task = incarnations.incarnation(tx, order.target), tasks.of_target(tx, order.target)
+    pressed = order.command.pressed
+    if pressed and order.command.argument != question(session or ""):
         return "That question is from an earlier restart; /status shows what is going on now."
-    task = tasks.decide(tx, order.target, decision)
     if task is None:
         return "There is no saved task to decide on."
-    text = {
-        "resume": f"The owner decided: resume the task you were on before the restart: {task.current_task}",
-        "fresh": f"The owner decided: start fresh. Leave the task from before the restart: {task.current_task}",
-    }[decision]
-    made = put(tx, order, text, Priority.URGENT)
+    if task.decision is not None:
+        known = "resume" if task.decision == "resume" else "start fresh"
+        return f"Already decided: {known}. To change that, write it to the agent as a message."
+    if pressed and task.session_id is not None and task.session_id == session:
+        return f"The agent went on without a decision and is working on: {task.current_task}"
+    made = put(tx, order, decision_text(decision, task.current_task), Priority.URGENT)
     if isinstance(made, Refusal):
         return refused(made)
+    tasks.decide(tx, order.target, decision)
     return f"It will resume: {task.current_task}" if decision == "resume" else "It will start fresh."
 
 

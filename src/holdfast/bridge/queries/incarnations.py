@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.bridge.model import Restart, UpdateKind, restart
-from holdfast.bridge.queries import queue, updates
+from holdfast.bridge.queries import queue, tasks, updates
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
@@ -40,6 +40,7 @@ def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: b
     if found is not None:
         for message in queue.leased(tx, target, by=f"session:{found.old}"):
             queue.give_back(tx, message)
+        tasks.ask_again(tx, target)
         updates.add(tx, target, UpdateKind.SESSION_RESTART, found.content, restart=found)
     return found
 

@@ -109,6 +109,15 @@ def _just_sent(tx: Tx, target: str, print_: str, now: int) -> bool:
     return known is not None
 
 
+def is_open(tx: Tx, target: str, text: str) -> bool:
+    """Whether a message of this text waits or is in progress."""
+    sql = (
+        "SELECT 1 AS known FROM bridge_messages WHERE target = :target AND fingerprint = :print"
+        " AND (status = 'pending' OR status = 'leased') LIMIT 1"
+    )
+    return tx.one(sql, target=target, print=fingerprint(text)) is not None
+
+
 def take(tx: Tx, target: str, by: str, way: str, lease_ms: int, *, least: Priority = Priority.NORMAL) -> Message | None:
     """Lease the next message: most urgent, then oldest. One at a time; a STOP does not wait for its turn."""
     return hand_out(tx, front(tx, target), by, way, lease_ms, least=least)
@@ -310,6 +319,12 @@ def due(tx: Tx, by: str) -> Due:
         waiting={row["target"] for row in pending}
         | {row["target"] for row in leased if leases.expired(row["lease_until"], now)},
     )
+
+
+def stopped(tx: Tx) -> list[str]:
+    """Targets for which a STOP waits."""
+    sql = "SELECT DISTINCT target FROM bridge_messages WHERE status = 'pending' AND priority = :stop ORDER BY target"
+    return [row["target"] for row in tx.all(sql, stop=int(Priority.STOP))]
 
 
 def last_seq(tx: Tx, target: str) -> int:

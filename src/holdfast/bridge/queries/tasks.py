@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 
-from holdfast.bridge.model import OpenTask, ProjectTask, Task, UpdateKind, Work, is_same_work
-from holdfast.bridge.queries import updates
+from holdfast.bridge.model import OpenTask, ProjectTask, Task, UpdateKind, Work, decision_text, is_same_work
+from holdfast.bridge.queries import queue, updates
 from holdfast.connections.queries.connections import is_connected
 from holdfast.identity.project import Root
 from holdfast.store import Row, Tx
@@ -66,16 +66,19 @@ def last_told_of_target(tx: Tx, target: str) -> int:
     return int(row["at"]) if row else 0
 
 
-def decide(tx: Tx, target: str, decision: str) -> Task | None:
-    """Store the owner's decision on a target's task, resume or fresh; returns the task, if there is one."""
-    tx.lock(f"bridge:{target}")
-    changed = tx.run(
-        "UPDATE bridge_tasks SET decision = :decision WHERE target = :target", decision=decision, target=target
-    )
-    if not changed:
-        return None
+def decide(tx: Tx, target: str, decision: str) -> None:
+    """Store the owner's decision on a target's task, resume or fresh."""
+    tx.run("UPDATE bridge_tasks SET decision = :decision WHERE target = :target", decision=decision, target=target)
     tx.emit("bridge.decided", target, {"decision": decision})
-    return of_target(tx, target)
+
+
+def ask_again(tx: Tx, target: str) -> None:
+    """Forget the decision on a target's task after another restart, unless no agent has been told of it yet."""
+    task = of_target(tx, target)
+    if task is None or task.decision is None:
+        return
+    if not queue.is_open(tx, target, decision_text(task.decision, task.current_task)):
+        tx.run("UPDATE bridge_tasks SET decision = NULL WHERE target = :target", target=target)
 
 
 def save_for_project(tx: Tx, saved: ProjectTask, key: str | None) -> bool:
