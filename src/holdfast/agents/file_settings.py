@@ -35,7 +35,7 @@ class Format(Protocol):
         """Return the change that removes it."""
         ...
 
-    def found(self, path: Path) -> Mapping[str, Any] | None:
+    def own_entry(self, path: Path) -> Mapping[str, Any] | None:
         """Return our server's entry."""
         ...
 
@@ -63,8 +63,8 @@ class JsonFormat:
     def removed(self, path: Path) -> Change:
         return edited(path, json_entry.taking_out(self._keys(path)))
 
-    def found(self, path: Path) -> Mapping[str, Any] | None:
-        return json_entry.found(path, self._keys(path))
+    def own_entry(self, path: Path) -> Mapping[str, Any] | None:
+        return json_entry.own_entry(path, self._keys(path))
 
     def _keys(self, path: Path) -> tuple[str, ...]:
         if self.nested is None:
@@ -94,8 +94,8 @@ class TomlFormat:
     def removed(self, path: Path) -> Change:
         return toml_entry.removed(path, self.table)
 
-    def found(self, path: Path) -> Mapping[str, Any] | None:
-        return toml_entry.found(path, self.table)
+    def own_entry(self, path: Path) -> Mapping[str, Any] | None:
+        return toml_entry.own_entry(path, self.table)
 
 
 class FileSettings(SettingsPart):
@@ -123,7 +123,7 @@ class FileSettings(SettingsPart):
         for scope in self.scopes:
             path = self.file(scope, project, env)
             try:
-                entry = self.form.found(path)
+                entry = self.form.own_entry(path)
             except SettingsUnusable:
                 if NAME in (read_text(path) or ""):
                     raise

@@ -13,8 +13,6 @@ from holdfast.teams.service import Teams
 
 
 def commands(briefings: Briefings, teams: Teams) -> list[Command]:
-    """Return the commands."""
-
     async def resume(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         await teams.refresh()
         audience = Audience(await root_argument(args.get("project")), None)

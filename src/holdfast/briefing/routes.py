@@ -41,8 +41,6 @@ class BriefingResponse(ResponseModel):
 
 
 def routes(briefings: Briefings) -> list[RestRoute]:
-    """Return the briefing's route."""
-
     async def briefing(request: RestRequest) -> Reply:
         query: BriefingQuery = request.query
         root = await in_time(locate, query.project, RootSource.ARGUMENT)

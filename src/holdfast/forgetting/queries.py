@@ -154,7 +154,6 @@ def conversations(tx: Tx, scope: Scope) -> list[str]:
 
 
 def count_calls(tx: Tx) -> int:
-    """Return the number of stored call results."""
     return _number(tx, "SELECT count(*) AS n FROM calls")
 
 

@@ -13,8 +13,6 @@ from holdfast.handoff.views import adopted_view, written_view
 
 
 def commands(service: Handoff) -> list[Command]:
-    """Return the command line's handlers."""
-
     async def handoff(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         file, config, replace = _path(args, "file"), _path(args, "config"), bool(args.get("replace"))
         return written_view(await service.write(str(args.get("project")), file, config, progress, replace=replace))

@@ -279,7 +279,7 @@ def _signer(path: Path, file: zipfile.ZipFile, manifest: bytes) -> Signer | None
 
 def _manifest(path: Path, file: zipfile.ZipFile, content: bytes) -> dict[str, Any]:
     if content.count(b"{") + content.count(b"[") + content.count(b",") > MARKS_PER_MEMBER * MAX_MEMBERS:
-        raise _refused(path, "has a manifest that says more than a manifest can")
+        raise _refused(path, "has a manifest that is too long")
     try:
         manifest = bounded_json.loads(content)
     except ValueError:

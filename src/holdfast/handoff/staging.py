@@ -87,7 +87,6 @@ class Staged:
             yield value
 
     def count(self, table: str, **where: Any) -> int:
-        """Return the number of rows."""
         wanted = " AND ".join(f'"{name}" = :{name}' for name in where) or "1"
         (number,) = next(iter(self._db.execute(f"SELECT count(*) FROM {table} WHERE {wanted}", where)))
         return int(number)

@@ -14,8 +14,6 @@ MAX_RESULTS = 100
 
 
 def commands(history: History) -> list[Command]:
-    """Return the command line's handlers."""
-
     async def import_transcripts(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         config = Path(_text(args, "config"))
         return imported_view(await history.import_transcripts(config, _project(args), progress))

@@ -48,8 +48,6 @@ class ValidationBody(RequestModel):
 
 
 def routes(protocols: Protocols) -> list[RestRoute]:
-    """Return the routes of the protocol."""
-
     async def runs(request: RestRequest) -> Reply:
         query: RunsPage = request.query
         return Reply({"runs": [run_view(run) for run in await protocols.runs(query.project, query.limit)]})

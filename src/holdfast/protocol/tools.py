@@ -56,8 +56,6 @@ class NoParams(Params):
 
 
 def offer(protocols: Protocols) -> Offer:
-    """Return the protocol's tools and resources."""
-
     async def start(call: Call, params: StartParams) -> dict[str, Any]:
         started = protocols.start(
             call.caller.root,

@@ -45,7 +45,7 @@ def taking_out(keys: Sequence[str]) -> Edit:
     return edit
 
 
-def found(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
+def own_entry(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
     """Return the server of our name in a file; raises SettingsUnusable."""
     servers: object = read_settings(path)
     for key in (*keys, NAME):

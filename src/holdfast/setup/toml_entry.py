@@ -44,7 +44,7 @@ def removed(path: Path, table: str) -> Change:
     return _proven(path, before, _replaced(before or "", table, ""), settings, table, None)
 
 
-def found(path: Path, table: str) -> dict[str, Any] | None:
+def own_entry(path: Path, table: str) -> dict[str, Any] | None:
     """Return our server in a file; raises SettingsUnusable."""
     entry = _servers(path, _parsed(path, read_text(path)), table).get(NAME)
     return entry if isinstance(entry, dict) else None

@@ -62,7 +62,6 @@ class VerifyReport:
         return not self.new_problems
 
     def lines(self) -> list[str]:
-        """Return the report as text."""
         lines = [problem.line for problem in self.problems]
         more = [] if self.complete else [f"and more; only the first {MAX_PROBLEMS} are listed"]
         return [f"Checked: {', '.join(self.checked)}.", *(lines or ["No problem was found."]), *more]

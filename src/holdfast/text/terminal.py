@@ -114,7 +114,6 @@ class ScreenedStream(io.TextIOBase):
         return self.screened.fileno()
 
     def writable(self) -> bool:
-        """Return True."""
         return True
 
 

@@ -43,7 +43,7 @@ class EchoSettings(SettingsPart):
         return EchoSetup(self.file(request.scope, request.env, request.project), request)
 
     def servers(self, env: Env, project: Path) -> Sequence[Registered]:
-        found = [(file, json_entry.found(file.path, KEYS)) for file in self.hook_files(env, project)]
+        found = [(file, json_entry.own_entry(file.path, KEYS)) for file in self.hook_files(env, project)]
         return [
             registered(str(file.path), entry, own=file.scope is Scope.USER)
             for file, entry in found

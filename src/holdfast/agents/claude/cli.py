@@ -50,7 +50,7 @@ class Registry:
 
     def entry(self) -> dict[str, Any] | None:
         """Return the entry that is registered now."""
-        return json_entry.found(self.file, self.keys)
+        return json_entry.own_entry(self.file, self.keys)
 
     def _removal(self) -> list[str]:
         return ["mcp", "remove", "-s", self.scope, NAME]
