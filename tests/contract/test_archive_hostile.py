@@ -102,7 +102,7 @@ def test_a_file_that_is_cut_off_changed_linked_or_of_another_version_is_refused(
             bad.write_bytes(content[:cut])
             await _refuses(theirs, bad, "cut off|damaged")
         bad.write_text("no archive at all")
-        await _refuses(theirs, bad, "no archive")
+        await _refuses(theirs, bad, "not an archive")
         rewritten(good, bad, dict, {"version": 3, "holdfast": "9.9"})
         await _refuses(theirs, bad, "format 3, written by holdfast 9.9")
         rewritten(good, bad, dict, {"members": {}})
