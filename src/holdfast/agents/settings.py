@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast.agents.errors import PartMissing
 from holdfast.agents.project_settings import ProjectSettings
 from holdfast.lazy_dataclass import dataclass
 from holdfast.setup.json_file import Change
@@ -175,7 +176,7 @@ class SettingsPart(ABC):
 
     def rewrite_hooks(self, path: Path, run: RunCommand) -> Change:
         """Return the change that rewrites the command of each of Holdfast's hooks in a file, and adds none."""
-        raise NotImplementedError
+        raise PartMissing(f"This agent has no hooks that could be rewritten in {path}.")
 
     def hook_environment(self, project: Path) -> dict[str, str]:
         """Return the variables that the agent adds to the environment of its hooks."""
