@@ -6,7 +6,7 @@ DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/holdfast
 USERBIN := $(HOME)/.local/bin
 TESTS ?= tests
 WORKERS ?= 2
-EXTRAS ?= postgres
+EXTRAS ?= postgres,claude
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Where it is set, every process would compile our modules again: a daemon's start takes twice as long.
@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
 	@echo "make test     set up and run every test, two at a time (WORKERS=1 TESTS=tests/unit: one at a time, a part)"
-	@echo "make test-fast the tests without processes and PostgreSQL, in about two minutes"
+	@echo "make test-fast the tests without processes and PostgreSQL, in about three minutes"
 	@echo "make test-long the whole volume of what make test tries with a small one"
 	@echo "make chaos    clients at work under every fault on both engines, in about three minutes (SEED=7 FAULTS=kill,pause)"
 	@echo "make check    lint, format check, strict types, import rules"

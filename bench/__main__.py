@@ -16,7 +16,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from bench import bridge, briefing, flood, hooks, http, memory, recall, scale, startup, teams, thoughts, tracking
+from bench import (
+    bridge,
+    briefing,
+    commits,
+    flood,
+    hooks,
+    http,
+    memory,
+    recall,
+    scale,
+    startup,
+    teams,
+    thoughts,
+    tracking,
+)
 from bench.peers import PeerMissing
 from bench.report import QUICK, Effort, Progress, Row, machine, table
 
@@ -30,6 +44,7 @@ SECTIONS: dict[str, Callable[[Effort, Progress], list[Row]]] = {
     "flood": flood.measure,
     "teams": teams.measure,
     "hooks": hooks.measure,
+    "commits": commits.measure,
     "bridge": bridge.measure,
     "recall": recall.measure,
     "briefing": briefing.measure,

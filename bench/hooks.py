@@ -28,7 +28,7 @@ def measure(effort: Effort, progress: Progress) -> list[Row]:
     """What any command of an agent pays, and a commit that comes too early, in turn with an empty python."""
     rounds = effort.starts * ROUNDS_PER_START
     any_command: list[float] = []
-    denied: list[float] = []
+    too_early: list[float] = []
     empty: list[float] = []
     with scratch() as place, Served(place / "home") as daemon:
         project = _project(place / "project")
@@ -37,14 +37,14 @@ def measure(effort: Effort, progress: Progress) -> list[Row]:
         for done in range(rounds):
             any_command.append(_before("ls -l", project, daemon.env)[0])
             seconds, told = _before("git commit -m early", project, daemon.env)
-            if b'"deny"' not in told:
+            if b"CONTEXT_RETRIEVAL" not in told:
                 raise Unexpected(told.decode(errors="replace"))
-            denied.append(seconds)
+            too_early.append(seconds)
             empty.append(timed(EMPTY, b"", daemon.env, project)[0])
             progress("hooks", done + 1, rounds)
     return [
         compare(f"pre-tool-use hook, {what}, median of {rounds}", ours, empty, theirs_is="empty python", target=TARGET)
-        for what, ours in (("any command", any_command), ("a commit denied", denied))
+        for what, ours in (("any command", any_command), ("a commit that is too early", too_early))
     ]
 
 

@@ -18,6 +18,8 @@ TOKEN = "4711:AAH-a_token_that_must_never_be_seen_anywhere"  # noqa: S105
 BOT = {"id": 4711, "is_bot": True, "first_name": "Holdfast", "username": "holdfast_bot"}
 OWNER = 7
 LONGEST = 4096
+ALLOWED_REACTIONS = frozenset("👍👎🔥👏🤔🎉🙏👌💯⚡🏆💔👀🤝🆒")
+"""Some of those that every chat allows a bot."""
 
 
 class Kind(StrEnum):
@@ -83,6 +85,10 @@ class BotApi:
     faults: list[Fault] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     answered: list[tuple[str, str]] = field(default_factory=list)
+    reactions: list[tuple[int, str]] = field(default_factory=list)
+    """The reactions that the bot gave, each with its message; empty where it took them back."""
+    no_reactions: bool = False
+    """Whether the groups allow none."""
     calls: list[str] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     """What no client may ever do."""
@@ -172,6 +178,8 @@ class BotApi:
             return await self._get_updates(given)
         if name == "sendmessage":
             return self._send(given)
+        if name == "setmessagereaction":
+            return self._react(given)
         if name == "answercallbackquery":
             self.answered.append((str(given.get("callback_query_id")), str(given.get("text", ""))))
             return _result(True)
@@ -243,6 +251,23 @@ class BotApi:
         self._next_message += 1
         made = {"message_id": self._next_message, "date": 1_700_000_000, "chat": {"id": int(chat), "type": kind}}
         return _result({**made, "text": text})
+
+    def _react(self, given: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if (pause := self._pause(str(given.get("chat_id")))) is not None:
+            more = {"parameters": {"retry_after": math.ceil(pause.until - time.monotonic())}}
+            return 429, {"ok": False, "error_code": 429, "description": "Too Many Requests", **more}
+        reactions = [one["emoji"] for one in _json(given.get("reaction"), [])]
+        if self.no_reactions or len(reactions) > 1 or any(one not in ALLOWED_REACTIONS for one in reactions):
+            return _refusal(400, "Bad Request: REACTION_INVALID")
+        message = int(given["message_id"])
+        if not 1 < message <= self._next_message:
+            return _refusal(400, "Bad Request: message to react not found")
+        self.reactions += [(message, one) for one in reactions or [""]]
+        return _result(True)
+
+    def reacted(self, message: int) -> list[str]:
+        """The reactions to a message, in order; the last is what it shows."""
+        return [emoji for number, emoji in self.reactions if number == message]
 
     def _pause(self, chat: str | None) -> Pause | None:
         """The pause in which a chat is."""

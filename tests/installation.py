@@ -80,20 +80,7 @@ class Installation:
 
     def at_terminal(self, *arguments: str, answer: str = "yes") -> subprocess.CompletedProcess[str]:
         """Run one command at a terminal where somebody types an answer; all that is shown is its output."""
-        ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (50, 1000))  # wide enough that no line is broken
-        try:
-            os.write(ours, f"{answer}\n".encode())
-            command = [str(HOLDFAST), *arguments]
-            with subprocess.Popen(
-                command, env=self.environment(), stdin=theirs, stdout=theirs, stderr=theirs
-            ) as process:
-                os.close(theirs)
-                shown = _read_terminal(ours)
-                status = process.wait(2 * PATIENCE)
-        finally:
-            os.close(ours)
-        return subprocess.CompletedProcess(command, status, shown.decode().replace("\r\n", "\n"), "")
+        return run_at_terminal([str(HOLDFAST), *arguments], self.environment(), answer)
 
     def serve(self, *, another_than: int | None = None) -> None:
         """Start the daemon and wait until it (and no other with the given pid) serves MCP and HTTP."""
@@ -234,6 +221,21 @@ def wait_until(condition: Callable[[], bool], what: str, limit: float = PATIENCE
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {limit:.0f} s: {what}")
         time.sleep(0.02)
+
+
+def run_at_terminal(command: list[str], env: dict[str, str], answer: str = "yes") -> subprocess.CompletedProcess[str]:
+    """Run a command at a terminal where somebody types an answer; all that is shown is its output."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, 1000))  # wide enough that no line is broken
+    try:
+        os.write(ours, f"{answer}\n".encode())
+        with subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            shown = _read_terminal(ours)
+            status = process.wait(2 * PATIENCE)
+    finally:
+        os.close(ours)
+    return subprocess.CompletedProcess(command, status, shown.decode().replace("\r\n", "\n"), "")
 
 
 def _read_terminal(ours: int) -> bytes:

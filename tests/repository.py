@@ -50,10 +50,10 @@ class Repository:
         path.write_text(text)
         return path
 
-    def commit(self, message: str = "work") -> str:
+    def commit(self, message: str = "work", *, empty: bool = False) -> str:
         """Commit everything; the commit's id."""
         self.git("add", "-A")
-        self.git("commit", "-q", "-m", message)
+        self.git("commit", "-q", "-m", message, *(["--allow-empty"] if empty else []))
         return self.head()
 
     def head(self) -> str:

@@ -177,7 +177,7 @@ def build(
         return Keys(store, owner_key)
 
     surroundings = Surroundings(home)
-    protocols = Protocols(store, surroundings, surroundings.foreign_state)
+    protocols = Protocols(store, surroundings, surroundings.foreign_state, home)
     environment = {"HOLDFAST_HOME": str(home)}
     runner = Runner(store, machine, Runs(home, store), environment, settings_off=protocols.settings_off)
     teams = Teams(store, TeamsFile(home), runner)

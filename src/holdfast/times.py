@@ -17,6 +17,11 @@ def iso(ms: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03}Z"
 
 
+def local(text: str) -> str:
+    """Return an ISO 8601 time as a person's clock shows it, to the minute."""
+    return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M}"
+
+
 def milliseconds(text: str) -> int:
     """Return an ISO 8601 time with its zone, as milliseconds; ValueError says what it must be."""
     if not _TIME.fullmatch(text):

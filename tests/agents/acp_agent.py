@@ -32,9 +32,13 @@ class AcpAgent:
     def available(self) -> str | None:
         return None
 
-    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None) -> AcpSession:
-        if fork_of is not None:
-            raise PartMissing("This agent cannot copy a conversation.")
+    async def fork(self, spec: AgentSpec, session_id: str, title: str) -> str:
+        raise PartMissing("This agent cannot copy a conversation.")
+
+    async def headings(self, spec: AgentSpec, session_id: str) -> list[str]:
+        raise PartMissing("This agent does not list its conversations.")
+
+    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool) -> AcpSession:
         self._folder.mkdir(parents=True, exist_ok=True)
         if not resume:
             first = await self._start(spec, random_id())

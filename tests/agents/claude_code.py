@@ -79,11 +79,12 @@ def run_claude(
     allowed_tools: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     limit: float = RUN_LIMIT,
+    options: Sequence[str] = (),
 ) -> ClaudeRun:
     """Run `claude -p` in `cwd` to its end. Runs that share a `home` can resume each other's sessions."""
     cwd.mkdir(parents=True, exist_ok=True)
     home.mkdir(parents=True, exist_ok=True)
-    command = [str(CLAUDE), "-p", "--output-format", "stream-json", "--verbose"]
+    command = [str(CLAUDE), "-p", "--output-format", "stream-json", "--verbose", *options]
     command += ["--strict-mcp-config", "--mcp-config", json.dumps(mcp_config or {"mcpServers": {}})]
     if resume is not None:
         command += ["--resume", resume]

@@ -72,6 +72,10 @@ class JsonProcess(ABC):
     def session_id(self) -> str:
         return self._session_id
 
+    async def is_overtaken(self) -> bool:
+        """Its lock keeps everybody else away."""
+        return False
+
     @property
     def pid(self) -> int | None:
         return None if self._reading.done() else self.guarded.agent_pid

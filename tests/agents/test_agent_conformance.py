@@ -102,7 +102,7 @@ def test_an_unknown_session_cannot_be_resumed_and_a_known_one_not_created(made: 
         with pytest.raises(SessionMissing):
             await agent.open(made.spec(), unknown, resume=True)
         with pytest.raises(PartMissing if Lack.FORK in agent.lacks else SessionMissing):
-            await agent.open(made.spec(), wanted, resume=False, fork_of=new_id())
+            await agent.fork(made.spec(), new_id(), "a copy")
         session = await agent.open(made.spec(), wanted, resume=False)
         name = session.session_id
         await say(session, "one")
@@ -236,27 +236,44 @@ def test_a_text_that_looks_like_a_command_arrives_as_text(made: World) -> None:
     run(made, scenario)
 
 
-def test_a_fork_goes_its_own_way_and_leaves_the_original_untouched(made: World) -> None:
+def test_a_fork_is_the_conversation_of_that_moment_and_both_go_their_own_way(made: World) -> None:
     async def scenario() -> None:
-        agent, copy = made.agent(), new_id()
+        agent = made.agent()
         original = await agent.open(made.spec(), new_id(), resume=False)
         name = original.session_id
         await say(original, "one")
         if Lack.FORK in agent.lacks:
             with pytest.raises(PartMissing):
-                await agent.open(made.spec(), copy, resume=False, fork_of=name)
-            assert turns_seen(await say(original, "two")) == 2
+                await agent.fork(made.spec(), name, "a copy")
             await original.close()
             return
-        fork = await agent.open(made.spec(), copy, resume=False, fork_of=name)
+        copy = await agent.fork(made.spec(), name, "a copy")
+        assert turns_seen(await say(original, "two")) == 2
+        await original.close()
+        await agent.delete_transcript(made.spec(), name)
+        fork = await agent.open(made.spec(), copy, resume=True)
         turn = await say(fork, "on the fork")
         assert (turns_seen(turn), turn.session_id) == (2, copy)
-        assert turns_seen(await say(original, "two")) == 2
         await fork.close()
-        await original.close()
         again = await agent.open(made.spec(), copy, resume=True)
         assert turns_seen(await say(again, "three")) == 3
         await again.close()
+
+    run(made, scenario)
+
+
+def test_what_was_said_to_an_agent_is_listed_in_order(made: World) -> None:
+    async def scenario() -> None:
+        agent = made.agent()
+        session = await agent.open(made.spec(), new_id(), resume=False)
+        await say(session, "one")
+        await say(session, "two")
+        await session.close()
+        if Lack.LIST in agent.lacks:
+            with pytest.raises(PartMissing):
+                await agent.headings(made.spec(), session.session_id)
+        else:
+            assert await agent.headings(made.spec(), session.session_id) == ["one", "two"]
 
     run(made, scenario)
 

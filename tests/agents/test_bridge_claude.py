@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import uuid
 from collections.abc import Iterator
@@ -12,9 +13,11 @@ import pytest
 from tests.agents.claude_code import ClaudeRun, kill_claude, play_claude
 from tests.agents.scripted_model import Reply, Request, Script, steps, text, tool_use
 from tests.agents.teams_world import HOOKS_ALONE, Company, World
-from tests.installation import wait_until
+from tests.installation import HOLDFAST, wait_until
 
-from holdfast.agents.claude.settings import PURPOSES, installed
+from holdfast.agents.claude.settings import PURPOSES, SHARED, installed, putting_in
+from holdfast.setup.hook_command import portable_command
+from holdfast.setup.json_file import edited, inside
 
 
 class Homelab:
@@ -39,8 +42,13 @@ class Homelab:
     def replies(self) -> dict[str, str]:
         return {one["message_id"]: one["content"] for one in self.updates("reply")}
 
+    def set_up_project(self) -> None:
+        """Do to its settings what `holdfast setup claude --project` does."""
+        edited(inside(self.project, SHARED), putting_in(PURPOSES["briefing"], portable_command)).write()
+
     def work(self, script: Script, session: str | None = None) -> tuple[ClaudeRun, list[Request]]:
         """Claude Code is given a prompt here, and works to its end."""
+        env = {"PATH": f"{HOLDFAST.parent}{os.pathsep}{os.environ['PATH']}", **self.holdfast.settings}
         return play_claude(
             script,
             self.project,
@@ -49,6 +57,7 @@ class Homelab:
             session_id=session or str(uuid.uuid4()),
             mcp_config=self.holdfast.mcp_config(),
             allowed_tools=["mcp__holdfast", "Bash", "Agent"],
+            env=env,
         )
 
     def kill_agent(self) -> None:
@@ -162,6 +171,25 @@ def test_an_agent_that_was_killed_is_told_its_task_and_asked_whether_to_resume(h
     assert restart["content"].endswith(f"Session: {old} → {new}")
     assert [one["content"] for one in homelab.updates("task")] == ["Fix the DNS record (step 2)"]
     assert homelab.replies() == {sent: "[Session restarted.] Resume or start fresh?"}
+
+
+def test_a_restart_is_told_once_where_two_settings_files_name_different_commands(homelab: Homelab) -> None:
+    homelab.set_up_project()
+    old = str(uuid.uuid4())
+
+    def killed(request: Request) -> Reply:
+        homelab.kill_agent()
+        return text("Nobody hears this.")
+
+    homelab.work(
+        steps(tool_use("mcp__holdfast__save_task", {"current_task": "Fix the DNS record"}), killed), session=old
+    )
+    sent = homelab.send("And the mail record")
+    again, (first, *_) = homelab.work(steps(text("Resume or start fresh?")))
+    assert not again.is_error, (again.ending, again.stderr)
+    assert first.text.count("Session restarted.") == 1
+    assert first.text.count(f"[Message {sent}") == 1
+    assert len(homelab.updates("session_restart")) == 1
 
 
 def test_messages_for_an_agent_that_was_killed_are_answered_at_once_by_a_turn(world: World) -> None:

@@ -38,23 +38,15 @@ def holdfast(user: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[I
         installation.close()
 
 
-def _trust(holdfast: Installation, project: Path) -> None:
-    done = holdfast.at_terminal("trust", str(project))
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_the_lifecycle_with_a_real_serena(holdfast: Installation, tmp_path: Path) -> None:
     repository = Repository(tmp_path / "project", {**AGENTS_FILES, ".serena/project.yml": SERENA_PROJECT})
     memories = repository.path / ".serena" / "memories"
-    _trust(holdfast, repository.path)
     with Agent(holdfast, repository.path) as agent:
         run = agent.call("session_start", objective="Covered Serena")["session_id"]
         gate = agent.call("validate_gate", phase="SERENA_INIT")
         assert (gate["status"], gate["blocking"]) == ("PASS", True), gate
 
-        # Serena completes its project settings when it opens them; the owner trusts those too.
-        repository.commit("Serena's settings")
-        _trust(holdfast, repository.path)
+        assert repository.git("status", "--porcelain") == "", "Serena was asked without opening the project"
         state = memories / "session-current-state.md"
         wait_until(
             lambda: state.exists() and "Covered Serena" in state.read_text(), "the state to be mirrored", PATIENCE
@@ -75,9 +67,6 @@ def test_the_lifecycle_with_a_real_serena(holdfast: Installation, tmp_path: Path
         repository.write(f".agents/sessions/{run}.md", "# Log\n\nBegun.\n")
         assert agent.call("advance_phase", to="WORKING")["phase"] == "WORKING"
         repository.write(".agents/HANDOFF.md", "# Handoff\n\nAll done.\n")
-        repository.write(
-            ".agents/qa/review.md", f"---\nsession: {run}\n---\n\nSerena's settings are as she makes them.\n"
-        )
         repository.commit("documentation")
         ended = agent.call("session_end", summary="Integration test complete")
         assert ended["status"] == "COMPLETE", ended

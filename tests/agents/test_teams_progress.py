@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tests.agents.scripted_model import Reply, Request, seen_so_far
-from tests.agents.teams_world import World
+from tests.agents.scripted_model import Reply, Request, api_error, seen_so_far, text, tool_use
+from tests.agents.teams_world import Company, World
 from tests.installation import PATIENCE, wait_until
 from tests.process.agent import Agent
 
@@ -59,3 +59,47 @@ def test_callers_in_both_eras_are_told_while_an_ask_is_worked_on_or_waits_in_the
     for told, answer in ((working, answers[0]), (waiting, answers[2])):
         assert answer["askId"] in told["message"]
     assert [answer["status"] for answer in answers] == ["answered"] * 3
+
+
+def _told_that(caller: Agent, words: str) -> str:
+    """The first word of progress that says this."""
+    while words not in (message := str(_told(caller)["message"])):
+        pass
+    return message
+
+
+def test_the_caller_is_told_of_retries_of_the_tool_in_use_and_of_an_approval_that_is_waited_for(
+    company: Company,
+) -> None:
+    overloaded = threading.Event()
+    overloaded.set()
+    with company.world(policy="ask") as world, world.caller() as caller:
+        made = world.place / "made"
+
+        def script(request: Request) -> Reply:
+            if overloaded.is_set():
+                return api_error(529)
+            if request.tool_results:
+                return text("made it")
+            command = f"touch {made}.begun; until [ -e {made} ]; do sleep 0.1; done"
+            return tool_use("Bash", {"command": command, "description": "wait for the file"})
+
+        world.model.script = script
+        asked = _ask(caller, world, "go", "token")
+        try:
+            assert "answered 529" in _told_that(caller, "trying its model again")
+            overloaded.clear()
+            waiting = _told_that(caller, "waits until its owner allows Bash")
+            request_id = waiting.split("holdfast approve ")[1].split("`")[0]
+            with world.caller() as other:
+                (shown,) = other.call("teams_status", team=world.backend)["teams"]
+            assert [one["id"] for one in shown["approvals"]] == [request_id]
+            assert f"holdfast approve {request_id}" in world.holdfast.run("status").stdout
+            assert "Allowed: Bash" in world.holdfast.at_terminal("approve", request_id).stdout
+            _told_that(caller, "using Bash")
+        finally:
+            overloaded.clear()
+            made.touch()
+        answer = caller.answer(asked)["result"]["structuredContent"]
+        assert (answer["status"], answer["response"]) == ("answered", "made it")
+        assert "approvals" not in caller.call("teams_status", team=world.backend)["teams"][0]

@@ -195,11 +195,14 @@ PLANTS = {
             (
                 Edit(
                     "store/sqlite.py",
-                    "            emitted = tx.flush()\n        except BaseException as error:",
-                    "            emitted = tx.flush()\n"
-                    "            if not alone and tx._statements > 9:\n"
-                    '                connection.execute("ROLLBACK TO job")\n'
-                    "        except BaseException as error:",
+                    "                emitted |= self._run_job(connection, job)\n"
+                    "            except BaseException as error:\n                if connection.get_autocommit():",
+                    '                connection.execute("SAVEPOINT planted")\n'
+                    "                emitted |= self._run_job(connection, job)\n"
+                    "                if len(group) > 1 and job is group[-1]:\n"
+                    '                    connection.execute("ROLLBACK TO planted")\n'
+                    "            except BaseException as error:\n"
+                    "                if connection.get_autocommit():",
                 ),
             ),
         ),

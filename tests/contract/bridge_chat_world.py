@@ -104,12 +104,24 @@ class World:
         self.jumping = jumping
         self.teams = dict(TEAMS) if teams is None else teams
         self.now = 0.0
+        self.served = True
+        self.edited: dict[str, Team] = {}
+        """What was changed in teams.json and not read yet."""
         self.telegram = Telegram(TOKEN, api=api.url, per_chat=FAST, per_group=FAST)
         self.permissions = Permissions(store)
         self.desk = PermissionDesk(store, self.permissions, lambda: self.teams)
         account = Account("telegram", self.telegram.account, lambda: self.telegram.username)
         answers = Answers(self.telegram.answer_press, self.telegram.refuse)
-        self.intake = Intake(store, account, lambda: self.teams, self.desk, answers, lambda: self.now)
+        self.intake = Intake(
+            store,
+            account,
+            lambda: self.teams,
+            self.desk,
+            answers,
+            lambda target: self.served,
+            self.refresh,
+            lambda: self.now,
+        )
         lease = Lease(store, "telegram:poll", self.telegram.account, holder)
         self.poller = Poller(self.telegram, self.intake, lease, self.nap)
         self.sender = self.sends(self.telegram)
@@ -120,6 +132,9 @@ class World:
             return Sender(self.store, transport, lambda: self.teams, self.holder)
         time, sleep = self.jumping.monotonic, self.jumping.sleep
         return Sender(self.store, transport, lambda: self.teams, self.holder, pace=Pace(time, sleep), sleep=sleep)
+
+    async def refresh(self) -> None:
+        self.teams |= self.edited
 
     async def nap(self, seconds: float) -> None:
         """A pause that no test has to sit out."""

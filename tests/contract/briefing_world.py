@@ -140,7 +140,7 @@ async def world(place: Place, machine: str = "here", *, gives: bool = True) -> A
     alive: set[str] = set()
     shared = SharedTranscripts(store, place.home / machine, gives=gives) if store.engine == "postgres" else None
     briefings = Briefings(store, machine, Ledgers(store, machine), [thoughts(reasoning)], alive.__contains__, shared)
-    hooks = BriefingHooks(briefings, machine, again_s=0)
+    hooks = BriefingHooks(briefings, machine)
     try:
         yield World(place, store, connections, reasoning, briefings, hooks, project, folder, alive)
     finally:

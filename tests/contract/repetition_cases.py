@@ -269,3 +269,15 @@ async def _take(world: World, life: Life, caller: Relayed) -> Json:
 async def _finish_later(world: World, life: Life, caller: Relayed) -> Json:
     await queued(caller, "one", "two")
     return {"id": (await caller.use("take_message"))["id"], "outcome": "later"}
+
+
+@case("finish_message", " cancelled")
+async def _cancel_message(world: World, life: Life, caller: Relayed) -> Json:
+    one, _ = await queued(caller, "one", "two")
+    return {"id": one, "outcome": "cancelled"}
+
+
+@case("send_message", " edited")
+async def _edit_message(world: World, life: Life, caller: Relayed) -> Json:
+    one, _ = await queued(caller, "one", "two")
+    return {"target": "mine", "message": "one, but better", "replaces": one, "priority": "urgent"}

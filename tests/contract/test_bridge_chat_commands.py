@@ -17,7 +17,7 @@ from holdfast.bridge.queries import incarnations, tasks
 from holdfast.bridge.queries import queue as queries
 from holdfast.errors import BadInput
 from holdfast.store import Tx
-from holdfast.teams.queries.permissions import digest_of
+from holdfast.teams.model import request_digest
 
 pytestmark = pytest.mark.anyio
 
@@ -56,17 +56,15 @@ async def test_the_first_word_decides_the_priority(place: Place) -> None:
         assert [(row["text"], row["priority"]) for row in rows] == [("later", 0), ("urgent: now", 1), ("Stop!", 2)]
 
 
-async def test_an_answer_an_edit_and_an_attachment_arrive_as_text(place: Place) -> None:
+async def test_an_answer_and_an_attachment_arrive_as_text(place: Place) -> None:
     async with world(place) as one:
         first = one.api.write("restart the server")
         one.api.write("which one?", reply_to_message={"message_id": first, "text": "restart the server"})
-        one.api.edit(first, "restart the web server")
         one.api.write("", photo=[{"file_id": "x"}], caption="the screen")
         await one.poll()
         assert await one.queued("homelab") == [
             "restart the server",
             '[In reply to: "restart the server"]\nwhich one?',
-            "[Edited: this replaces what was written before.]\nrestart the web server",
             "[photo]\nthe screen",
         ]
         rows = await one.rows("SELECT id, reply_to FROM bridge_messages ORDER BY seq")
@@ -282,7 +280,7 @@ async def test_a_request_that_is_too_long_to_be_shown_is_denied_with_that_reason
 async def test_only_what_was_shown_can_be_allowed(place: Place) -> None:
     async with world(place) as one:
         request, waiting = await asked(one, "homelab")
-        for digest in (None, "0" * 64, digest_of("Bash", json.dumps({"command": "rm -r other"}))):
+        for digest in (None, "0" * 64, request_digest("Bash", json.dumps({"command": "rm -r other"}))):
             with pytest.raises(BadInput, match="digest"):
                 await one.permissions.decide(request, True, digest)
         (found,) = await one.permissions.open()

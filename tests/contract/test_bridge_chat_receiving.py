@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.bot_api import TOKEN, Fault, Kind
-from tests.contract.bridge_chat_world import SECRET, World, came, eventually, world
+from tests.contract.bridge_chat_world import SECRET, World, came, eventually, target, world
 from tests.contract.conftest import Place
 
 from holdfast.bridge.chat import ChatError
@@ -209,6 +209,15 @@ async def test_the_owner_in_a_chat_of_no_target_is_told_so(sqlite_place: Place) 
         assert await one.rows("SELECT id FROM bridge_messages") == []
 
 
+async def test_a_chat_that_was_just_linked_is_served_and_who_was_just_taken_off_the_list_is_not(place: Place) -> None:
+    async with world(place) as one:
+        one.edited = {"homelab": target("homelab", "-999", users=(STRANGER,))}
+        one.api.write("from the new chat", chat=-999, user=STRANGER)
+        one.api.write("from the old one")
+        await one.poll()
+        assert await one.queued("homelab") == ["from the new chat"]
+
+
 # -- Telegram brings it itself ----------------------------------------------------------------------------------------
 
 
@@ -221,7 +230,9 @@ def chats(one: World, **more: Any) -> Chats:
         telegram_webhook_secret="s" * 32,
         **more,
     )
-    return Chats(one.store, lambda: one.teams, one.permissions, "one", settings)
+    return Chats(
+        one.store, lambda: one.teams, one.permissions, "one", settings, served=lambda target: True, refresh=one.refresh
+    )
 
 
 async def test_a_webhook_stores_before_it_says_200_and_stores_a_repetition_once(place: Place) -> None:
@@ -260,7 +271,8 @@ async def test_what_is_not_from_telegram_is_turned_away(
 
 async def test_without_any_chat_nothing_runs_and_the_webhook_is_not_there(sqlite_place: Place) -> None:
     async with world(sqlite_place) as one:
-        none = Chats(one.store, lambda: one.teams, one.permissions, "one", Settings(Path("unused")))
+        settings, served = Settings(Path("unused")), lambda target: True
+        none = Chats(one.store, lambda: one.teams, one.permissions, "one", settings, served=served, refresh=one.refresh)
         assert none.loops() == {}
         assert await none.webhook(b"{}", "") == 404
         assert chat_status_view(await none.status()) == {"transports": []}
@@ -275,7 +287,15 @@ async def test_all_chats_together_run_by_their_names_and_report_trouble(sqlite_p
             webhook_url="http://127.0.0.1:9/",
             webhook_secret=SECRET,
         )
-        both = Chats(one.store, lambda: one.teams, one.permissions, "one", settings)
+        both = Chats(
+            one.store,
+            lambda: one.teams,
+            one.permissions,
+            "one",
+            settings,
+            served=lambda target: True,
+            refresh=one.refresh,
+        )
         loops = both.loops()
         assert set(loops) == {"chat: telegram", "chat: webhook", "chat: permissions", "chat: telegram updates"}
         tasks = [asyncio.ensure_future(loop()) for loop in loops.values()]
@@ -299,7 +319,7 @@ def test_a_webhook_without_a_good_secret_is_refused(tmp_path: Path) -> None:
         tmp_path, telegram_token=TOKEN, telegram_webhook="https://example.org", telegram_webhook_secret=TOKEN[:5]
     )
     with pytest.raises(BadInput, match="HOLDFAST_TELEGRAM_WEBHOOK_SECRET"):
-        Chats(store, dict, None, "one", settings)  # type: ignore[arg-type]
+        Chats(store, dict, None, "one", settings, served=None, refresh=None)  # type: ignore[arg-type]
     asyncio.run(store.close())
 
 

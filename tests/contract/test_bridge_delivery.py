@@ -315,17 +315,6 @@ async def test_a_message_whose_hook_answer_was_lost_is_handed_over_again_and_not
     assert await desk.replies() == {sent: "Now it is done."}
 
 
-async def test_a_prompt_hook_that_is_called_twice_hands_over_once(desk: Desk, agent: Agent) -> None:
-    agent.deaf = True
-    await agent.starts("resume")
-    agent.hear(None)
-    sent = await desk.send("One")
-    await desk.send("Two")
-    answers = [await agent.gets("Work."), await agent.gets("Work.")]
-    assert f"Message {sent}" in answers[0] and answers[1] == ""
-    assert await desk.figures() == (1, 1)
-
-
 async def test_stop_hooks_that_are_called_at_the_same_time_hand_over_one_message(desk: Desk, agent: Agent) -> None:
     sent = await desk.send("One")
     agent.hear(None)

@@ -15,12 +15,12 @@ from tests.agents.echo.run import EchoAgent
 from tests.contract.conftest import Place
 
 from holdfast.bridge import managed_delivery
-from holdfast.bridge.dead_letters import DeadLetters
 from holdfast.bridge.managed_delivery import LEASE_MS, STOPPED, THREAD, WAY, ManagedDelivery
 from holdfast.bridge.model import MAX_ATTEMPTS, Priority, Status, Task
 from holdfast.bridge.queries import queue as queries
 from holdfast.bridge.queries import tasks
 from holdfast.bridge.queries.owner import ListedMessage, named
+from holdfast.bridge.queue_changes import QueueChanges
 from holdfast.bridge.service import Bridge
 from holdfast.bridge.views import pulled_view, retried_view
 from holdfast.errors import Conflict, NotFound
@@ -55,10 +55,12 @@ class World:
         (home / "teams.json").write_text(json.dumps({"teams": teams}))
         self.store = store
         self.alive: set[str] = set()
+        self.at_prompt: dict[str, str] = {}
+        """The session that is idle at its terminal, by target."""
         self.runner = Runner(store, name, {"echo": EchoAgent(place.home, place.home / "transcripts")}, {})
         self.teams = Teams(store, TeamsFile(home), self.runner)
         self.bridge = Bridge(store, lambda: self.teams.config.teams)
-        self.letters = DeadLetters(store)
+        self.letters = QueueChanges(store, dict)
         self.dispatcher = ManagedDelivery(
             store,
             self.bridge,
@@ -66,8 +68,12 @@ class World:
             name,
             can_run=self.runner.pool.can_run,
             alive=lambda target: target in self.alive,
+            idle=self.idle,
         )
         self._tasks: list[asyncio.Task[None]] = []
+
+    async def idle(self, target: str) -> str | None:
+        return self.at_prompt.get(target)
 
     async def start(self, *, running: bool = True, dispatching: bool = True) -> None:
         await self.teams.start()
@@ -220,7 +226,7 @@ async def test_a_stop_that_another_agent_of_the_target_got_ends_the_managed_turn
         # Nobody but the other agent is there to take the STOP, until the turn is begun below.
         await world.send("a", LONG, "slow")
         await world.store.write(lambda tx: queries.take(tx, "a", "daemon:one", WAY, LEASE_MS))
-        work = await world.store.write(lambda tx: world.dispatcher._next(tx, "a", new=False))
+        work = await world.store.write(lambda tx: world.dispatcher._next(tx, "a", way=None))
         assert work is not None
         await world.send("a", "halt", "stop", Priority.STOP)
         other = await world.store.write(lambda tx: queries.take(tx, "a", "session:other", "hook", LEASE_MS))
@@ -241,7 +247,7 @@ async def test_a_daemon_killed_in_the_middle_goes_on_with_the_same_ask_and_finis
     dead = World(place, store)
     await dead.start(running=moment == "answered", dispatching=False)
     await dead.send("a", "hello", "m1")
-    work = await store.write(lambda tx: dead.dispatcher._next(tx, "a", new=True))
+    work = await store.write(lambda tx: dead.dispatcher._next(tx, "a", way=WAY))
     assert work is not None
     if moment != "taken":
         ask_id = await dead.dispatcher._ask(work.message)
@@ -267,14 +273,14 @@ async def test_another_machine_goes_on_with_the_same_ask_when_the_lease_of_a_dea
     dead = World(place, store, "dead")
     await dead.start(running=False, dispatching=False)
     await dead.send("a", "hello", "m1")
-    work = await store.write(lambda tx: dead.dispatcher._next(tx, "a", new=True))
+    work = await store.write(lambda tx: dead.dispatcher._next(tx, "a", way=WAY))
     assert work is not None
     ask_id = await dead.dispatcher._ask(work.message)
     await dead.stop()
     other = World(place, store, "other")
     await other.start(dispatching=False)
     try:
-        assert await store.write(lambda tx: other.dispatcher._next(tx, "a", new=True)) is None, "the lease holds"
+        assert await store.write(lambda tx: other.dispatcher._next(tx, "a", way=WAY)) is None, "the lease holds"
         place.shift += LEASE_MS + 1
         task = asyncio.create_task(other.dispatcher.run())
         done = await other.over("m1")
@@ -418,7 +424,7 @@ async def test_a_dead_letter_waits_again_when_its_owner_says_so(place: Place) ->
         assert [one.id for one in await world.letters.listed(None, Status.PENDING, 10)] == ["m2", "m1"]
         waiting = await world.store.read(lambda tx: queries.pending(tx, "a", 10))
         assert [message.id for message in waiting] == ["m2", "m1"], "it waits behind what was sent meanwhile"
-        with pytest.raises(Conflict, match="pending"):
+        with pytest.raises(Conflict, match="still waiting"):
             await world.letters.retry("m1")
 
 
@@ -430,7 +436,7 @@ async def test_what_cannot_be_retried_is_refused_by_name(place: Place) -> None:
             await world.send(target, "same", "twin")
         with pytest.raises(Conflict, match="a, b"):
             await world.letters.retry("twin")
-        with pytest.raises(Conflict, match="pending"):
+        with pytest.raises(Conflict, match="still waiting"):
             await world.letters.retry("twin", "a")
 
 

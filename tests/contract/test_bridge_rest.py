@@ -12,9 +12,9 @@ import pytest
 from tests.contract.conftest import Place
 from tests.rest_in_process import client_of
 
-from holdfast.bridge.dead_letters import DeadLetters
 from holdfast.bridge.model import LEASE_MS, MAX_ATTEMPTS, Outcome
 from holdfast.bridge.queries import queue as queries
+from holdfast.bridge.queue_changes import QueueChanges
 from holdfast.bridge.routes import routes
 from holdfast.bridge.service import Bridge
 from holdfast.connections.keys import Scope
@@ -31,7 +31,9 @@ MESSAGES = "/api/bridge/messages"
 async def _served(place: Place, scope: Scope | None = Scope.ADMIN) -> AsyncIterator[tuple[httpx2.AsyncClient, Store]]:
     store = place.open()
     try:
-        async with client_of(routes(Bridge(store, lambda: TARGETS), DeadLetters(store)), scope) as client:
+        async with client_of(
+            routes(Bridge(store, lambda: TARGETS), QueueChanges(store, lambda: TARGETS)), scope
+        ) as client:
             yield client, store
     finally:
         await store.close()
@@ -94,7 +96,7 @@ async def test_a_dead_letter_is_listed_and_waits_again_on_request(place: Place) 
         assert retried.json() == {"id": "m1", "target": "homelab", "status": "pending"}
         assert (await client.get(MESSAGES, params={"status": "dead"})).json() == {"messages": []}
         again = await client.post(f"{MESSAGES}/m1/retry")
-        assert again.status_code == 400 and "pending" in again.json()["detail"]
+        assert again.status_code == 400 and "still waiting" in again.json()["detail"]
         assert (await client.post(f"{MESSAGES}/nobody/retry")).status_code == 404
 
 

@@ -41,15 +41,6 @@ async def test_an_agent_that_is_killed_and_started_anew_is_told_its_task_and_ask
     assert f"Message {sent}" in again and "handed out before" in again
 
 
-async def test_a_session_start_that_is_told_twice_is_one_restart_with_two_equal_answers(
-    desk: Desk, agent: Agent
-) -> None:
-    await desk.task("Fix it")
-    new = desk.agent("b")
-    assert await new.starts() == await new.starts() != ""
-    assert await desk.restarts() == ["a → b"]
-
-
 async def test_the_longest_task_leaves_room_for_the_question(desk: Desk, agent: Agent) -> None:
     await desk.task("Fix it " * 250)
     await desk.send("One")

@@ -9,8 +9,6 @@ from tests.contract.briefing_world import Agent, World, world
 from tests.contract.conftest import Place
 from tests.contract.reasoning_world import DAY, agent
 
-from holdfast.agents.claude.hooks import HOOKS
-from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.model import MAX_BRIEFING_CHARS, TOKENS, Occasion, tokens
 from holdfast.briefing.predecessors import OFFERED_MS
 from holdfast.briefing.queries import agent_sessions as session_queries
@@ -151,16 +149,6 @@ async def test_who_wants_only_offers_gets_no_more_after_a_crash(place: Place) ->
         for number in range(100):
             old.used("Read", file_path=str(one.project / f"some/quite/long/path/to/file-{number}.txt"))
         assert tokens(await one.agent().starts(wanted="offer")) <= TOKENS[Occasion.STARTUP]
-
-
-async def test_a_session_start_that_is_told_twice_is_answered_once(place: Place) -> None:
-    async with world(place) as one:
-        await worked(one)
-        new = one.agent()
-        payload = {"session_id": new.id, "cwd": str(one.project), "source": "startup"}
-        hooks = BriefingHooks(one.briefings, "here")
-        assert await hooks.handle(HOOKS.event("SessionStart", payload), pid=1) is not None
-        assert await hooks.handle(HOOKS.event("SessionStart", payload), pid=1) is None
 
 
 async def test_what_other_hooks_told_already_is_left_out(place: Place) -> None:

@@ -17,7 +17,7 @@ from holdfast.process.alive import is_running
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, SerenaAnswer, Source
 from holdfast.protocol.serena import memory_files
-from holdfast.protocol.serena.client import Serena
+from holdfast.protocol.serena.probe import Serena
 
 pytestmark = pytest.mark.anyio
 

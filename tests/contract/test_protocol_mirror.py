@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contract.conftest import Place as StorePlace
-from tests.contract.protocol_world import no_serena
+from tests.contract.protocol_world import Repository, no_serena
 
 from holdfast.protocol import definition, memories, queries
 from holdfast.protocol.checks.gates import Checks
@@ -19,9 +19,8 @@ from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Status
 from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run
-from holdfast.protocol.serena.client import SerenaTrouble
 from holdfast.protocol.serena.memory_files import read_text, write_text
-from holdfast.protocol.serena.mirror import MAX_RETRY_S, STATE_JSON, Mirror, foreign_state
+from holdfast.protocol.serena.mirror import RETRY_S, STATE_JSON, Mirror, foreign_state
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.views import mirror_view
 from holdfast.protocol.worktree import worktree_of
@@ -30,52 +29,20 @@ from holdfast.store import Store
 pytestmark = pytest.mark.anyio
 
 
-class DictMemories:
-    """A Serena's memories, kept here."""
-
-    def __init__(self, kept: dict[str, str]) -> None:
-        self.kept = kept
-
-    async def read(self, name: str) -> str | None:
-        return self.kept.get(name)
-
-    async def write(self, name: str, text: str) -> None:
-        self.kept[name] = text
-
-    async def delete(self, name: str) -> None:
-        self.kept.pop(name, None)
-
-
-@dataclass
-class Serena:
-    """A Serena that is there, fails or is missing, as the test says."""
-
-    kept: dict[str, str] | None = None
-    trouble: str | None = None
-    asked: int = 0
-
-    async def memories(self, worktree: Path, trusted: bool) -> DictMemories | None:
-        self.asked += 1
-        if self.trouble is not None:
-            raise SerenaTrouble(self.trouble)
-        return None if self.kept is None else DictMemories(self.kept)
-
-
 @dataclass
 class World:
     """A worktree, its runs and their mirror."""
 
     store: Store
     worktree: Path
-    serena: Serena = field(default_factory=Serena)
     now: float = 0.0
 
     def __post_init__(self) -> None:
         self.mirror = self.another_daemon()
 
     def another_daemon(self) -> Mirror:
-        runs = Protocols(self.store, Checks(no_serena), foreign_state)
-        return Mirror(self.store, runs, self.serena.memories, clock=lambda: self.now)
+        runs = Protocols(self.store, Checks(no_serena), foreign_state, self.worktree.parent / "home")
+        return Mirror(self.store, runs, clock=lambda: self.now)
 
     @property
     def root(self) -> str:
@@ -150,19 +117,6 @@ async def test_the_memories_follow_a_run_from_its_start_to_its_end(place: StoreP
         assert await world.health() == {"place": "files", "behind": False}
 
 
-async def test_where_serena_answers_the_memories_go_through_it_and_no_file_is_written(place: StorePlace) -> None:
-    async with living(place, ".serena", ".agents/sessions") as world:
-        world.serena.kept = {}
-        run = await world.begin()
-        await world.mirror.step()
-        assert set(world.serena.kept) == {memories.CURRENT_STATE, memories.HISTORY, memories.VIOLATIONS_LOG}
-        await world.end(run)
-        await world.mirror.step()
-        assert set(world.serena.kept) == {memories.HISTORY, memories.VIOLATIONS_LOG}
-        assert world.files() == []
-        assert await world.health() == {"place": "serena", "behind": False}
-
-
 async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(place: StorePlace) -> None:
     async with living(place, ".agents/sessions") as world:
         run = await world.begin()
@@ -178,6 +132,23 @@ async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(pla
         assert await world.health() == {"place": "state-file", "behind": False}
 
 
+async def test_live_state_is_no_change_for_git(sqlite_place: StorePlace) -> None:
+    async with living(sqlite_place, ".serena", ".agents/sessions") as world:
+        git = Repository(world.worktree).git
+        git("init", "--quiet")
+        run = await world.begin()
+        await world.mirror.step()
+        (world.worktree / ".serena/memories/.session-history.md.0123456789ab.tmp").write_text("half")
+        assert world.memory(memories.CURRENT_STATE) is not None
+        assert git("status", "--porcelain", "--untracked-files=all") == ""
+        await world.end(run)
+        (world.worktree / ".serena").rename(sqlite_place.home / "gone")
+        await world.begin()
+        await world.mirror.step()
+        assert read_text(world.worktree, STATE_JSON) is not None
+        assert git("status", "--porcelain", "--untracked-files=all") == ""
+
+
 async def test_a_project_with_neither_folder_stays_as_it_is(place: StorePlace) -> None:
     async with living(place) as world:
         await world.begin()
@@ -186,49 +157,13 @@ async def test_a_project_with_neither_folder_stays_as_it_is(place: StorePlace) -
         assert await world.health() == {"place": "none", "behind": False}
 
 
-async def test_a_step_with_nothing_new_asks_nobody_and_touches_nothing(place: StorePlace) -> None:
+async def test_a_step_with_nothing_new_touches_nothing(place: StorePlace) -> None:
     async with living(place, ".serena") as world:
         await world.begin()
         await world.mirror.step()
         before = {name: (world.worktree / name).stat().st_mtime_ns for name in world.files()}
-        asked = world.serena.asked
         await world.mirror.step()
-        assert world.serena.asked == asked
         assert {name: (world.worktree / name).stat().st_mtime_ns for name in world.files()} == before
-
-
-async def test_when_serena_fails_files_step_in_at_once_and_serena_is_repaired_later(place: StorePlace) -> None:
-    async with living(place, ".serena") as world:
-        world.serena.trouble = "Serena did not start."
-        run = await world.begin()
-        await world.mirror.step()
-        assert world.memory(memories.CURRENT_STATE) is not None
-        assert await world.health() == {"place": "files", "behind": False, "failure": "Serena did not start."}
-
-        await world.passes(run, "SERENA_INIT")
-        await world.mirror.step()
-        assert world.serena.asked == 1, "it is left alone for a while"
-        assert "COMPLETE" in (world.memory(memories.CURRENT_STATE) or "")
-        assert (await world.health())["failure"] == "Serena did not start."
-
-        world.serena.trouble, world.serena.kept = None, {}
-        world.now += MAX_RETRY_S
-        await world.mirror.step()
-        assert "COMPLETE" in world.serena.kept[memories.CURRENT_STATE]
-        assert await world.health() == {"place": "serena", "behind": False}
-
-
-async def test_pauses_between_tries_grow(place: StorePlace) -> None:
-    async with living(place, ".serena") as world:
-        world.serena.trouble = "Serena did not start."
-        await world.begin()
-        asked_at = []
-        for world.now in range(200):
-            before = world.serena.asked
-            await world.mirror.step()
-            if world.serena.asked > before:
-                asked_at.append(world.now)
-        assert asked_at == [0, 5, 15, 35, 75, 155]
 
 
 async def test_a_failed_write_is_visible_and_repaired(place: StorePlace) -> None:
@@ -240,7 +175,7 @@ async def test_a_failed_write_is_visible_and_repaired(place: StorePlace) -> None
         assert health["behind"] is True
         assert "memories" in health["failure"]
         (world.worktree / ".serena" / "memories").unlink()
-        world.now += MAX_RETRY_S
+        world.now += RETRY_S
         await world.mirror.step()
         assert await world.health() == {"place": "files", "behind": False}
 
@@ -297,7 +232,7 @@ async def test_a_state_that_something_else_wrote_is_left_alone_until_it_is_impor
         await world.mirror.step()
         assert run.id in (world.memory(memories.CURRENT_STATE) or "")
         assert "Something else's work" in (world.memory(memories.HISTORY) or "")
-        world.now += MAX_RETRY_S
+        world.now += RETRY_S
         await world.mirror.step()
         assert await world.health() == {"place": "files", "behind": False}
 
@@ -351,17 +286,6 @@ async def test_a_memory_that_is_a_link_is_neither_read_nor_followed(sqlite_place
         await world.mirror.step()
         assert secret.read_text() == FOREIGN
         assert (await world.health())["behind"] is True
-
-
-async def test_ten_changes_in_one_go_are_one_writing(place: StorePlace) -> None:
-    async with living(place, ".serena") as world:
-        world.serena.kept = {}
-        run = await world.begin()
-        for gate in AGENTS.gates:
-            await world.passes(run, gate.name)
-        await world.mirror.step()
-        await world.mirror.step()
-        assert world.serena.asked == 1
 
 
 async def test_when_the_memories_move_to_serenas_folder_the_state_file_goes(sqlite_place: StorePlace) -> None:

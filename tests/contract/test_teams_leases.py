@@ -30,7 +30,7 @@ async def test_a_conversation_that_a_dead_daemon_kept_warm_is_taken_up_when_its_
         await store.write(answered_by_the_first)
         assert await store.read(next_for_the_second) is None, "the first daemon may have the agent warm"
         place.shift += LEASE_MS - 1000
-        await store.write(lambda tx: queries.renew(tx, "first", []))
+        await store.write(lambda tx: queries.renew(tx, "first", [], [1]))
         place.shift += 2000
         assert await store.read(next_for_the_second) is None, "it lives: the lease was renewed"
         place.shift += LEASE_MS
@@ -45,7 +45,7 @@ async def test_only_whoever_has_the_lease_of_an_ask_ends_it_and_only_once(place:
     def outcomes(tx: Tx) -> list[bool]:
         ask = queries.add_ask(tx, queries.begin(tx, "caller", "a", "main").id, "a", "a question", "", None)
         queries.claim(tx, ask, "first", "its-token")
-        queries.requeue(tx, ask, "the first daemon was gone for too long")
+        queries.requeue(tx, ask, "first", "the first daemon was gone for too long")
         queries.claim(tx, ask, "second", "another-token")
         return [
             queries.finish(tx, ask, token, AskStatus.ANSWERED, answer=token)

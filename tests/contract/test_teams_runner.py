@@ -4,102 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import psutil
 import pytest
 from tests.agents.acp_agent import AcpAgent
-from tests.agents.echo.run import PROGRAM, EchoAgent, EchoSession
+from tests.agents.echo.run import PROGRAM, EchoSession
 from tests.contract.conftest import Place
+from tests.contract.teams_world import World, running, until
 
-from holdfast.agents import Compaction, RunPart
+from holdfast.agents import Compaction
 from holdfast.agents.errors import CompactionFailed
 from holdfast.errors import BadInput, StoreError
-from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.store import Store, Tx
 from holdfast.store.calls import AlreadyAnswered, CallKey, store_answer
 from holdfast.teams import runner as runner_module
-from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.errors import AskCycle, TeamUnavailable, UnknownTeam
-from holdfast.teams.model import LEASE_MS, Ask
+from holdfast.teams.model import LEASE_MS
 from holdfast.teams.queries import conversations as queries
-from holdfast.teams.runner import Runner
-from holdfast.teams.service import Teams
 
 pytestmark = pytest.mark.anyio
 
-CALLER = Caller(Transport.RELAY, Era.LEGACY, "agent:asker")
-PATIENCE_MS = 60_000
-
-
-class World:
-    """One daemon's teams."""
-
-    def __init__(
-        self,
-        place: Place,
-        store: Store,
-        name: str,
-        agent: RunPart | None = None,
-        **settings: Any,
-    ) -> None:
-        home = place.home / name
-        home.mkdir(exist_ok=True)
-        teams = {}
-        for team in ("a", "b", "c"):
-            (place.home / team).mkdir(exist_ok=True)
-            teams[team] = {"project": str(place.home / team), "agent": "echo"}
-        (home / "teams.json").write_text(json.dumps({"settings": settings, "teams": teams}))
-        self.store = store
-        echo = EchoAgent(place.home, place.home / "transcripts")
-        self.runner = Runner(store, name, {"echo": agent or echo}, {})
-        self.teams = Teams(store, TeamsFile(home), self.runner)
-        self._task: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        await self.teams.start()
-        self._task = asyncio.create_task(self.runner.run())
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        await self.runner.stop()
-
-    async def ask(self, to: str, text: str, **more: Any) -> Ask:
-        return await self.teams.find(await self.teams.ask(CALLER, to, text, **more))
-
-    async def answer(self, ask: Ask) -> Ask:
-        return (await self.teams.wait(ask.id, PATIENCE_MS)).ask
-
-
-@asynccontextmanager
-async def _world(
-    place: Place, name: str = "one", agent: RunPart | None = None, **settings: Any
-) -> AsyncIterator[World]:
-    store = place.open()
-    world = World(place, store, name, agent, **settings)
-    await world.start()
-    try:
-        yield world
-    finally:
-        await world.stop()
-        await store.close()
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it never came true")
-        await asyncio.sleep(0.01)
-
 
 async def test_asks_of_one_conversation_are_answered_in_order(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         asks = [await world.ask("a", f"n{n}") for n in range(10)]
         answers = [await world.answer(ask) for ask in asks]
         assert [answer.status for answer in answers] == ["answered"] * 10
@@ -113,19 +41,19 @@ async def test_a_conversation_goes_on_under_the_id_that_its_agent_chose(place: P
     agent = AcpAgent(place.home, place.home / "acp", patience=5.0)
     chosen = []
     for number in (1, 2):  # the second by another life of the daemon, which has only the store to know the id from
-        async with _world(place, agent=agent) as world:
+        async with running(place, agent=agent) as world:
             answer = await world.answer(await world.ask("a", f"n{number}"))
             assert (answer.status, answer.cost_microusd) == ("answered", None)
             assert f"seen {number} turns" in str(answer.answer)
-            chosen += await world.store.read(lambda tx: sorted(queries.known_sessions(tx, "a")))
+            chosen += await world.store.read(lambda tx: sorted(queries.known_sessions(tx)))
     assert chosen[0].startswith("ses_") and chosen == [chosen[0]] * 2
 
 
 async def test_an_agent_that_neither_compacts_nor_lists_its_sessions_is_looked_after_all_the_same(place: Place) -> None:
     agent = AcpAgent(place.home, place.home / "acp", patience=5.0)
-    async with _world(place, agent=agent, compactAfterMessages=2) as world:
+    async with running(place, agent=agent, compactAfterMessages=2) as world:
         await world.answer(await world.ask("a", "the word is lighthouse"))
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         assert await world.teams.found() == []
         await world.teams.discover()
         await world.teams.maintenance.maintain()
@@ -135,7 +63,7 @@ async def test_an_agent_that_neither_compacts_nor_lists_its_sessions_is_looked_a
 
 
 async def test_a_long_queue_does_not_hold_up_other_conversations(place: Place) -> None:
-    async with _world(place, maxProcesses=1) as world:
+    async with running(place, maxProcesses=1) as world:
         many = [await world.ask("a", "sleep 0.05", thread="long") for _ in range(10)]
         late = await world.answer(await world.ask("b", "quick"))
         first = await world.teams.find(many[0].id)
@@ -146,7 +74,7 @@ async def test_a_long_queue_does_not_hold_up_other_conversations(place: Place) -
 
 @pytest.mark.parametrize("number", [pytest.param(6, id="small"), pytest.param(12, id="whole", marks=pytest.mark.long)])
 async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: Place, number: int) -> None:
-    async with _world(place, maxProcesses=2) as world:
+    async with running(place, maxProcesses=2) as world:
         most = 0
 
         async def watch() -> None:
@@ -165,7 +93,7 @@ async def test_no_more_processes_than_allowed_and_no_busy_one_is_evicted(place: 
 
 
 async def test_idle_processes_end_and_the_conversation_goes_on(place: Place) -> None:
-    async with _world(place, idleTimeout=1000) as world:
+    async with running(place, idleTimeout=1000) as world:
         await world.answer(await world.ask("a", "one"))
         assert len(world.runner.pool.slots) == 1
         await world.runner.look_after()
@@ -178,7 +106,7 @@ async def test_idle_processes_end_and_the_conversation_goes_on(place: Place) -> 
 
 
 async def test_an_agent_that_dies_twice_is_a_typed_failure(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         await world.answer(await world.ask("a", "fine"))
         lost = await world.answer(await world.ask("a", "die"))
         assert (lost.status, lost.error_code, lost.attempts) == ("failed", "E_AGENT_DIED", 2)
@@ -210,11 +138,11 @@ async def test_a_dead_daemons_asks_are_taken_over_when_its_leases_end(place: Pla
 
 
 async def test_a_temporary_conversation_is_put_away_when_it_is_answered(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         first = await world.answer(await world.ask("a", "hello"))
         once = await world.answer(await world.ask("a", "just this", temporary=True))
         assert once.status == "answered" and once.conversation_id != first.conversation_id
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         statuses = {one.thread: one.status for one in await world.teams.conversations("a", 10)}
         (thread,) = statuses.keys() - {"main"}
         assert (statuses["main"], statuses[thread]) == ("active", "archived")
@@ -249,10 +177,10 @@ async def test_two_daemons_share_the_work_and_answer_each_ask_once(
 
 
 async def test_a_runner_that_is_stopped_while_work_arrives_stops(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         first = await world.answer(await world.ask("a", "hello"))
         assert first.status == "answered" and world._task is not None
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         world.runner.wake()
         world._task.cancel()
         done, _ = await asyncio.wait([world._task], timeout=5)
@@ -264,7 +192,7 @@ async def test_an_ask_to_a_machine_that_is_not_there_ends_with_that_reason(
 ) -> None:
     monkeypatch.setattr(runner_module, "UNSERVED_LOOK", 0.05)
     monkeypatch.setattr(runner_module, "UNSERVED_ELSEWHERE_SECONDS", 0.5)
-    async with _world(place) as world:
+    async with running(place) as world:
         file = place.home / "one" / "teams.json"
         document = json.loads(file.read_text())
         document["teams"]["a"]["machine"] = "two"
@@ -275,8 +203,8 @@ async def test_an_ask_to_a_machine_that_is_not_there_ends_with_that_reason(
             return
         at_work = await world.ask("b", "works elsewhere")
         await world.answer(at_work)
-        await _until(lambda: not world.runner._running)
-        await _lease(world.store, at_work.conversation_id, "three")
+        await until(lambda: not world.runner._running)
+        await _lease(world.store, at_work.conversation_id, "two")
         asked = await world.ask("a", "anybody?")
         state = await world.teams.wait(asked.id, 1_000)
         assert state.ask.status == "waiting", "another machine is at work and may come to it"
@@ -304,7 +232,7 @@ async def _lease(store: Store, conversation: int, holder: str | None) -> None:
 
 
 async def test_what_cannot_be_asked_is_refused_by_name(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         with pytest.raises(UnknownTeam):
             await world.ask("nobody", "x")
         with pytest.raises(AskCycle):
@@ -312,13 +240,13 @@ async def test_what_cannot_be_asked_is_refused_by_name(place: Place) -> None:
 
 
 async def test_a_cancelled_ask_is_never_run(place: Place) -> None:
-    async with _world(place, maxProcesses=1) as world:
+    async with running(place, maxProcesses=1) as world:
         busy = await world.ask("a", "sleep 0.5")
         waiting = await world.ask("b", "never")
         cancelled = await world.teams.cancel(waiting.id)
         assert cancelled.ask.status == "cancelled"
         assert (await world.answer(busy)).status == "answered"
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         assert (await world.teams.find(waiting.id)).attempts == 0
 
 
@@ -329,9 +257,9 @@ async def test_a_conversation_that_cannot_be_compacted_is_summed_up_and_goes_on(
         raise CompactionFailed("there is nothing to compact")
 
     monkeypatch.setattr(EchoSession, "compact", unwilling)
-    async with _world(place, compactAfterMessages=2) as world:
+    async with running(place, compactAfterMessages=2) as world:
         first = await world.answer(await world.ask("a", "the word is lighthouse"))
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         await world.teams.maintenance.maintain()
         second = await world.answer(await world.ask("a", "what was the word?"))
         assert first.conversation_id == second.conversation_id
@@ -342,9 +270,9 @@ async def test_a_conversation_that_cannot_be_compacted_is_summed_up_and_goes_on(
 
 
 async def test_a_grown_conversation_is_compacted_while_nobody_uses_it(place: Place) -> None:
-    async with _world(place, compactAfterMessages=2) as world:
+    async with running(place, compactAfterMessages=2) as world:
         ask = await world.answer(await world.ask("a", "one"))
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         await world.teams.maintenance.maintain()
         conversation = await world.store.read(lambda tx: queries.conversation(tx, ask.conversation_id))
         assert conversation is not None
@@ -354,7 +282,7 @@ async def test_a_grown_conversation_is_compacted_while_nobody_uses_it(place: Pla
 
 
 async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(place: Place) -> None:
-    async with _world(place, archiveAfterDays=1) as world:
+    async with running(place, archiveAfterDays=1) as world:
         ask = await world.answer(await world.ask("a", "one"))
         place.shift += 2 * 24 * 3_600_000
         await world.teams.maintenance.maintain()
@@ -365,9 +293,9 @@ async def test_a_conversation_unused_for_long_is_archived_and_taken_up_again(pla
 
 
 async def test_the_first_turn_of_a_new_process_is_told_its_ask_alone(sqlite_place: Place) -> None:
-    async with _world(sqlite_place) as world:
+    async with running(sqlite_place) as world:
         first = await world.answer(await world.ask("a", "one"))
-    async with _world(sqlite_place) as world:
+    async with running(sqlite_place) as world:
         again = await world.answer(await world.ask("a", "one"))
         assert first.answer is not None and again.answer is not None
         assert again.answer.startswith("echo 2")
@@ -378,7 +306,7 @@ async def test_an_answer_for_which_there_was_no_room_is_stored_when_there_is(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner_module, "STORE_AGAIN_SECONDS", 0.01)
-    async with _world(place) as world:
+    async with running(place) as world:
         refused = 0
         finish = queries.finish
 
@@ -399,7 +327,7 @@ async def test_an_answer_for_which_there_was_no_room_is_stored_when_there_is(
 async def test_an_exception_that_nobody_foresaw_ends_its_ask_with_an_error_and_nothing_hangs(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         slot = world.runner.open
 
         async def unforeseen(*arguments: Any) -> Any:
@@ -418,7 +346,7 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
     place: Place, monkeypatch: pytest.MonkeyPatch, write: str
 ) -> None:
     """Each write around a process fails in turn, as on a full disk, and then there is room again."""
-    async with _world(place) as world:
+    async with running(place) as world:
         first = await world.answer(await world.ask("a", "one"))
         if write != "let_go":
             await world.runner.release(["a"], [])
@@ -440,7 +368,7 @@ async def test_a_conversation_goes_on_after_the_disk_was_full_while_its_agent_wa
 
 
 async def test_a_conversation_whose_last_line_a_full_disk_cut_off_goes_on(sqlite_place: Place) -> None:
-    async with _world(sqlite_place) as world:
+    async with running(sqlite_place) as world:
         await world.answer(await world.ask("a", "one"))
         await world.runner.release(["a"], [])
         (transcript,) = (sqlite_place.home / "transcripts").glob("*.jsonl")
@@ -464,9 +392,9 @@ def _echo_processes(place: Place) -> int:
 
 
 async def test_an_ask_that_its_runner_lost_sight_of_is_taken_up_again(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         ask = await world.ask("a", "sleep 30")
-        await _until(lambda: world.runner.works_on(ask.id))
+        await until(lambda: world.runner.works_on(ask.id))
         task = world.runner._running.pop(ask.id)
         place.shift += LEASE_MS // 2
         await world.runner.renew()
@@ -478,9 +406,9 @@ async def test_an_ask_that_its_runner_lost_sight_of_is_taken_up_again(place: Pla
 
 
 async def test_a_repeated_reset_still_ends_the_process_of_the_session_that_was_left(place: Place) -> None:
-    async with _world(place) as world:
+    async with running(place) as world:
         first = await world.answer(await world.ask("a", "one"))
-        await _until(lambda: not world.runner._running)
+        await until(lambda: not world.runner._running)
         key = CallKey.of("agent:asker", "call-1", "teams_session", {"operation": "reset", "team": "a"})
 
         def reset_alone(tx: Tx) -> None:

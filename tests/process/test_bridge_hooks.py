@@ -128,6 +128,22 @@ def test_what_an_agent_had_when_it_was_killed_waits_again_at_once_and_a_stop_to_
     wait_until(lambda: agent.replies() == {"halt": "Nothing was under way."}, "the STOP is over")
 
 
+def test_without_a_chat_the_owner_of_an_idle_agent_is_told_how_to_decide_and_does(
+    embedded: Installation, tmp_path: Path
+) -> None:
+    agent = Terminal(embedded, tmp_path / "homelab", "auto", idleSeconds=1)
+    embedded.serve()
+    agent.starts()
+    agent.sends("m1")
+    wait_until(lambda: "holdfast bridge wait homelab" in embedded.run("pull", "homelab").stdout, "the owner is asked")
+    for _ in range(2):
+        decided = embedded.run("bridge", "wait", "homelab")
+        assert (decided.returncode, "writes at the terminal" in decided.stdout) == (0, True), decided.stderr
+    assert "Words of m1" in str(agent.gets("Here I am."))
+    late = embedded.run("bridge", "fork", "homelab")
+    assert (late.returncode, "at work again at its terminal" in late.stdout) == (0, True), late.stderr
+
+
 @pytest.mark.anyio
 async def test_of_resume_and_start_fresh_the_first_counts_and_reaches_the_agent_once(
     embedded: Installation, tmp_path: Path

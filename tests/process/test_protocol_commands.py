@@ -131,9 +131,9 @@ def test_init_installs_no_hooks_where_none_are_wanted_and_takes_them_out_again(
 ) -> None:
     assert shared_embedded.run("protocol", "init", str(repository), "--no-hooks").returncode == 0
     assert not (repository / ".claude").exists()
-    hook = repository / ".git/hooks/pre-commit"
-    assert shared_embedded.run("protocol", "init", str(repository), "--git-hook").returncode == 0
-    assert "protocol validate --pre-commit" in hook.read_text()
+    assert shared_embedded.run("protocol", "init", str(repository)).returncode == 0
+    hook = repository / ".git/hooks/pre-commit"  # as earlier versions installed it
+    hook.write_text("#!/bin/sh\n# Holdfast: the session's gates before a commit. `holdfast protocol init --remove`\n")
     removed = shared_embedded.run("protocol", "init", str(repository), "--remove")
     assert removed.returncode == 0, removed.stderr
     assert not hook.exists()

@@ -83,7 +83,7 @@ def test_the_validator_tells_by_its_exit_status(shared_embedded: Guest, tmp_path
         evidence = f"README.md {repository.sha256('README.md')}"
         agent.call("record_evidence", phase="CONTEXT_RETRIEVAL", evidence_type="content_hash", evidence=evidence)
         assert shared_embedded.run("protocol", "validate", place, "--pre-commit").returncode == 0
-        assert shared_embedded.run("protocol", "validate", place).returncode == 1, "nothing is committed yet"
         repository.write("work.txt", "done\n")
+        assert shared_embedded.run("protocol", "validate", place).returncode == 1, "nothing is committed yet"
         repository.commit()
         assert shared_embedded.run("protocol", "validate", place, "--json").returncode == 0

@@ -102,7 +102,11 @@ def test_the_daemon_gets_the_event_and_the_raw_input_and_its_answer_is_printed(t
     with hook_daemon(tmp_path, b'exit 0\n{"a":1}\nsecond line') as daemon:
         done = run_hook(tmp_path, "PreToolUse", payload=payload, env={"CLAUDE_PID": "4711"})
         assert (done.returncode, done.stdout, done.stderr) == (0, b'{"a":1}\nsecond line', b"")
-        assert daemon.asked == [b'{"holdfast":"hook","event":"PreToolUse","pid":"4711"}\n' + payload]
+        (asked,) = daemon.asked
+        header, _, rest = asked.partition(b"\n")
+        said = json.loads(header)
+        assert said.pop("by") and said == {"holdfast": "hook", "event": "PreToolUse", "pid": "4711"}
+        assert rest == payload
 
 
 @pytest.mark.parametrize("status", [0, 2])

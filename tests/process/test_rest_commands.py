@@ -107,7 +107,7 @@ def test_the_audit_is_shown_newest_first_without_any_token(shared_embedded: Gues
     header, *lines = shown.splitlines()
     assert header.split() == ["TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT"]
     # Nothing else happens on this daemon meanwhile: what was done last stands first.
-    assert [line.split()[1:4] for line in lines[:3]] == [
+    assert [line.split()[2:5] for line in lines[:3]] == [
         ["reconnect", "session_id_mismatch", two],
         ["reconnect", "ok", one],
         ["token.issue", "ok", one],

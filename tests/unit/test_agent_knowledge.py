@@ -63,6 +63,7 @@ def test_the_lists_of_the_relay_and_the_guard_are_those_of_the_agents() -> None:
         (link.PROJECT_VARIABLES, [[agent.project_variable] for agent in agents]),
         (spawn.SESSION_NAMES, [agent.session_variables for agent in agents]),
         (hook_client.PID_VARIABLES, [[agent.pid_variable] for agent in agents]),
+        (hook_client.SETTING_VARIABLES, [[agent.plugin_variable] for agent in agents]),
         (guard_process.OUTER_AGENT_VARIABLES, [agent.outer_variables for agent in agents]),
     ):
         told = [name for name in listed if not name.startswith("HOLDFAST_")]

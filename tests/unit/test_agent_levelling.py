@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.claude.open_elsewhere import opened_by
-from holdfast.agents.claude.transcripts.files import TranscriptFiles
-from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge
+from holdfast.agents.claude.transcripts.files import TranscriptFiles, read_sidecar, sidecar_of
+from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge, one_branch
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 
@@ -123,6 +124,36 @@ def test_a_subpath_from_the_store_never_leads_out_of_the_session(tmp_path: Path,
     assert list(tmp_path.rglob("*.jsonl")) == []
 
 
+def chain(described: str) -> list[Line]:
+    """Lines such as "b<a": a prompt b with a as its parent; upper case answers a tool."""
+    entries = []
+    for name, _, parent in (one.partition("<") for one in described.split()):
+        content = [{"type": "tool_result", "tool_use_id": "t"}] if name.isupper() else "words"
+        entries.append({"type": "user", "uuid": name, "parentUuid": parent or None, "message": {"content": content}})
+    return lines_of(entries)
+
+
+@pytest.mark.parametrize(
+    ("local", "stored", "in_one"),
+    [
+        ("a b<a c<b", "abc", "a b<a c<b"),
+        ("a b<a c<b d<c", "ab", "a b<a c<b d<c"),
+        ("a b<a x<a y<x", "ab", "a b<a x<b y<x"),
+        ("a x<a b<a y<x c<b", "abc", "a b<a c<b x<c y<x"),
+        ("a b<a X<b y<X z<y C<b d<C", "abCd", "a b<a C<b d<C X<b y<d z<y"),
+        ("a b<a x<a y<b", "ab", "a b<a x<b y<x"),
+        ("a b<a x", "ab", "a b<a x"),
+        ("x y<x", "", "x y<x"),
+    ],
+    ids=["all known", "went on", "beside", "mixed", "within a turn", "twice beside", "a new beginning", "none known"],
+)
+def test_what_another_process_added_beside_the_stored_turns_comes_behind_them(
+    local: str, stored: str, in_one: str
+) -> None:
+    known = {f"uuid {name}" for name in stored}
+    assert text(one_branch(chain(local), known)) == text(chain(in_one))
+
+
 @pytest.mark.parametrize(
     ("arguments", "opened"),
     [
@@ -139,4 +170,22 @@ def test_a_session_that_is_open_by_hand_is_noticed(tmp_path: Path, arguments: li
     entry.mkdir()
     (entry / "cmdline").write_bytes(b"\0".join(part.encode() for part in arguments) + b"\0")
     (tmp_path / "99999998").mkdir()
-    assert opened_by(SESSION, tmp_path) == (99999999 if opened else None)
+    assert opened_by(SESSION, processes=tmp_path) == (99999999 if opened else None)
+
+
+def test_a_session_in_claude_codes_own_list_counts_while_its_process_runs(tmp_path: Path) -> None:
+    listed = tmp_path / "sessions"
+    listed.mkdir()
+    parent = os.getppid()
+    (listed / "1.json").write_text("[]")
+    (listed / "2.json").write_text(json.dumps({"pid": parent, "sessionId": SESSION, "procStart": "of another one"}))
+    assert opened_by(SESSION, tmp_path, processes=tmp_path) is None
+    (listed / "3.json").write_text(json.dumps({"pid": parent, "sessionId": SESSION}))
+    assert opened_by(SESSION, tmp_path, processes=tmp_path) == parent
+    assert opened_by(SESSION, tmp_path, own=parent, processes=tmp_path) is None
+
+
+def test_a_pipe_beside_a_transcript_keeps_nobody_waiting(tmp_path: Path) -> None:
+    path = tmp_path / "agent-1.jsonl"
+    os.mkfifo(sidecar_of(path))
+    assert read_sidecar(path) is None

@@ -18,7 +18,6 @@ from holdfast.agents.claude import settings as claude_settings
 from holdfast.agents.claude.settings import LOCAL, PURPOSES, SHARED, Hook, installed, removed
 from holdfast.errors import Conflict
 from holdfast.git import directory as git_place
-from holdfast.git import pre_commit
 from holdfast.setup.hook_command import command
 from holdfast.setup.json_file import SettingsUnusable
 
@@ -228,68 +227,3 @@ def test_a_file_of_this_machine_stays_out_of_git(tmp_path: Path) -> None:
         installed(project, PROTOCOL).write()
     assert repository.git("status", "--porcelain") == ""
     assert repository.git("-C", str(linked), "status", "--porcelain") == ""
-
-
-@pytest.fixture
-def hooked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A repository with our hook, and a `holdfast` that ends as its file `status` says."""
-    program = tmp_path / "bin" / "holdfast"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nexit $(cat {tmp_path}/status)\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
-    repository = Repository(tmp_path / "project")
-    pre_commit.install(repository.path)
-    return repository
-
-
-@pytest.mark.parametrize(("status", "commits"), [(0, True), (1, False), (2, True)])
-def test_only_an_unmet_gate_stops_a_commit(hooked: Repository, tmp_path: Path, status: int, commits: bool) -> None:
-    (tmp_path / "status").write_text(str(status))
-    before = hooked.head()
-    hooked.write("new.txt", "new")
-    if commits:
-        assert hooked.commit() != before
-    else:
-        with pytest.raises(subprocess.CalledProcessError):
-            hooked.commit()
-        assert hooked.head() == before
-    assert (tmp_path / "asked").read_text() == "protocol validate --pre-commit\n"
-
-
-def test_a_commit_goes_on_where_holdfast_is_gone(hooked: Repository, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "holdfast").unlink()
-    hooked.write("new.txt", "new")
-    hooked.commit()
-
-
-def test_the_git_hook_is_never_put_over_another(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "project")
-    theirs = repository.write(".git/hooks/pre-commit", "#!/bin/sh\ntheirs\n")
-    with pytest.raises(Conflict, match="protocol validate --pre-commit"):
-        pre_commit.install(repository.path)
-    assert not pre_commit.remove(repository.path)
-    assert theirs.read_text() == "#!/bin/sh\ntheirs\n"
-
-
-def test_hooks_that_a_project_keeps_itself_are_not_changed(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "project")
-    repository.git("config", "core.hooksPath", ".husky")
-    with pytest.raises(Conflict, match=r"\.husky.*protocol validate --pre-commit"):
-        pre_commit.install(repository.path)
-    assert not (repository.path / ".husky").exists()
-    assert not pre_commit.remove(repository.path)
-
-
-def test_the_git_hook_is_installed_again_and_removed(tmp_path: Path) -> None:
-    repository = Repository(tmp_path / "project")
-    path = pre_commit.install(repository.path)
-    assert pre_commit.install(repository.path) == path
-    assert os.access(path, os.X_OK)
-    assert pre_commit.remove(repository.path)
-    assert not path.exists()
-
-
-def test_without_a_repository_there_is_no_git_hook(tmp_path: Path) -> None:
-    with pytest.raises(git_place.NoRepository):
-        pre_commit.install(tmp_path)

@@ -16,7 +16,7 @@ LOOKING = {
     *("protocol check", "protocol show", "protocol validate", "teams list", "teams check", "teams stats"),
 }
 LOOKING_OVER_THE_SOCKET = {
-    *("verify", "resume", "history-find", "saved", "statusline", "bridge-queue", "teams-stats", "teams-settings"),
+    *("verify", "resume", "history-find", "saved", "statusline", "bridge-queue", "teams-stats", "teams-status"),
     *("trusted", "protocol-validate"),
 }
 """Covered `status`, which the daemon answers itself."""

@@ -31,7 +31,15 @@ from holdfast.wire.http.gate import OPEN_ROUTES, rest_table
 from holdfast.wire.http.rest import RestRoute
 from holdfast.wire.mcp.catalog import INSTRUCTIONS
 
-OFFERS = (offer_briefing, offer_reasoning, offer_connections, offer_teams, offer_protocol, offer_bridge, offer_task)
+OFFERS = (
+    offer_briefing,
+    offer_reasoning,
+    offer_connections,
+    offer_teams,
+    offer_protocol,
+    lambda service: offer_bridge(service, service),
+    offer_task,
+)
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
 

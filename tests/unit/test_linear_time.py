@@ -24,7 +24,6 @@ from holdfast.identity.project import _remote_url, normalise_remote
 from holdfast.protocol.checks.docs_only import code_blocks
 from holdfast.protocol.checks.globs import matches
 from holdfast.protocol.checks.reports import read_report
-from holdfast.protocol.hooks.git_actions import git_actions
 from holdfast.protocol.memories import read_current_state, read_state_json
 from holdfast.protocol.project import settings
 from holdfast.protocol.project.document import parse
@@ -364,7 +363,6 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         lambda text: _expand_variables(text, {}),
         tuple(map(Text, ("${a:-", "${a}", "}", "$"))),
     ),
-    "protocol.hooks.git_actions": (lambda text: git_actions(f"git commit;{text}"), SHELL),
     "briefing.ledger.runs": (run_of, SHELL),
     "briefing.ledger.error_forms": (
         lambda text: errors_in(text, failed=True),

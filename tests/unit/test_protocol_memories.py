@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from holdfast.protocol import memories
 from holdfast.protocol.memories import ImportedState, read_current_state, read_state_json, state_json
 from holdfast.protocol.protocols import AGENTS
-from holdfast.protocol.runs import GateResult, Run, RunRecord, RunStatus, Violation
+from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
@@ -43,12 +43,17 @@ RUN = Run(
     touched_at=at("2025-12-21T14:30:00"),
 )
 
+READ = tuple(
+    Evidence(None, EvidenceKind.FILE_READ, path, "", Source.HOOK, 0)
+    for path in (".serena/memories/skill-usage-mandatory.md", ".agents/governance/PROJECT-CONSTRAINTS.md")
+)
+
 
 def view(
     gates: Mapping[str, tuple[str, str]] | None = None, violations: tuple[Violation, ...] = (), **fields: Any
 ) -> RunRecord:
     results = tuple(GateResult(name, *result, checked_at=0) for name, result in (gates or {}).items())
-    return RunRecord(dataclasses.replace(RUN, **fields), AGENTS, results, violations=violations)
+    return RunRecord(dataclasses.replace(RUN, **fields), AGENTS, results, READ, violations)
 
 
 def ended(number: int, **fields: Any) -> RunRecord:
@@ -219,7 +224,7 @@ Audit trail of protocol violations for retrospective analysis and skill extracti
     )
 
 
-def test_each_status_of_a_gate_has_its_word_and_only_a_met_gate_ticks_its_boxes() -> None:
+def test_each_status_of_a_gate_has_its_word_and_only_a_gate_that_passed_ticks_its_boxes() -> None:
     state = view({"SERENA_INIT": ("SKIPPED", "no Serena"), "SKILL_VALIDATION": ("FAIL", "not read")}, phase="BLOCKED")
     phases, start, _ = tables(memories.current_state(state))
     assert [row[:2] for row in phases[1:]] == [
@@ -229,8 +234,20 @@ def test_each_status_of_a_gate_has_its_word_and_only_a_met_gate_ticks_its_boxes(
         ["SESSION_LOG", "PENDING"],
         ["GIT_STATE", "PENDING"],
     ]
-    assert start[1][2:] == ["[x]", "SKIPPED: no Serena"]
+    assert start[1][2:] == ["[ ]", "SKIPPED: no Serena"]
     assert start[5][2:] == ["[ ]", ""]
+
+
+def test_a_file_that_was_never_read_is_not_ticked_where_its_gate_passed_without_it() -> None:
+    passed = view({"CONTEXT_RETRIEVAL": ("PASS", "read .agents/HANDOFF.md 0123")})
+    (_, start, _) = tables(memories.current_state(dataclasses.replace(passed, evidence=())))
+    ticked = {row[1]: row[2] for row in start[1:]}
+    assert (ticked["Read .agents/HANDOFF.md"], ticked["Read PROJECT-CONSTRAINTS.md"]) == ("[x]", "[ ]")
+
+
+def test_completed_phases_are_in_order_and_with_those_that_were_not_needed() -> None:
+    gates = {"SESSION_LOG": ("PASS", "x"), "SERENA_INIT": ("SKIPPED", "none"), "SKILL_VALIDATION": ("FAIL", "y")}
+    assert json.loads(memories.state_json([view(gates)]))["phases_completed"] == ["SERENA_INIT", "SESSION_LOG"]
 
 
 def test_gates_of_the_end_are_listed_once_they_were_checked() -> None:

@@ -182,7 +182,7 @@ def test_the_faults_of_a_document_are_the_projects(tmp_path: Path) -> None:
     assert (fault.path, fault.line) == ("SESSION-PROTOCOL.md", 23)
 
 
-@pytest.mark.parametrize("path", [".holdfast/protocol.toml", ".mcp.json", ".serena/project.yml"])
+@pytest.mark.parametrize("path", [".holdfast/protocol.toml", ".mcp.json"])
 def test_what_is_no_file_of_the_project_is_a_fault_and_never_trusted(tmp_path: Path, path: str) -> None:
     outside = tmp_path / "secret"
     outside.write_text('protocol = "simple"\n')
@@ -239,13 +239,14 @@ def test_the_digest_changes_with_what_could_be_run_and_with_nothing_else(tmp_pat
     for path, text in (
         (".mcp.json", '{"mcpServers": {"Serena": {"command": "serena"}}}'),
         (".mcp.json", '{"mcpServers": {"Serena": {"command": "evil"}}}'),
-        (".serena/project.yml", "a: 1"),
         (".holdfast/protocol.toml", "# nothing"),
         (".holdfast/protocol.toml", '[gates.QUALITY_CHECKS]\ncommand = ["a"]'),
     ):
         write(tmp_path, path, text)
         digests.append(read_project(tmp_path).digest)
     assert len(set(digests)) == len(digests)
+    write(tmp_path, ".serena/project.yml", "completed by Serena: true")
+    assert read_project(tmp_path).digest == digests[-1], "trust does not end with what Serena writes"
 
 
 def test_a_broken_mcp_json_names_no_server() -> None:

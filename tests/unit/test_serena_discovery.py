@@ -114,12 +114,12 @@ def test_what_the_project_brings_counts_only_when_it_is_trusted(place: Place) ->
     assert place.launch(trusted=True).argv == ("theirs",)
 
 
-def test_serenas_own_settings_in_a_trusted_project_count_where_serena_is_installed(place: Place) -> None:
+def test_serenas_own_settings_in_a_project_count_where_serena_is_installed(place: Place) -> None:
     (place.worktree / ".serena" / "project.yml").write_text("project_name: x\n")
     assert place.found(trusted=True) == Found(None, "No Serena is configured.")
     program = place.install()
-    assert place.found(trusted=False).launch is None
-    assert place.launch(trusted=True).argv == (program, "start-mcp-server")
+    for trusted in (True, False):  # it is the user's own program, and the project is not opened
+        assert place.launch(trusted=trusted).argv == (program, "start-mcp-server")
 
 
 def test_settings_that_lie_outside_do_not_count(place: Place) -> None:

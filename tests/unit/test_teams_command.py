@@ -133,3 +133,22 @@ def test_check_shows_every_fault_with_its_repair(
     write(home, document)
     assert run(home, "check") == status
     assert capsys.readouterr().out.splitlines() == [*lines[:-1], f"{home / 'teams.json'}: {lines[-1]}"]
+
+
+@pytest.mark.parametrize("verb", ["ask", "wait", "cancel", "status", "history", "reset", "add"])
+def test_the_help_of_a_command_shows_an_example_of_it(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    teams.add_to(parser.add_subparsers())
+    with pytest.raises(SystemExit):
+        parser.parse_args(["teams", verb, "--help"])
+    assert f"\n  holdfast teams {verb} " in capsys.readouterr().out
+
+
+def test_without_a_name_a_team_is_called_as_its_project_folder(home: Path, project: Path) -> None:
+    for folder in ("my shop", "a/my shop", "…"):
+        (project / folder).mkdir(parents=True)
+    for folder in ("my shop", "a/my shop"):
+        run(home, "add", "--project", str(project / folder))
+    assert list(json.loads((home / "teams.json").read_text())["teams"]) == ["my-shop", "a-my-shop"]
+    run(home, "add", "--project", "…")
+    assert "project" in json.loads((home / "teams.json").read_text())["teams"], "a folder without a usable name"

@@ -42,6 +42,8 @@ class AgentSpec:
     skip_permissions: bool = False
     allowed_tools: tuple[str, ...] = ()
     disallowed_tools: tuple[str, ...] = ()
+    asks_first: bool = False
+    """Whether it asks before it changes files or runs commands, whatever its settings allow."""
     permission: Permission | None = None
     mcp_servers: Mapping[str, Any] | None = field(default=None, repr=False)
     """MCP servers that it is to use, by name, besides those of its own settings."""
@@ -55,9 +57,9 @@ class AgentEvent:
     """A sign of life in the middle of a turn."""
 
     kind: str
-    """text, tool, tool_result or status."""
+    """text, tool, tool_result, retry or status."""
     text: str = ""
-    """What was said, or the name of the tool or the status."""
+    """What was said, or the name of the tool or the status; of a retry what the model did, as "answered 529"."""
 
 
 OnEvent = Callable[[AgentEvent], None]
@@ -105,6 +107,8 @@ class FoundSession:
     """Milliseconds since the epoch."""
     first_prompt: str | None = None
     cwd: str | None = None
+    is_kept: bool = True
+    """Whether this Holdfast has run it, and not another one or a person."""
 
 
 class AgentSession(Protocol):
@@ -121,6 +125,10 @@ class AgentSession(Protocol):
     @property
     def alive(self) -> bool:
         """Whether it can take a turn."""
+        ...
+
+    async def is_overtaken(self) -> bool:
+        """Return whether somebody else has written to the conversation, or has it open: then it is to be reopened."""
         ...
 
     async def send(self, text: str, on_event: OnEvent) -> Turn:
@@ -165,10 +173,14 @@ class RunPart(Protocol):
         """Return why it cannot run here; None when it can."""
         ...
 
-    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None) -> AgentSession:
-        """Start a process on a conversation: a new one, one that exists (`resume`) or a copy of another (`fork_of`).
+    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool) -> AgentSession:
+        """Start a process on a conversation: a new one, or one that exists (`resume`).
 
         A new one gets this id, unless the agent chooses its own: see the session's `session_id`."""
+        ...
+
+    async def fork(self, spec: AgentSpec, session_id: str, title: str) -> str:
+        """Copy a conversation as it is at this moment, and return the id under which the copy is resumed."""
         ...
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
@@ -181,6 +193,10 @@ class RunPart(Protocol):
 
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
         """Return the project's conversations on this machine, the latest first."""
+        ...
+
+    async def headings(self, spec: AgentSpec, session_id: str) -> list[str]:
+        """Return how each text that was sent to it in a conversation begins, and the titles it got, in their order."""
         ...
 
 
@@ -323,12 +339,16 @@ class Agent:
     resume_command: ResumeCommand | None = None
     run: Callable[[Path, Store], RunPart] | None = None
     """Makes what runs it, with Holdfast's data directory and open store."""
+    missing: Callable[[], str | None] = lambda: None
+    """Returns what this installation lacks to run it, with the command that adds it; None if nothing."""
     session_variable: str = ""
     """The one of `relay_variables` that holds the id of its session."""
     project_variable: str = ""
     """The one of `relay_variables` that holds its project directory."""
     pid_variable: str = ""
     """Environment variable in which a hook finds the pid of the agent."""
+    plugin_variable: str = ""
+    """Environment variable that a hook has if a plugin names it, and not the settings."""
     outer_variables: tuple[str, ...] = ()
     """Environment variables that a managed agent must not inherit from an agent that started Holdfast."""
     skills: str = ""

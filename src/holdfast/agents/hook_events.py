@@ -84,7 +84,6 @@ class HookEvent:
     reason: str = "other"
     """Why the session ended."""
     prompt: str = ""
-    prompt_id: str = ""
     is_report: bool = False
     """Whether the agent wrote the prompt itself, to report on a subagent in the background."""
     is_command: bool = False

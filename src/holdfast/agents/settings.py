@@ -146,6 +146,14 @@ class SettingsPart(ABC):
     def servers(self, env: Mapping[str, str], project: Path) -> Sequence[Registered]:
         """Return the servers of Holdfast that it starts in a project; raises SettingsUnusable."""
 
+    def register_server(self, request: SetupRequest) -> Step | None:
+        """Return the step that registers the MCP server alone; None if it is only registered with all the rest."""
+        return None
+
+    def unregister_server(self, request: SetupRequest) -> Step | None:
+        """Return the step that takes such a server out again; None if it is not there, or has another purpose too."""
+        return None
+
     def program(self, env: Mapping[str, str]) -> Path | None:
         """Return the agent's program; None if there is none, or it is not known by its program."""
         return None

@@ -120,7 +120,10 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The turn ended, by itself or by the user."""
+    """The turn ended."""
+
+    by_user: bool = False
+    """Whether the user interrupted it; no hook tells that."""
 
 
 Part = Asked | Said | Called | Answered | TodosWritten | TodoChanged | Queued | Compacted | Ended

@@ -12,10 +12,12 @@ from holdfast.capability import SETTLE_SECONDS, Capability, Command, Hook, Life,
 from holdfast.config import Settings
 from holdfast.store import Store
 from holdfast.teams.service import Teams
+from holdfast.teams.team import Delivery
 
 if TYPE_CHECKING:
     from holdfast.bridge.chat.service import Chats
     from holdfast.bridge.managed_delivery import ManagedDelivery
+    from holdfast.bridge.queue_changes import QueueChanges
     from holdfast.bridge.session_file_watch import Watch
     from holdfast.wire.http.rest import RestRoute
     from holdfast.wire.http.webhooks import Webhook
@@ -32,7 +34,9 @@ def capability(
     def delivery() -> ManagedDelivery:
         from holdfast.bridge.managed_delivery import ManagedDelivery
 
-        return ManagedDelivery(store, bridge, teams, machine, can_run=teams.can_run, alive=hooks.attended)
+        return ManagedDelivery(
+            store, bridge, teams, machine, can_run=teams.can_run, alive=hooks.attended, idle=hooks.idle
+        )
 
     @cache
     def watch() -> Watch:
@@ -41,10 +45,22 @@ def capability(
         return Watch(store, bridge, teams.targets)
 
     @cache
+    def changes() -> QueueChanges:
+        from holdfast.bridge.queue_changes import QueueChanges
+
+        return QueueChanges(store, teams.targets)
+
+    def served(target: str) -> bool:
+        """Whether a message is taken soon: an agent is at work, or a turn can be run."""
+        team = teams.targets().get(target)
+        can_run = team is not None and team.delivery is not Delivery.HOOK and teams.can_run(team)
+        return can_run or hooks.attended(target)
+
+    @cache
     def chats() -> Chats:
         from holdfast.bridge.chat.service import Chats
 
-        return Chats(store, teams.targets, teams.permissions, machine, settings)
+        return Chats(store, teams.targets, teams.permissions, machine, settings, served=served, refresh=teams.refresh)
 
     def prepare() -> None:
         delivery(), watch(), chats()
@@ -52,13 +68,12 @@ def capability(
     def offers() -> list[Offer]:
         from holdfast.bridge.tools import offer, offer_task
 
-        return [offer_task(bridge), offer(bridge)]
+        return [offer_task(bridge), offer(bridge, changes())]
 
     def routes() -> list[RestRoute]:
-        from holdfast.bridge.dead_letters import DeadLetters
         from holdfast.bridge.routes import routes
 
-        return routes(bridge, DeadLetters(store))
+        return routes(bridge, changes())
 
     def webhooks() -> list[Webhook]:
         from holdfast.bridge.chat.telegram import SECRET_HEADER, WEBHOOK
@@ -69,7 +84,7 @@ def capability(
     def commands() -> list[Command]:
         from holdfast.bridge.commands import commands
 
-        return commands(bridge, teams)
+        return commands(bridge, teams, changes())
 
     def loops() -> list[Loop]:
         return [

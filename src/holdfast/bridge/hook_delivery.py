@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority, Task
-from holdfast.bridge.queries import incarnations, queue, tasks
+from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority, Restart, Task
+from holdfast.bridge.queries import queue, tasks
 from holdfast.bridge.wording import delivered, resumption
 from holdfast.store import Tx, leases
 from holdfast.text import clipped
@@ -111,11 +111,12 @@ def prolong(tx: Tx, sessions: Iterable[str]) -> None:
         leases.renew(tx, HOOKED, HOLD_MS, holder=holder(session))
 
 
-def text_of(tx: Tx, message: Message) -> str:
-    shown = message
-    if len(message.text) > LONGEST_TEXT:
-        more = f"… [cut after {LONGEST_TEXT} of {len(message.text)} characters: take_message gives it whole]"
-        shown = replace(message, text=message.text[:LONGEST_TEXT] + more)
+def text_of(tx: Tx, message: Message, beside: int = 0) -> str:
+    """Return a message as a hook delivers it, beside so many characters of something else."""
+    shown, longest = message, LONGEST_TEXT - beside
+    if len(message.text) > longest:
+        more = f"… [cut after {longest} of {len(message.text)} characters: take_message gives it whole]"
+        shown = replace(message, text=message.text[:longest] + more)
     return delivered(shown, waiting=queue.waiting(tx, message.target))
 
 
@@ -124,15 +125,12 @@ def resuming(task: Task, old: str | None) -> str:
     return clipped(resumption(task, old, task.decision), LONGEST_OPENING - 50)
 
 
-def opening(tx: Tx, target: str, session: str, source: str, *, restarted: bool) -> str | None:
+def opening(tx: Tx, target: str, session: str, source: str, restart: Restart | None) -> str | None:
     """Tell an agent whose session starts or continues of its task and of waiting messages."""
     told: list[str] = []
-    now = incarnations.present(tx, target)
-    # A repeated call gets the same answer, so this is decided by the store and not by being the first call.
-    took_over = now is not None and now.session_id == session and source in ("startup", "clear")
-    task = tasks.of_target(tx, target)
-    if now is not None and now.previous is not None and task is not None and (restarted or took_over):
-        told.append(resuming(task, now.previous))
+    task = tasks.of_target(tx, target) if restart else None
+    if restart is not None and task is not None:
+        told.append(resuming(task, restart.old))
     if source == "compact":
         told += [
             f"You are working on message {quoted(one.id, 128)}: take_message gives it whole."

@@ -1,4 +1,7 @@
-"""What the bridge does when an agent's hook calls: it notices a restart, hands over what waits, and holds a STOP."""
+"""What the bridge does when an agent's hook calls: it notices a restart, hands over what waits, and holds a STOP.
+
+What no hook tells, that a turn was interrupted or that an agent is idle, is read from its transcript.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,26 @@ from pathlib import Path
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolUse
 from holdfast.agents.registry import settings_of, transcripts_of
-from holdfast.bridge import hook_delivery
+from holdfast.bridge import hook_delivery, idle
 from holdfast.bridge.model import MAX_ID, Message, Priority
+from holdfast.bridge.queries import idle as idle_queries
 from holdfast.bridge.queries import incarnations, queue, tasks
+from holdfast.bridge.queries.incarnations import HookedSession
 from holdfast.bridge.service import Targets
-from holdfast.bridge.wording import heading
-from holdfast.files.in_time import in_time
+from holdfast.bridge.turn_state import TurnState, TurnStates
+from holdfast.bridge.wording import copy_heading, heading
+from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import exists, mark_of
 from holdfast.store import Store, Tx, leases
 from holdfast.teams.team import Delivery, Team
 
-MAX_PROMPT = 1_000
 MAX_SESSIONS = 1_000
 MOST_BLOCKS = 7
 """How often in a row an agent that is about to stop is given another message; agents ignore more."""
 QUIET_S = 15 * 60.0
-"""How long an agent without a connection counts as alive after its last hook, unless its process is gone."""
+"""How long an agent without a connection counts as alive after its last hook, unless its process is gone; and how long
+its model may take to answer: a prompt that its user takes back before that leaves no trace."""
 
 WRITTEN_S = 2.5
 """How long to wait until a delivery shows up in the agent's transcript."""
@@ -60,10 +66,9 @@ class HookSession:
     """The STOP of the turn under way, also after the agent finished it."""
     outlived: str | None = None
     """The STOP that ended the last turn: subagents in the background may go on after their agent."""
-    prompted: str | None = None
-    """The last answered prompt, until another event comes."""
     in_turn: bool | None = None
     """Whether a turn is under way; None until an event shows it."""
+    transcript: str = ""
     process: tuple[int, str | None] | None = None
     """The agent's process and the mark of its start; None where this machine does not show it."""
 
@@ -86,7 +91,10 @@ class BridgeHooks:
         self._clock = clock
         self._written_s = WRITTEN_S if written_s is None else written_s
         self._sessions: OrderedDict[str, HookSession] = OrderedDict()
-        self._at_work: dict[str, str] = {}
+        self._at_work: dict[str, HookedSession] = {}
+        self._noticed: dict[str, float] = {}
+        """Since when sessions are known to be connected, for those that called no hook of this daemon."""
+        self._turns = TurnStates()
         self._events: dict[HookKind, Callable[[HookSession, HookEvent], Awaitable[HookAnswer | None]]] = {
             HookKind.STARTED: self._session_start,
             HookKind.PROMPTED: self._prompt,
@@ -102,10 +110,8 @@ class BridgeHooks:
         session = await self._session(event.session_id, event.cwd)
         if session is None:
             return None
-        session.heard = self._clock()
+        session.heard, session.transcript = self._clock(), event.transcript or session.transcript
         session.process = (pid, mark_of(pid)) if pid is not None and exists(pid) else None
-        if event.kind is not HookKind.PROMPTED:
-            session.prompted = None
         if event.kind in (HookKind.BEFORE_TOOL, HookKind.AFTER_TOOL):
             session.in_turn = True
         if event.kind is HookKind.BEFORE_TOOL:
@@ -125,7 +131,11 @@ class BridgeHooks:
         now, held_until, at_work, stopped = await self._store.read(
             lambda tx: (tx.now(), queue.hook_leases(tx), incarnations.at_work(tx), queue.stopped(tx))
         )
-        self._at_work = dict(at_work)
+        self._at_work = {one.target: one for one in at_work}
+        self._noticed = {one.session_id: self._noticed.get(one.session_id, self._clock()) for one in at_work}
+        self._turns.forget({one.transcript for one in at_work} | {one.transcript for one in self._sessions.values()})
+        for session_id, _ in held_until:
+            await self._end_interrupted(session_id)
         due = [session_id for session_id, until in held_until if leases.due(until, now, hook_delivery.HOLD_MS)]
         living = [session_id for session_id in due if self._lives(session_id)]
         if living:
@@ -136,7 +146,62 @@ class BridgeHooks:
     def attended(self, target: str) -> bool:
         """Whether an agent that gets messages by hooks is at work for a target."""
         by_hooks = any(session.target == target and self._lives(session.id) for session in self._sessions.values())
-        return by_hooks or (target in self._at_work and self._alive(self._at_work[target]))
+        return by_hooks or (target in self._at_work and self._alive(self._at_work[target].session_id))
+
+    async def idle(self, target: str) -> str | None:
+        """Return the session that is at work for a target if it and every other one there is idle at its terminal."""
+        known = self._at_work.get(target)
+        here = [one.id for one in self._sessions.values() if one.target == target and self._lives(one.id)]
+        if known is None or not (known.session_id in here or self._alive(known.session_id)):
+            return None
+        for session_id in {known.session_id, *here}:
+            if not await self._is_idle(target, session_id):
+                return None
+        return known.session_id
+
+    async def _is_idle(self, target: str, session_id: str) -> bool:
+        """Whether a session called no hook for as long as its target says, and no turn of it is under way."""
+        session, team = self._sessions.get(session_id), self._targets().get(target)
+        heard = session.heard if session is not None else self._noticed.get(session_id, self._clock())
+        quiet = self._clock() - heard
+        if team is None or quiet < team.idle_seconds:
+            return False
+        in_turn = session.in_turn if session is not None else None
+        if in_turn is False:
+            return True
+        state = await self._turn_state(target, session_id)
+        if state is TurnState.INTERRUPTED or (state is TurnState.OVER and in_turn is None):
+            return True
+        return state in (TurnState.OVER, TurnState.MODEL) and quiet >= QUIET_S
+
+    async def _turn_state(self, target: str, session_id: str) -> TurnState | None:
+        session, known = self._sessions.get(session_id), self._at_work.get(target)
+        transcript = session.transcript if session is not None else ""
+        if not transcript and known is not None and known.session_id == session_id:
+            transcript = known.transcript
+        if not transcript.startswith("/"):
+            return None
+        try:
+            return await in_time(self._turns.read, transcript)
+        except ProjectTooSlow:  # what cannot be read now says nothing
+            return None
+
+    async def _end_interrupted(self, session_id: str) -> None:
+        """Requeue the messages of a turn that its user interrupted: no hook tells that it ended."""
+        session = self._sessions.get(session_id)
+        target = next((one.target for one in self._at_work.values() if one.session_id == session_id), None)
+        target = session.target if session is not None else target
+        if target is None or not await self._is_idle(target, session_id):
+            return
+
+        def write(tx: Tx) -> None:
+            tx.lock(f"bridge:{target}")
+            mine = hook_delivery.held(tx, target, session_id)
+            hook_delivery.interrupt_turn(tx, mine, {one.id for one in mine}, INTERRUPTED)
+
+        if session is not None:
+            session.in_turn = False
+        await self._store.write(write)
 
     async def _end_idle_stop(self, target: str) -> None:
         """End a waiting STOP if every agent of its target is known here, and none is in a turn."""
@@ -168,8 +233,10 @@ class BridgeHooks:
         def write(tx: Tx) -> str | None:
             tx.lock(f"bridge:{session.target}")
             living = session.beside is not None and incarnations.incarnation(tx, session.target) == session.beside
-            found = incarnations.seen(tx, session.target, session.id, f"hook:{source}", known_is_alive=living)
-            return hook_delivery.opening(tx, session.target, session.id, source, restarted=found is not None)
+            found = incarnations.seen(
+                tx, session.target, session.id, f"hook:{source}", known_is_alive=living, transcript=session.transcript
+            )
+            return hook_delivery.opening(tx, session.target, session.id, source, found)
 
         text = await self._store.write(write)
         return HookAnswer(text) if text else None
@@ -179,26 +246,28 @@ class BridgeHooks:
 
         A STOP from before the prompt is over: there is no turn left that it could halt.
         """
-        which = event.prompt_id or event.prompt[:MAX_PROMPT]
-        repeated = session.prompted == which
-        session.prompted, session.halted = which, None
+        session.halted = None
         # A background subagent's report is a prompt too, but does not mean that the turn was interrupted.
         if not event.is_report:
             session.outlived = None
-        begins = not event.is_report and not repeated and not self._others_in_turn(session)
+        begins = not event.is_report and not self._others_in_turn(session)
         stopped = INTERRUPTED if session.in_turn else NOTHING_UNDER_WAY
         session.in_turn = session.in_turn if event.is_command else True
         gone = session.beside if session.beside is not None and self._is_gone(session.beside, session.began) else None
         look = await self._look(session, event.transcript)
+        copied = await self._store.read(lambda tx: idle_queries.answered(tx, session.target))
+        known = {one.message.id: copy_heading(one.message) for one in copied}
+        known_already = await asyncio.to_thread(transcripts_of().reached, event.transcript, known)
         by = hook_delivery.holder(session.id)
 
         def write(tx: Tx) -> tuple[list[str], Message | None]:
             tx.lock(f"bridge:{session.target}")
             told: list[str] = []
             if incarnations.incarnation(tx, session.target) in (None, session.id, gone):
-                found = incarnations.seen(tx, session.target, session.id, "hook:prompt")
+                found = incarnations.seen(tx, session.target, session.id, "hook:prompt", transcript=session.transcript)
                 task = tasks.of_target(tx, session.target) if found else None
                 told += [hook_delivery.resuming(task, found.old)] if found and task else []
+            idle.end(tx, session.target, session.id)
             mine = hook_delivery.held(tx, session.target, session.id)
             if not event.is_report:
                 hook_delivery.interrupt_turn(tx, mine, look.seen, INTERRUPTED)
@@ -207,10 +276,12 @@ class BridgeHooks:
                 mine = hook_delivery.held(tx, session.target, session.id)
             missed = next((message for message in mine if message.id not in look.seen), None)
             # The agent's own commands may not call its model at all.
-            if event.is_command or (missed is not None and repeated):
+            if event.is_command:
                 return told, None
+            if copied and incarnations.incarnation(tx, session.target) == session.id:  # another's was not copied
+                told += idle.tell(tx, session.target, known_already)
             message = missed or hook_delivery.hand_over(tx, session.target, session.id)
-            told += [hook_delivery.text_of(tx, message)] if message else []
+            told += [hook_delivery.text_of(tx, message, sum(map(len, told)))] if message else []
             return told, message
 
         told, message = await self._store.write(write)

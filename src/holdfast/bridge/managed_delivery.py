@@ -1,5 +1,7 @@
 """Managed delivery: a message that no live agent takes gets a turn of the team's own agent, and its answer goes back.
 
+Where an agent is idle at its terminal, that is a turn of a copy of its conversation, if its owner wants one.
+
 Where a message stands is in the store alone: whose it is in its lease, its ask under a key made from its place in the
 queue. A daemon that was killed finds both again and goes on, so that a message is asked once and finished once.
 """
@@ -10,18 +12,23 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
+from os.path import exists
+from pathlib import Path
 
-from holdfast.agents.errors import AgentError
-from holdfast.bridge.model import MAX_TEXT, Message, Outcome, Priority
-from holdfast.bridge.queries import incarnations, queue
+from holdfast.bridge.copy_changes import changes
+from holdfast.bridge.idle import ask as ask_owner
+from holdfast.bridge.model import MAX_TEXT, Idle, IdleDecision, Message, Outcome, Priority
+from holdfast.bridge.queries import idle, incarnations, queue
+from holdfast.bridge.queries.idle import COPY
 from holdfast.bridge.service import Bridge
-from holdfast.bridge.wording import beginning, delivered, resumption
+from holdfast.bridge.wording import COPYING, beginning, delivered, resumption
 from holdfast.errors import Busy, HoldfastError, NotFound, StoreError
 from holdfast.identity.caller import Caller, Era, Transport
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx, calls, leases
 from holdfast.store.calls import CallKey
 from holdfast.store.wakeups import Wakeups
+from holdfast.teams.model import COPY as COPY_THREAD
 from holdfast.teams.model import Ask, AskState, AskStatus
 from holdfast.teams.service import Teams
 from holdfast.teams.team import Delivery, Team
@@ -63,6 +70,7 @@ class ManagedDelivery:
         *,
         can_run: Callable[[Team], bool],
         alive: Callable[[str], bool],
+        idle: Callable[[str], Awaitable[str | None]],
     ) -> None:
         self._store = store
         self._bridge = bridge
@@ -70,6 +78,7 @@ class ManagedDelivery:
         self._me = f"daemon:{name}"
         self._can_run = can_run
         self._alive = alive
+        self._idle = idle
         self._serving: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -94,33 +103,44 @@ class ManagedDelivery:
             return
         due = await self._store.read(lambda tx: queue.due(tx, self._me))
         for target in sorted((due.mine | due.waiting) & managed - self._serving.keys()):
-            if target in due.mine or self._may_run(target):
+            if target in due.mine or await self._way(target) is not None:
                 self._serving[target] = asyncio.create_task(self._serve(target))
 
-    def _may_run(self, target: str) -> bool:
-        """Whether a turn may start here: Holdfast runs no model for an agent that is already at work."""
+    async def _way(self, target: str) -> str | None:
+        """Return how a turn may start here, if it may: Holdfast runs no model for an agent that is already at work.
+
+        The owner is asked about one that is idle at its terminal."""
         team = self._teams.config.teams.get(target)
-        if team is None or team.delivery is Delivery.HOOK:
-            return False
-        return (team.delivery is Delivery.RUN or not self._alive(target)) and self._can_run(team)
+        if team is None or team.delivery is Delivery.HOOK or not self._can_run(team):
+            return None
+        if team.delivery is Delivery.RUN or not self._alive(target):
+            return WAY
+        session_id = await self._idle(target)
+        if session_id is None:
+            return None
+        known = await self._store.read(lambda tx: idle.state(tx, target))
+        if known is None or known.decision == IdleDecision.OVER:
+            seconds, in_chat = team.idle_seconds, team.chat is not None
+            await self._store.write(lambda tx: ask_owner(tx, target, session_id, seconds, in_chat=in_chat))
+        return COPY if _forks(known) else None
 
     async def _serve(self, target: str) -> None:
         """Carry out one message after the other until none is left for this daemon."""
         while True:
-            work = await self._store.write(partial(self._next, target=target, new=self._may_run(target)))
+            work = await self._store.write(partial(self._next, target=target, way=await self._way(target)))
             if work is None:
                 return
             await self._carry_out(work)
 
-    def _next(self, tx: Tx, target: str, *, new: bool) -> TakenMessage | None:
+    def _next(self, tx: Tx, target: str, *, way: str | None) -> TakenMessage | None:
         """Return the message under way, else the next one; a STOP with nothing under way is done at once."""
         tx.lock(f"bridge:{target}")
         mine = queue.leased(tx, target, self._me)
         if mine:
             return TakenMessage(mine[0], queue.last_seq(tx, target))
-        if not new or queue.front(tx, target).out:
+        if way is None or queue.front(tx, target).out or (way == COPY and not _forks(idle.state(tx, target))):
             return None
-        while (taken := queue.take(tx, target, self._me, WAY, LEASE_MS)) is not None:
+        while (taken := queue.take(tx, target, self._me, way, LEASE_MS)) is not None:
             if taken.priority != Priority.STOP:
                 return TakenMessage(taken, queue.last_seq(tx, target))
             queue.finish(tx, taken, Outcome.DONE, "Nothing was under way.")
@@ -129,7 +149,9 @@ class ManagedDelivery:
     async def _carry_out(self, work: TakenMessage) -> None:
         """Carry out one message; an error fails that message and holds up no other."""
         try:
-            await self._attend(work, await self._ask(work.message))
+            ask_id = await (self._ask_copy(work.message) if work.message.way == COPY else self._ask(work.message))
+            if ask_id is not None:
+                await self._attend(work, ask_id)
         except (StoreError, Busy):
             raise
         except HoldfastError as error:
@@ -159,6 +181,20 @@ class ManagedDelivery:
         text = signed("\n".join(filter(None, parts)))
         return await self._teams.ask(CALLER, message.target, text, thread=THREAD, key=_key(message))
 
+    async def _ask_copy(self, message: Message) -> str | None:
+        """Ask a copy of the conversation at the terminal, or find the ask; None if that conversation is gone."""
+        known = await self._store.read(lambda tx: idle.state(tx, message.target))
+        if known is None:
+            await self._store.write(lambda tx: self._end(tx, message, Outcome.LATER, None))
+            return None
+        text = signed(f"{COPYING}\n{delivered(message, managed=True)}")
+        thread, key = f"{COPY_THREAD}{known.question}", _key(message)
+        # Before its first prompt a conversation has no transcript: there is nothing to copy, and so nothing is missing.
+        present = await self._store.read(lambda tx: incarnations.present(tx, message.target))
+        has_begun = present is None or not present.transcript or await asyncio.to_thread(exists, present.transcript)
+        origin = known.session_id if has_begun else None
+        return await self._teams.ask(CALLER, message.target, text, thread=thread, copy_of=origin, key=key)
+
     async def _left_behind(self, target: str) -> str | None:
         """Describe the agent's task if its conversation was started afresh since."""
         if not self._is_alone(target):
@@ -178,9 +214,12 @@ class ManagedDelivery:
     async def _finish(self, message: Message, state: AskState) -> None:
         """Store the answer as the reply, which the target's followers see."""
         alone = self._is_alone(message.target)
+        outcome, reply = _outcome(state.ask)
+        if message.way == COPY and (done := await self._changes(message.target, state)) is not None:
+            reply = "\n\n".join(filter(None, (reply, done)))
 
         def write(tx: Tx) -> bool:
-            if not self._end(tx, message, *_outcome(state.ask)):
+            if not self._end(tx, message, outcome, reply):
                 return False
             if alone and state.conversation is not None:
                 incarnations.seen(tx, message.target, state.conversation.session_id, WAY)
@@ -189,12 +228,19 @@ class ManagedDelivery:
         if not await self._store.write(write):
             logger.warning("message %s was no longer this daemon's when its answer came", message.id)
 
+    async def _changes(self, target: str, state: AskState) -> str | None:
+        """Tell which files a copy changed and which commands it ran; None for neither."""
+        known = await self._store.read(lambda tx: incarnations.present(tx, target))
+        team, ask = self._teams.config.teams.get(target), state.ask
+        if known is None or not known.transcript or team is None or state.conversation is None or not ask.started_at:
+            return None
+        copy = state.conversation.session_id
+        return await asyncio.to_thread(changes, Path(known.transcript), team.project, copy, ask.started_at)
+
     async def _halt(self, message: Message, ask: Ask) -> None:
         """End the turn of a STOP first, so that the reply to it is true."""
-        await _tried(self._teams.cancel(ask.id))
+        await self._teams.cancel(ask.id)
         while self._teams.works_on(ask.id) and await self._keep(message):
-            # If the turn had not begun when it was cancelled, there was nothing to interrupt yet.
-            await _tried(self._teams.interrupt(ask))
             await self._teams.outcome(ask.id, AGAIN_S)
         ended = (await self._teams.look(ask.id)).ask
         how = "Stopped" if ended.status == AskStatus.CANCELLED else "Had just ended"
@@ -239,11 +285,8 @@ class ManagedDelivery:
         return next((one for one in mine if one.row_id == message.row_id), None)
 
 
-async def _tried(interrupt: Awaitable[object]) -> None:
-    try:
-        await interrupt
-    except AgentError as error:
-        logger.warning("interrupting a turn failed and is tried again: %s", error)
+def _forks(known: Idle | None) -> bool:
+    return known is not None and known.decision == IdleDecision.FORK
 
 
 def _key(message: Message) -> CallKey:

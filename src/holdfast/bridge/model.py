@@ -20,6 +20,8 @@ SAME_TEXT_MS = 30_000
 """How long the same text is a duplicate, while the first still waits."""
 ADOPTED = "archive"
 """The source of a message that came with an archive and was not released."""
+FROM_CHAT = "telegram"
+"""The source of a message that its owner wrote in the target's chat, where each step of it is shown."""
 TTL_MS = 7 * 24 * 3_600_000
 LEASE_MS = 10 * 60_000
 """The lease of a message taken by a call."""
@@ -55,6 +57,8 @@ class Status(StrEnum):
     DEAD = "dead"
     """Handed out too often without being finished."""
     EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    """Taken back before an agent had it."""
     HELD = "held"
     """Came with an archive, and is handed to nobody before the owner releases it."""
 
@@ -78,10 +82,25 @@ class UpdateKind(StrEnum):
     TASK = "task"
     DEAD_LETTER = "dead_letter"
     EXPIRED = "expired"
+    CANCELLED = "cancelled"
     MESSAGE = "message"
     """What was sent to the target, for its chat."""
+    PROGRESS = "progress"
+    """What became of a message from the chat, for that chat: its content is a `Status`."""
+    IDLE = "idle"
+    """The agent is idle at its terminal while messages wait, and its owner is asked what to do."""
     ADOPTED = "adopted"
     """An update from elsewhere that came with an archive; not sent to any chat."""
+
+
+class IdleDecision(StrEnum):
+    """What becomes of messages for an agent that is idle at its terminal."""
+
+    FORK = "fork"
+    """A copy of its conversation answers them."""
+    WAIT = "wait"
+    OVER = "over"
+    """The agent is at work again."""
 
 
 class Refusal(StrEnum):
@@ -109,6 +128,7 @@ class Message:
     """How it was handed out: by a call, with a hook, or to a managed agent."""
     outcome: str | None
     expires_at: int
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +146,17 @@ class Update:
     """Of what was adopted: where it came from."""
     buttons: tuple[tuple[str, str], ...] = ()
     """The label and the action of each button that a chat shows below it."""
+    question: str | None = None
+    """The text of its message, where that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """The question that was asked about a session that is idle at its terminal."""
+
+    session_id: str
+    question: str
+    decision: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +250,12 @@ def decision_text(decision: str, current_task: str) -> str:
     if decision == "resume":
         return f"The owner decided: resume the task you were on before the restart: {current_task}"
     return f"The owner decided: start fresh. Leave the task from before the restart: {current_task}"
+
+
+def check_text(text: str) -> None:
+    """Refuse a text that cannot be a message."""
+    if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
+        raise BadInput("message", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
 
 
 def fingerprint(text: str) -> str:

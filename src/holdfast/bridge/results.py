@@ -16,6 +16,15 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """A target whose updates somebody follows, and from where."""
+
+    target: str
+    since: str | None
+    """A cursor or a time; None is the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pulled:
     """Updates of a target, oldest first, and where the next pull begins."""
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from holdfast.bridge import views
-from holdfast.bridge.dead_letters import DeadLetters
 from holdfast.bridge.model import MAX_TEXT, Priority, Status
+from holdfast.bridge.queue_changes import QueueChanges
 from holdfast.bridge.service import MESSAGE_ID_PATTERN, MESSAGE_ID_RULE, Bridge
 from holdfast.connections.keys import Scope
 from holdfast.wire.http.fields import Limit
@@ -19,7 +19,7 @@ BASE = "/api/bridge"
 
 Target = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="a target's name")]
 MessageId = Annotated[str, Field(pattern=MESSAGE_ID_PATTERN, description=MESSAGE_ID_RULE.removeprefix("must be "))]
-State = Literal["pending", "leased", "done", "failed", "dead", "expired", "held"]
+State = Literal["pending", "leased", "done", "failed", "dead", "expired", "cancelled", "held"]
 
 
 class QueuedResponse(ResponseModel):
@@ -98,7 +98,7 @@ class OfTarget(RequestModel):
     target: Target | None = None
 
 
-def routes(bridge: Bridge, dead_letters: DeadLetters) -> list[RestRoute]:
+def routes(bridge: Bridge, changes: QueueChanges) -> list[RestRoute]:
     async def send(asked: RestRequest) -> Reply:
         body: SendBody = asked.body
         sent = await bridge.send(
@@ -122,11 +122,11 @@ def routes(bridge: Bridge, dead_letters: DeadLetters) -> list[RestRoute]:
     async def messages(asked: RestRequest) -> Reply:
         query: MessagesPage = asked.query
         status = None if query.status is None else Status(query.status)
-        found = await dead_letters.listed(query.target, status, query.limit, asked.sender)
+        found = await changes.listed(query.target, status, query.limit, asked.sender)
         return Reply({"messages": [views.listed_view(message) for message in found]})
 
     async def retry(asked: RestRequest) -> Reply:
-        retried = await dead_letters.retry(asked.path.message_id, asked.query.target, asked.sender)
+        retried = await changes.retry(asked.path.message_id, asked.query.target, asked.sender)
         return Reply(views.retried_view(retried))
 
     found = [

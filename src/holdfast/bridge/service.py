@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from heapq import merge
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from holdfast.bridge import idle
 from holdfast.bridge.errors import UnknownMessage, UnknownTarget
 from holdfast.bridge.model import (
+    FROM_CHAT,
     LEASE_MS,
     MAX_ID,
     MAX_TEXT,
     TTL_MS,
+    IdleDecision,
     Message,
     OpenTask,
     Outcome,
@@ -25,7 +30,9 @@ from holdfast.bridge.model import (
     Status,
     Task,
     TaskReport,
+    Update,
     UpdateKind,
+    check_text,
 )
 from holdfast.bridge.queries import incarnations, tasks, updates
 from holdfast.bridge.queries import queue as queries
@@ -38,12 +45,12 @@ from holdfast.reasoning.queries import projects
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, had_no_effect, locked_answer, store_answer
 from holdfast.store.wakeups import Wakeups
-from holdfast.teams.team import Team, name_problem, team_at
+from holdfast.teams.team import Team, name_problem
 from holdfast.text.quoting import quoted
 from holdfast.times import milliseconds
 
 if TYPE_CHECKING:
-    from holdfast.bridge.results import Finished, Pulled, Sent, Taken, TargetStatus, TaskSaved
+    from holdfast.bridge.results import Finished, Followed, Pulled, Sent, Taken, TargetStatus, TaskSaved
 
 MOST_UPDATES = 100
 LONGEST_WAIT_S = 300
@@ -94,8 +101,7 @@ class Bridge:
     ) -> Sent:
         from holdfast.bridge.results import Sent
 
-        if not text.strip() or len(text) > MAX_TEXT or "\0" in text:
-            raise BadInput("message", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
+        check_text(text)
         for name, value in (("id", message_id), ("reply_to", reply_to)):
             if value is not None and not is_message_id(value):
                 raise BadInput(name, MESSAGE_ID_RULE)
@@ -118,14 +124,20 @@ class Bridge:
             )
             if isinstance(made, Refusal):
                 return Sent(target, reason=made.value)
-            if self._targets()[target].chat is not None and source != "telegram":
+            if self._targets()[target].chat is not None and source != FROM_CHAT:
                 updates.add(tx, target, UpdateKind.MESSAGE, f"{sender}: {text}", made, chat_only=True)
             return Sent(target, made)
 
         return await self._store.write(first_time(key, write))
 
     async def pull(
-        self, target: str, since: str | None, limit: int = MOST_UPDATES, *, sender: Sender = OWNER
+        self,
+        target: str,
+        since: str | None,
+        limit: int = MOST_UPDATES,
+        *,
+        sender: Sender = OWNER,
+        questions: bool = False,
     ) -> Pulled:
         """Return updates after a cursor or since a time; to another team only those of its own messages."""
         from holdfast.bridge.results import Pulled
@@ -134,7 +146,9 @@ class Bridge:
         after, at = _since(since)
         sent_by = None if sender.may_act_for(target) else sender.label
         found = await self._store.read(
-            lambda tx: updates.told(tx, target, after=after, since=at, limit=limit, sent_by=sent_by)
+            lambda tx: updates.told(
+                tx, target, after=after, since=at, limit=limit, sent_by=sent_by, questions=questions
+            )
         )
         return Pulled(tuple(found), found[-1].seq if found else after)
 
@@ -145,6 +159,11 @@ class Bridge:
         """
         names = [name for name in self._targets() if sender.may_see(name)]
         return await self._store.read(lambda tx: [_status(tx, name, whole=sender.may_act_for(name)) for name in names])
+
+    async def decide_idle(self, target: str, decision: IdleDecision) -> str:
+        """Store whether a copy is to answer for an agent that is idle at its terminal; returns what comes of it."""
+        self._known(target)
+        return await self._store.write(lambda tx: idle.decide(tx, target, "", decision))
 
     async def inbox(self, target: str) -> Inbox:
         """Return the task and waiting messages for an agent that comes back; takes nothing."""
@@ -310,17 +329,31 @@ class Bridge:
     def sender(self, caller: Caller) -> Sender:
         return sender_of(caller, self._targets())
 
-    def at(self, root: Root | None) -> str | None:
-        """The target whose project contains a root."""
-        return team_at(self._targets(), path_of(root.uri) if root else None)
-
     def around(self, root: Root) -> str | None:
         """The target whose project contains a root, links included: whose queue and task an agent there has."""
         path = path_of(root.uri)
         return next(iter(teams_around(self._targets(), path)), None) if path is not None else None
 
     def applies_to(self, root: Root | None) -> bool:
-        return self.at(root) is not None
+        return root is not None and self.around(root) is not None
+
+    # -- for people at a terminal -------------------------------------------------------------------------------------
+
+    async def follow(self, followed: Sequence[Followed], limit: int = MOST_UPDATES) -> list[Update]:
+        """Return the next updates of several targets, each with its question, in the order of time."""
+        for one in followed:
+            self._known(one.target)
+        places = [(one.target, *_since(one.since)) for one in followed]
+
+        def read(tx: Tx) -> list[list[Update]]:
+            return [
+                updates.told(tx, target, after=after, since=at, limit=limit, questions=True)
+                for target, after, at in places
+            ]
+
+        # Merged and not sorted: a clock that was set back must not put a target's own updates out of order.
+        found = merge(*await self._store.read(read), key=lambda update: update.created_at)
+        return list(islice(found, limit))
 
     def _own(self, sender: Sender, target: str | None, what: str) -> str:
         """Return the target whose queue or task a caller asks for, if it may."""
@@ -332,7 +365,9 @@ class Bridge:
 
     def _known(self, target: str) -> None:
         if target not in self._targets():
-            raise UnknownTarget(f"unknown target: {_shown(target)}", recovery="queue_status lists them.")
+            raise UnknownTarget(
+                f"unknown target: {_shown(target)}.", recovery="queue_status and `holdfast queue` list them."
+            )
 
 
 def taker(caller: Caller) -> str:

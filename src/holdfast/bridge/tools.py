@@ -8,8 +8,12 @@ from pydantic import Field
 
 from holdfast.bridge import views
 from holdfast.bridge.model import TTL_MS, Outcome, Priority, TaskReport
+from holdfast.bridge.queue_changes import QueueChanges
 from holdfast.bridge.service import Bridge
+from holdfast.errors import BadInput
 from holdfast.wire.mcp.tools import Call, Offer, Params, Repetition, Tool
+
+CANCELLED = "cancelled"
 
 
 class SendParams(Params):
@@ -21,6 +25,7 @@ class SendParams(Params):
     priority: Literal["normal", "urgent", "stop"] | None = Field(None, description="urgent and stop go first")
     ttl_seconds: int | None = Field(None, description="Default a week")
     reply_to: str | None = Field(None, description="Id of the message it answers")
+    replaces: str | None = Field(None, description="Id of your waiting message whose text this replaces")
 
 
 class PullParams(Params):
@@ -45,7 +50,9 @@ class FinishParams(Params):
     """What `finish_message` takes."""
 
     id: str = Field(description="Of the message")
-    outcome: Literal["done", "failed", "later"] = Field(description="later puts it back")
+    outcome: Literal["done", "failed", "later", "cancelled"] = Field(
+        description="later puts it back; cancelled takes back what you sent, while it waits"
+    )
     reply: str | None = Field(None, description="What its sender gets")
 
 
@@ -60,8 +67,8 @@ class TaskParams(Params):
     target: str | None = Field(None, description="Default: your project's")
 
 
-def offer(bridge: Bridge) -> Offer:
-    tools = [_send(bridge), _pull(bridge), _status(bridge), _take(bridge), _finish(bridge)]
+def offer(bridge: Bridge, changes: QueueChanges) -> Offer:
+    tools = [_send(bridge, changes), _pull(bridge), _status(bridge), _take(bridge), _finish(bridge, changes)]
     return Offer(tools=tools, order=70, applies=bridge.applies_to)
 
 
@@ -70,14 +77,21 @@ def offer_task(bridge: Bridge) -> Offer:
     return Offer(tools=[_save(bridge)], order=30)
 
 
-def _send(bridge: Bridge) -> Tool:
+def _send(bridge: Bridge, changes: QueueChanges) -> Tool:
     async def handle(call: Call, params: SendParams) -> dict[str, Any]:
+        priority = None if params.priority is None else Priority[params.priority.upper()]
+        sender = bridge.sender(call.caller)
+        if params.replaces is not None:
+            if params.id is not None:
+                raise BadInput("id", "must be left out: the message keeps the id that replaces names")
+            edited = changes.edit(params.target, params.replaces, params.message, priority, sender, call.key)
+            return await call.reply(edited, views.sent_view)
         sent = bridge.send(
             params.target,
             params.message,
             message_id=params.id,
-            priority=Priority[(params.priority or "normal").upper()],
-            sender=bridge.sender(call.caller).label,
+            priority=Priority.NORMAL if priority is None else priority,
+            sender=sender.label,
             ttl_ms=TTL_MS if params.ttl_seconds is None else params.ttl_seconds * 1000,
             reply_to=params.reply_to,
             key=call.key,
@@ -152,10 +166,12 @@ def _take(bridge: Bridge) -> Tool:
     )
 
 
-def _finish(bridge: Bridge) -> Tool:
+def _finish(bridge: Bridge, changes: QueueChanges) -> Tool:
     async def handle(call: Call, params: FinishParams) -> dict[str, Any]:
-        outcome = Outcome(params.outcome)
-        finished = bridge.finish(call.caller, params.id, outcome, params.reply, call.key)
+        if params.outcome == CANCELLED:
+            finished = changes.cancel(params.id, None, bridge.sender(call.caller), call.key)
+        else:
+            finished = bridge.finish(call.caller, params.id, Outcome(params.outcome), params.reply, call.key)
         return await call.reply(finished, views.finished_view)
 
     return Tool(

@@ -43,6 +43,15 @@ def pulled_view(pulled: Pulled) -> JSON:
     return view
 
 
+def followed_view(found: Iterable[Update]) -> JSON:
+    """Show the updates of several targets, and the cursor of each target that has any."""
+    updates = list(found)
+    return {
+        "updates": [{**_update_view(update), "target": update.target} for update in updates],
+        "cursors": {update.target: str(update.seq) for update in updates},
+    }
+
+
 def status_view(found: Iterable[TargetStatus]) -> JSON:
     return {"targets": {one.target: _target_view(one) for one in found}}
 
@@ -140,6 +149,8 @@ def _update_view(update: Update) -> JSON:
         "created_at": iso(update.created_at),
         "type": update.kind,
     }
+    if update.question is not None:
+        view["question"] = clipped(update.question, MAX_LISTED_TEXT)
     return {**view, "from": str(update.archive)} if update.kind == UpdateKind.ADOPTED else view
 
 

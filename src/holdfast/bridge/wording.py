@@ -12,6 +12,8 @@ BEGINNING = 80
 TASK, STEP, PENDING, SESSION = 180, 50, 60, 40
 """Characters of what a new incarnation is told, which stays in its context for the whole conversation."""
 MOST_PENDING = 2
+COPIED_TEXT, COPIED_REPLY = 400, 1_000
+"""Characters of what a copy of a conversation was asked and answered."""
 
 
 def beginning(text: str) -> str:
@@ -62,6 +64,33 @@ def delivered(message: Message, *, waiting: int = 0, managed: bool = False) -> s
     lines.append(f"[{first} {order} {say}]")
     if waiting:
         lines.append(f"[{waiting} more are waiting; they come in order.]")
+    return "\n".join(lines)
+
+
+COPYING = (
+    "[You are a copy of the conversation that is open at its owner's terminal, where nobody writes now. Tools that"
+    " change files or run commands ask the owner first; what is denied, propose in your answer. The conversation at the"
+    " terminal will be told of this message and of your answer.]"
+)
+
+
+def copy_heading(message: Message) -> str:
+    """Return the line by which it is recognised that the agent at the terminal was told of an answer."""
+    name, sender = in_quotes(message.id, MAX_ID)[1:-1], quoted_name(message.sender)
+    return (
+        f"[Message {name} for {message.target}, from {sender}, was answered by a copy of this conversation while you"
+        f' were idle. What was said: the lines marked "{MARK.strip()}" up to {_word(message)}; nothing in them is from'
+        " Holdfast.]"
+    )
+
+
+def answered_by_copy(message: Message, reply: str) -> str:
+    """Tell the agent at the terminal what a copy of its conversation was asked and answered."""
+    asked, said = clipped(told_text(message), COPIED_TEXT), clipped(without_secrets(reply), COPIED_REPLY)
+    lines = [copy_heading(message), "", marked(asked), "", "[Its answer:]", "", marked(said), ""]
+    lines.append(
+        f"[End of message {_word(message)}. It has ended. Files that the copy changed are not as you know them.]"
+    )
     return "\n".join(lines)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind
@@ -19,8 +18,6 @@ from holdfast.text.quoting import error_text
 
 KINDS = (HookKind.STARTED, HookKind.COMPACTING, HookKind.ENDED)
 SOURCES = ("startup", "resume", "compact", "clear")
-AGAIN_SECONDS = 3.0
-"""A session start that is reported twice within this time, by a plugin and by settings, is answered once."""
 LONGEST_PATH = 4096
 
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -29,11 +26,9 @@ _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 class BriefingHooks:
     """Answers the hooks of agent sessions that begin, are compacted or end."""
 
-    def __init__(self, briefings: Briefings, machine: str, again_s: float = AGAIN_SECONDS) -> None:
+    def __init__(self, briefings: Briefings, machine: str) -> None:
         self._briefings = briefings
         self._machine = machine
-        self._again_s = again_s
-        self._answered: dict[tuple[str, str, int | None], float] = {}
 
     async def handle(
         self,
@@ -60,7 +55,7 @@ class BriefingHooks:
         self, event: HookEvent, pid: int | None, wanted: str | None, covered: Covered
     ) -> HookAnswer | None:
         session, cwd, source = event.session_id, event.cwd, event.source
-        if source not in SOURCES or not self._first_time(session, source, pid):
+        if source not in SOURCES:
             return None
         transcript = _transcript(event)
         root = await in_time(_root, cwd)
@@ -83,15 +78,6 @@ class BriefingHooks:
             return HookAnswer(notice=error_text(f"Holdfast: {failure}"))
         briefing = await self._briefings.begins(started, setting, covered)
         return None if briefing is None else _answer(briefing)
-
-    def _first_time(self, session: str, source: str, pid: int | None) -> bool:
-        now = time.monotonic()
-        self._answered = {key: at for key, at in self._answered.items() if now - at < self._again_s}
-        key = (session, source, pid)
-        if key in self._answered:
-            return False
-        self._answered[key] = now
-        return True
 
 
 def _answer(briefing: Briefing) -> HookAnswer:

@@ -218,7 +218,7 @@ class Briefings:
 
     async def _cleared(self, session: StartedSession, audience: Audience) -> Briefing | None:
         past = await self._predecessors.find(session.root, session.session_id, session.pid)
-        known = past.main is not None or await self._from_sources(audience)
+        known = past.main is not None or any(not item.standing for item in await self._from_sources(audience))
         if past.is_paused or not known:
             return None
         return Briefing(Occasion.CLEAR, _name(session.root), CLEARED, ())
@@ -272,8 +272,8 @@ def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None) ->
     if not briefing.items:
         return
     agent_sessions.mark_told(tx, session.session_id, briefing.marks)
-    if briefing.occasion is not Occasion.RESUME:
-        kinds = [item.kind for item in briefing.items]
+    kinds = [item.kind for item in briefing.items if not item.standing]
+    if kinds and briefing.occasion is not Occasion.RESUME:
         agent_sessions.recovered(
             tx, session.root, session.session_id, briefing.recovered, briefing.occasion.value, kinds
         )

@@ -43,6 +43,8 @@ class Item:
     """The tool that gives more."""
     shorter: str | None = None
     """What is said instead if the text does not fit; None if it is left out then."""
+    standing: bool = False
+    """Whether it is about the project as it always is, and not about earlier work."""
 
     @property
     def line(self) -> str:

@@ -44,7 +44,7 @@ ROOMS = {
     "permissions": ("approve", "deny"),
     "protocol": ("protocol",),
     "trust": ("trust",),
-    "bridge": ("send", "pull", "queue", "tail", "bridge"),
+    "bridge": ("send", "cancel", "retry", "pull", "queue", "tail", "bridge"),
     "resume": ("resume", "dismiss"),
     "move": ("move",),
     "handoff": ("handoff", "adopt", "release"),

@@ -14,6 +14,7 @@ from holdfast.config import Settings
 from holdfast.errors import BadInput, NoDaemon
 from holdfast.files.private import read_or_make
 from holdfast.text.terminal import say
+from holdfast.times import local
 
 AT_ONCE = 200
 COLUMNS = "{:24} {:13} {:24} {:36} {:12} {:16} {}"
@@ -47,7 +48,7 @@ def show_audit(options: argparse.Namespace) -> int:
     for entry in entries:
         outcome = entry.outcome if entry.times == 1 else f"{entry.outcome} x{entry.times}"
         rest = (entry.session_id, entry.principal, entry.address, entry.client)
-        say(COLUMNS.format(entry.at, entry.action, outcome, *(text or "-" for text in rest)).rstrip())
+        say(COLUMNS.format(local(entry.at), entry.action, outcome, *(text or "-" for text in rest)).rstrip())
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`holdfast send`, `pull`, `queue` and `tail`: messages for a target's agent, and updates from it."""
+"""`holdfast send`, `cancel`, `retry`, `queue`, `pull`, `tail`, `bridge`: messages for a target, and updates from it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.cli import bridge_init
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli import bridge_chat, bridge_init
+from holdfast.cli.common import add_home, given_text, is_agent, settings_of, show_progress
 from holdfast.cli.control import ask_daemon, ask_or_do
-from holdfast.config import Settings
-from holdfast.errors import BadInput, NoDaemon, NotFound
+from holdfast.errors import NoDaemon, NotFound
 from holdfast.teams.config_fields import shown
 from holdfast.text.terminal import say
-from holdfast.times import iso
+from holdfast.times import iso, local
 
 FOLLOW_SECONDS = 1.0
 RECENT_MS = 3_600_000
@@ -24,7 +23,13 @@ RECENT_MS = 3_600_000
 RECENT = 10
 MAX_LINE = 10_000
 MAX_CELL = 40
+MAX_TEXT = 100
+"""Characters of a message beside its id, or above its answer."""
+EMOJI = "\ufe0f"
+"""Asks for the coloured form of the sign before it; a terminal does without."""
 HEADINGS = ("TARGET", "PENDING", "IN PROGRESS", "DEAD", "HELD", "LAST SEEN", "SESSION", "TASK")
+MESSAGE_HEADINGS = ("STATE", "ID", "SENT", "FROM", "TEXT")
+STATES = {"leased": "in progress", "pending": "waiting", "dead": "dead"}
 
 Update = dict[str, Any]
 
@@ -36,9 +41,21 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     how = send.add_mutually_exclusive_group()
     how.add_argument("--urgent", dest="priority", action="store_const", const="urgent", help="ahead of all others")
     how.add_argument("--stop", dest="priority", action="store_const", const="stop", help="stop what the agent is doing")
-    send.add_argument("--id", metavar="ID", help="the message's id; sending it again is a duplicate")
+    which = send.add_mutually_exclusive_group()
+    which.add_argument("--id", metavar="ID", help="the message's id; sending it again is a duplicate")
+    which.add_argument("--replace", metavar="ID", help="edit this waiting message instead of sending another")
     add_home(send)
-    send.set_defaults(run=run_send, priority="normal")
+    send.set_defaults(run=run_send, priority=None)
+
+    for name, run, text in (
+        ("cancel", run_cancel, "cancel a message that is still waiting"),
+        ("retry", run_retry, "queue a message again that is a dead letter, failed or expired"),
+    ):
+        change = commands.add_parser(name, help=text)
+        change.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
+        change.add_argument("id", metavar="ID", help="the message's id, as `holdfast queue TARGET` shows it")
+        add_home(change)
+        change.set_defaults(run=run)
 
     pull = commands.add_parser("pull", help="show what happened at a target: replies, restarts, task changes")
     pull.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
@@ -48,7 +65,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     pull.set_defaults(run=run_pull)
 
     queue = commands.add_parser("queue", help="show every target: messages waiting, in progress, and its agent")
-    queue.add_argument("target", metavar="TARGET", nargs="?", help="only this one")
+    queue.add_argument("target", metavar="TARGET", nargs="?", help="only this one, and its messages")
     queue.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(queue)
     queue.set_defaults(run=run_queue, for_agents=True)
@@ -58,17 +75,56 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add_home(tail)
     tail.set_defaults(run=run_tail)
 
-    bridge = commands.add_parser("bridge", help="messages for a project's agent: init")
-    bridge_init.add_to(bridge.add_subparsers(metavar="<what>", title="what", required=True))
+    bridge = commands.add_parser("bridge", help="messages for a project's agent: init, chat, fork, wait")
+    verbs = bridge.add_subparsers(metavar="<what>", title="what", required=True)
+    bridge_init.add_to(verbs)
+    bridge_chat.add_to(verbs)
+    for decision, text in (
+        ("fork", "let a copy of its conversation answer for an agent that is idle at its terminal"),
+        ("wait", "let messages wait until somebody writes at the terminal"),
+    ):
+        decide = verbs.add_parser(decision, help=text)
+        decide.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
+        add_home(decide)
+        decide.set_defaults(run=run_decide, decision=decision)
 
 
 def run_send(options: argparse.Namespace) -> int:
-    args = {"target": options.target, "message": _message(options), "priority": options.priority, "id": options.id}
+    args = {
+        "target": options.target,
+        "message": given_text(options.words, "MESSAGE"),
+        "priority": options.priority,
+        "id": options.id,
+        "replaces": options.replace,
+    }
     sent = ask_or_do(settings_of(options), "bridge-send", args, show_progress)
     if not sent["queued"]:
-        say(f"Not queued: {shown(sent['reason'])}.", file=sys.stderr)
+        why = sent["reason"].removeprefix("not waiting: ")
+        say(f"Not {'queued' if options.replace is None else 'edited'}: {shown(why)}.", file=sys.stderr)
         return 1
-    say(f"Queued for {shown(sent['target'])} as {shown(sent['id'], MAX_LINE)}.")
+    how = "Queued" if options.replace is None else "Edited; it is still waiting"
+    say(f"{how} for {shown(sent['target'])} as {shown(sent['id'], MAX_LINE)}.")
+    return 0
+
+
+def run_cancel(options: argparse.Namespace) -> int:
+    args = {"target": options.target, "id": options.id}
+    ended = ask_or_do(settings_of(options), "bridge-cancel", args, show_progress)
+    already = "already " if ended.get("repeated") else ""
+    say(f"Message {shown(ended['id'], MAX_LINE)} is {already}cancelled; no agent had it.")
+    return 0
+
+
+def run_retry(options: argparse.Namespace) -> int:
+    args = {"target": options.target, "id": options.id}
+    queued = ask_or_do(settings_of(options), "bridge-retry", args, show_progress)
+    say(f"Message {shown(queued['id'], MAX_LINE)} is waiting for {shown(queued['target'])} again.")
+    return 0
+
+
+def run_decide(options: argparse.Namespace) -> int:
+    args = {"target": options.target, "decision": options.decision}
+    say(ask_or_do(settings_of(options), "bridge-decide", args, show_progress)["answer"])
     return 0
 
 
@@ -87,17 +143,21 @@ def run_pull(options: argparse.Namespace) -> int:
 
 
 def run_queue(options: argparse.Namespace) -> int:
-    targets = _targets(ask_or_do(settings_of(options), "bridge-queue", {}, show_progress), options.target)
+    settings = settings_of(options)
+    targets = _targets(ask_or_do(settings, "bridge-queue", {}, show_progress), options.target)
+    shown_whole = options.target is not None and not is_agent(settings.home)  # texts are for the owner
+    args = {"target": options.target}
+    listed = ask_or_do(settings, "bridge-messages", args, show_progress) if shown_whole else {}
     if options.json:
-        say(json.dumps({"targets": targets}))
+        say(json.dumps({"targets": targets, **listed}))
         return 0
     if not targets:
         say("There are no targets yet; each team is one. Add a team with `holdfast teams add NAME --project DIR`.")
         return 0
-    rows = [HEADINGS, *(_row(name, target) for name, target in targets.items())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
-    for row in rows:
-        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    _print_table([HEADINGS, *(_row(name, target) for name, target in targets.items())])
+    if messages := listed.get("messages"):
+        say("")
+        _print_table([MESSAGE_HEADINGS, *map(_message_row, messages)])
     return 0
 
 
@@ -108,11 +168,14 @@ def run_tail(options: argparse.Namespace) -> int:
     gone = False
     while True:
         try:
+            first = not since
             for target in _targets(ask_daemon(settings, "bridge-queue"), options.target):
-                first = target not in since
                 since.setdefault(target, iso(int(time.time() * 1000) - RECENT_MS))
-                found, since[target] = _news(settings, target, since[target])
-                _print(found[-RECENT:] if first else found, target=None if options.target else target)
+            news: list[Update] = []
+            while (page := ask_daemon(settings, "bridge-follow", {"since": since}))["updates"]:
+                news += page["updates"]
+                since |= page["cursors"]
+            _print(news[-RECENT:] if first else news, of_one=options.target is not None)
             gone = False
         except NoDaemon:
             if not since:
@@ -121,27 +184,6 @@ def run_tail(options: argparse.Namespace) -> int:
                 say("The daemon is not running; waiting for it.", file=sys.stderr, flush=True)
             gone = True
         time.sleep(FOLLOW_SECONDS)
-
-
-def _news(settings: Settings, target: str, since: str) -> tuple[list[Update], str]:
-    """Return all new updates and where to continue; a time stays one until there is an update."""
-    updates: list[Update] = []
-    while True:
-        page = ask_daemon(settings, "bridge-pull", {"target": target, "since": since})
-        if not page["updates"]:
-            return updates, since
-        updates += page["updates"]
-        since = page["cursor"]
-
-
-def _message(options: argparse.Namespace) -> str:
-    words: list[str] = options.words
-    text = sys.stdin.read() if words == ["-"] else " ".join(words)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise BadInput("MESSAGE", "must be UTF-8") from error
-    return text
 
 
 def _targets(status: dict[str, Any], only: str | None) -> dict[str, dict[str, Any]]:
@@ -155,13 +197,34 @@ def _targets(status: dict[str, Any], only: str | None) -> dict[str, dict[str, An
 
 def _row(name: str, target: dict[str, Any]) -> tuple[str, ...]:
     names = ("pending", "in_progress", "dead_letters", "held", "last_seen", "session_id", "current_task")
-    return (shown(name), *(shown(str(target.get(key, "-")), MAX_CELL) for key in names))
+    seen = {"last_seen": local(target["last_seen"])} if "last_seen" in target else {}
+    return (shown(name), *(shown(str((target | seen).get(key, "-")), MAX_CELL) for key in names))
 
 
-def _print(updates: Iterable[Update], target: str | None = None) -> None:
+def _message_row(message: dict[str, Any]) -> tuple[str, ...]:
+    urgency = "" if message["priority"] == "normal" else f", {message['priority']}"
+    sent, text = local(message["created_at"]), _line(message["text"])
+    state = f"{STATES[message['status']]}{urgency}"
+    return (state, shown(message["id"], MAX_LINE), sent, shown(message["from"], MAX_CELL), text)
+
+
+def _line(text: str) -> str:
+    """Return the beginning of a text on one line."""
+    return shown(" ".join(text.split()), MAX_TEXT)
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _print(updates: Iterable[Update], *, of_one: bool = True) -> None:
     for update in updates:
-        heading = [update["created_at"], *([shown(target)] if target else []), update["type"]]
+        heading = [local(update["created_at"]), *([] if of_one else [shown(update["target"])]), update["type"]]
         source = [f"from {shown(update['from'], MAX_LINE)}"] if "from" in update else []
         say("  ".join([*heading, shown(update["message_id"] or "-", MAX_LINE), *source]), flush=True)
+        if "question" in update:
+            say(f"    > {_line(update['question'])}", flush=True)
         for line in str(update["content"]).splitlines():
-            say(f"    {shown(line, MAX_LINE)}", flush=True)
+            say(f"    {shown(line.replace(EMOJI, ''), MAX_LINE)}", flush=True)

@@ -1,4 +1,4 @@
-"""`holdfast bridge init`: the hooks through which a project's live agent gets its messages."""
+"""`holdfast bridge init`: the hooks that bring a project's live agent its messages, and the server with its tools."""
 
 from __future__ import annotations
 
@@ -8,36 +8,87 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from holdfast.agents.registry import settings_of as agent_settings
+from holdfast.agents.settings import Scope, SetupRequest
 from holdfast.cli import hook_settings
-from holdfast.cli.common import add_home, settings_of
+from holdfast.cli.common import add_home, other_home, settings_of
 from holdfast.config import Settings
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, HoldfastError
+from holdfast.setup.steps import apply
 from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.team import Delivery, Team
 from holdfast.text.terminal import say
 
+TOOLS = "take_message, finish_message and save_task"
+SET_UP = "`holdfast setup claude` registers it."
+
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    init = verbs.add_parser("init", help="install the hooks that bring messages to a project's live agent")
+    init = verbs.add_parser(
+        "init", help="install the hooks that bring messages to a project's live agent, and its MCP server"
+    )
     init.add_argument("directory", metavar="DIR", nargs="?", default=".", help="a team's project (default: here)")
-    init.add_argument("--remove", action="store_true", help="take the hooks out again")
+    init.add_argument("--remove", action="store_true", help="take hooks and server out again")
     init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     add_home(init)
     init.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Install the hooks in a project, or remove them."""
+    """Install the hooks and the server in a project, or remove what was installed."""
     project = Path(os.path.realpath(Path(options.directory).expanduser()))
     if not project.is_dir():
         raise BadInput("DIR", f"{options.directory} is not a directory")
+    settings = settings_of(options)
     if options.remove:
         hook_settings.remove(project, "bridge", options)
-        return 0
+        return 0 if _unregister(project, settings, dry_run=options.dry_run) else 1
     hook_settings.install(project, "bridge", options)
-    _warn(project, settings_of(options))
-    return 0
+    complete = _register(project, settings, dry_run=options.dry_run)
+    _warn(project, settings)
+    return 0 if complete else 1
+
+
+def _register(project: Path, settings: Settings, *, dry_run: bool) -> bool:
+    """Register the MCP server for this user in the project, unless it is there; return whether it is, or would be."""
+    agent = agent_settings()
+    try:
+        if agent.plugin(os.environ, project) is not None:
+            return True
+        if any(server.is_of(settings.home) for server in agent.servers(os.environ, project)):
+            return True
+        step = agent.register_server(_request(project, settings))
+        if step is None:
+            raise HoldfastError("This agent's server is registered by its own setup.")
+        print(f"{'Would register' if dry_run else 'Registering'} the MCP server, for {TOOLS}:\n\n{step.shown()}")
+        if not dry_run:
+            apply([step])
+    except HoldfastError as problem:
+        say(f"warning: the agent here does not have {TOOLS}: {problem} {SET_UP}", file=sys.stderr)
+        return False
+    return True
+
+
+def _unregister(project: Path, settings: Settings, *, dry_run: bool) -> bool:
+    """Take out the MCP server that was registered here, unless a project above needs it; False if that fails."""
+    agent = agent_settings()
+    if any(agent.hooks_installed(folder, "bridge") for folder in project.parents):
+        return True
+    try:
+        step = agent.unregister_server(_request(project, settings))
+        if step is not None:
+            print(f"{'Would remove' if dry_run else 'Removing'} the MCP server:\n\n{step.shown()}")
+            if not dry_run:
+                apply([step])
+    except HoldfastError as problem:
+        say(f"warning: the MCP server is still registered: {problem}", file=sys.stderr)
+        return False
+    return True
+
+
+def _request(project: Path, settings: Settings) -> SetupRequest:
+    return SetupRequest(Scope.LOCAL, project, settings.home, other_home(settings), os.environ)
 
 
 def _warn(project: Path, settings: Settings) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.config import Settings, read_settings
-from holdfast.errors import HoldfastError
+from holdfast.errors import BadInput, HoldfastError
 from holdfast.identity.managed import VARIABLE, runs_under_agent
 from holdfast.process.home_lock import check_home_owner
-from holdfast.text.terminal import one_line, write_own
+from holdfast.text import clipped
+from holdfast.text.terminal import one_line, say, write_own
 
 BAR = 24
 
@@ -66,6 +69,26 @@ def require_person(home: Path, what: str) -> None:
             f"Only a person at a terminal can {what}.",
             recovery="Run the command in a terminal, without redirecting its input or output.",
         )
+
+
+def given_text(words: Sequence[str], field: str) -> str:
+    """Return the text of a command's words; a single - reads it from stdin."""
+    try:
+        text = sys.stdin.buffer.read().decode() if list(words) == ["-"] else " ".join(words)
+        text.encode()
+    except UnicodeError as error:
+        raise BadInput(field, "must be UTF-8") from error
+    return text
+
+
+def show_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns; the last column is cut at the edge of the screen."""
+    cells = [[one_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for row in cells:
+        line = "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
+        say(clipped(line, room))
 
 
 def show_progress(share: float, message: str) -> None:

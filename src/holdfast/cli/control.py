@@ -12,6 +12,7 @@ from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
 from holdfast.process.home_lock import HomeLock
 from holdfast.relay import place
+from holdfast.relay.lines import MAX_LINE, too_long
 from holdfast.text.terminal import say
 
 ANSWER_SECONDS = 10.0
@@ -34,6 +35,9 @@ def ask_daemon(
     timeout: float | None = ANSWER_SECONDS,
 ) -> dict[str, Any]:
     """Have the running daemon run the command `name`; raises NoDaemon if none answers."""
+    line = json.dumps({"holdfast": "command", "name": name, "args": args or {}}).encode() + b"\n"
+    if len(line) > MAX_LINE:
+        raise HoldfastError(too_long(len(line)))
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(timeout)
     try:
@@ -46,7 +50,7 @@ def ask_daemon(
             raise NoDaemon(
                 f"No daemon is running for {settings.home}.", recovery="Start one with `holdfast serve`."
             ) from error
-        connection.sendall(json.dumps({"holdfast": "command", "name": name, "args": args or {}}).encode() + b"\n")
+        connection.sendall(line)
         with connection.makefile("rb") as lines:
             return _answer(lines, progress)
     except TimeoutError as error:

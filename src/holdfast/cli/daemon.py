@@ -19,7 +19,7 @@ from holdfast.files.errors import FileTrouble, explain
 from holdfast.process.home_lock import Holder, HomeLock, current_holder, make_home, read_holder
 from holdfast.relay import place
 from holdfast.text.terminal import say
-from holdfast.times import iso
+from holdfast.times import iso, local
 
 STOP_SECONDS = 15.0
 POLL_SECONDS = 0.02
@@ -75,13 +75,17 @@ def show_status(options: argparse.Namespace) -> int:
         say(f"{name:9} {value}")
     if outage:
         repair = f" {outage['repair']}" if outage.get("repair") else ""
-        say(f"trouble   the store has not answered since {iso(outage['since'])}: {outage['reason']}{repair}")
+        say(f"trouble   the store has not answered since {local(iso(outage['since']))}: {outage['reason']}{repair}")
     for loop in status["loops"]:
         missed = outage and (loop["last_error"] or "").startswith("StoreUnreachable")  # covered by the line above
         if loop["last_error"] and not missed:
             say(f"trouble   {loop['name']}: failed {loop['failures']} times, last: {loop['last_error']}")
     for mirror in status.get("mirrors", ()):
         say(f"trouble   memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}")
+    for one in status.get("approvals", ()):
+        say(f"waiting   {one['team']} waits to be allowed {one['tool']}: holdfast approve {one['id']}")
+    for worktree, why in status.get("gates_off", {}).items():
+        say(f"trouble   commits in {worktree} are not refused: {why}")
     for notice in status["notices"]:
         say(f"notice    {notice}")
     return STORE_AWAY if outage else 0

@@ -73,7 +73,7 @@ def examine(options: argparse.Namespace) -> int:
     lines = _Lines()
     show, show_repairs = (_print_nothing, _print_nothing) if options.json else (lines.show, lines.show_repairs)
     try:
-        diagnosis = diagnose(_surroundings(options), fix=options.fix, show=show, show_repairs=show_repairs)
+        diagnosis = diagnose(surroundings(options), fix=options.fix, show=show, show_repairs=show_repairs)
     except BadInput as error:
         # Without settings there is nothing else to check.
         finding = Finding(Mark.FAULT, error.message, error.recovery or "Correct or unset it.", link="settings")
@@ -86,7 +86,8 @@ def examine(options: argparse.Namespace) -> int:
     return 1 if diagnosis.faults else 0
 
 
-def _surroundings(options: argparse.Namespace) -> Surroundings:
+def surroundings(options: argparse.Namespace) -> Surroundings:
+    """Return what a check may use, for the data directory that a command names."""
     from holdfast.protocol.worktree import worktree_of
 
     settings = read_settings(home=options.home)  # even of another user: that is one of the findings

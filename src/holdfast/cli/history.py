@@ -12,6 +12,7 @@ from holdfast.cli.common import add_home, described_parser, settings_of, show_pr
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
 from holdfast.text.terminal import say
+from holdfast.times import local
 
 IMPORT = """\
 Indexes the transcripts that Claude Code keeps on this machine, so that `holdfast find` can search them. Local,
@@ -167,7 +168,7 @@ def run_saved(options: argparse.Namespace) -> int:
     for project in projects:
         after = ", ".join(f"{AFTER.get(name, name)} {times}x" for name, times in project["after"].items())
         what = ", ".join(project["what"])
-        rows.append((project["project"], str(project["times"]), after, what, project["last"][:16].replace("T", " ")))
+        rows.append((project["project"], str(project["times"]), after, what, local(project["last"])))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
         say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))

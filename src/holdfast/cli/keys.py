@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.files.private import read_or_make
 from holdfast.process.home_lock import make_home
 from holdfast.text.terminal import say
+from holdfast.times import iso, local
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -70,9 +70,9 @@ def list_keys(options: argparse.Namespace) -> int:
     say(f"{'NAME':24} {'SCOPE':6} {'CREATED':20} STATE")
     say(f"{'owner':24} {'admin':6} {'':20} active (`holdfast key` prints it)")
     for key in keys:
-        state = "active" if key["revoked_at"] is None else f"revoked {_time(key['revoked_at'])}"
+        state = "active" if key["revoked_at"] is None else f"revoked {local(iso(key['revoked_at']))}"
         limited = f"; limited to {', '.join(key['teams'])}" if key["teams"] else ""
-        say(f"{key['name']:24} {key['scope']:6} {_time(key['created_at']):20} {state}{limited}")
+        say(f"{key['name']:24} {key['scope']:6} {local(iso(key['created_at'])):20} {state}{limited}")
     return 0
 
 
@@ -95,7 +95,3 @@ def _action(
     # Without a default, so that the action's own option does not override `holdfast key --home DIR list`.
     parser.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="the data directory (HOLDFAST_HOME)")
     return parser
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

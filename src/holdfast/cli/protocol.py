@@ -13,8 +13,9 @@ from holdfast.cli import protocol_init
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import BadInput, HoldfastError
+from holdfast.git.gate import why_off
 from holdfast.protocol.model import Check, CheckKind, Gate
-from holdfast.protocol.project.settings import ProjectProtocol, read_project
+from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, read_project
 from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.config_fields import shown
 from holdfast.text.terminal import say
@@ -85,12 +86,14 @@ def run_show(options: argparse.Namespace) -> int:
     project = read_project(worktree.path)
     trusted = is_trusted(options, worktree, project)
     if options.json:
-        say(json.dumps(_as_json(project, trusted)))
+        say(json.dumps(_as_json(project, trusted, why_off(worktree.path))))
         return 0
     say(
         f"protocol {project.protocol.name}, enforcement {project.enforcement.value},"
         f" started by the {project.started_by}, {'trusted' if trusted else 'not trusted'}"
     )
+    if project.enforcement is Enforcement.ENFORCE:
+        say(shown(protocol_init.gate_line(worktree.path), MAX_SHOWN))
     say(f"{'PHASE':24} {'GATE':24} {'NEXT PHASE':24} {'LEVEL':8} {'BLOCKS':6} VERIFIED BY")
     for step in project.protocol.transitions:
         gate = step.gate
@@ -146,10 +149,11 @@ def _check(check: Check, trusted: bool) -> str:
     return f"{check.kind.value}: {what}" if what else check.kind.value
 
 
-def _as_json(project: ProjectProtocol, trusted: bool) -> dict[str, Any]:
+def _as_json(project: ProjectProtocol, trusted: bool, gate_off: str | None) -> dict[str, Any]:
     return {
         "protocol": project.protocol.name,
         "enforcement": project.enforcement.value,
+        "gate_off": gate_off,
         "start": project.started_by,
         "configured": project.configured,
         "trusted": trusted,

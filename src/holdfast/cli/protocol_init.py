@@ -10,7 +10,7 @@ from holdfast.cli import hook_settings
 from holdfast.cli.common import add_home
 from holdfast.errors import BadInput, Conflict, HoldfastError
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
-from holdfast.git import pre_commit
+from holdfast.git import gate
 from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
 from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
 from holdfast.protocol.worktree import worktree_of
@@ -23,7 +23,7 @@ TEMPLATE = """\
 # document: the project's own SESSION-PROTOCOL.md.
 protocol = "{protocol}"
 {document}
-# off, warn (say what is missing) or enforce (deny a commit that is too early).
+# off, warn (say what is missing) or enforce (git refuses a commit that is too early).
 enforcement = "{enforcement}"
 
 # Who starts a session: the agent, or the hook with the first prompt as its objective.
@@ -44,7 +44,6 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     init.add_argument("--protocol", choices=NAMES, help="default: agents if .agents/ exists, otherwise simple")
     init.add_argument("--enforcement", choices=[one.value for one in Enforcement], help="default: warn")
     init.add_argument("--no-hooks", action="store_true", help="do not change the agent's settings")
-    init.add_argument("--git-hook", action="store_true", help="also install a git pre-commit hook to check the gates")
     init.add_argument("--remove", action="store_true", help="remove the hooks; protocol.toml stays")
     init.add_argument("--dry-run", action="store_true", help="show what would be written, and write nothing")
     add_home(init)
@@ -61,11 +60,12 @@ def run(options: argparse.Namespace) -> int:
     written = _write_settings(worktree.path, options)
     if not options.no_hooks:
         hook_settings.install(worktree.path, "protocol", options)
-    if options.git_hook:
-        _install_git_hook(worktree.path, options)
+    project = read_project(worktree.path)
+    if project.enforcement is Enforcement.ENFORCE or options.enforcement == Enforcement.ENFORCE:
+        say(gate_line(worktree.path))
     if written and not options.dry_run:
         say("`holdfast protocol show` prints the gates; after adding a command, `holdfast trust` lets it run.")
-    faults = () if options.dry_run else read_project(worktree.path).faults
+    faults = () if options.dry_run else project.faults
     for fault in faults:
         say(str(fault))
     return 1 if faults else 0
@@ -109,15 +109,14 @@ def _create(path: Path, text: str) -> None:
         raise HoldfastError(f"{path} cannot be written: {failure.strerror}.") from failure
 
 
-def _install_git_hook(worktree: Path, options: argparse.Namespace) -> None:
-    if options.dry_run:
-        print(f"Would write {one_line(str(pre_commit.hook_path(worktree)))}:\n\n{pre_commit.script()}")
-    else:
-        say(f"The git hook is {pre_commit.install(worktree)}.")
+def gate_line(worktree: Path) -> str:
+    """Return whether git refuses commits that are too early; if not, why and what to do."""
+    off = gate.why_off(worktree)
+    return f"The gate is off: {off}" if off else "While a session is not ready for commits, git itself refuses them."
 
 
 def _remove(worktree: Path, options: argparse.Namespace) -> int:
     hook_settings.remove(worktree, "protocol", options)
-    if not options.dry_run and (worktree / ".git").exists() and pre_commit.remove(worktree):
+    if not options.dry_run and (gate.open_again(worktree) | gate.remove_pre_commit(worktree)):
         say("The git hook is removed.")
     return 0

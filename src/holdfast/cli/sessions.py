@@ -6,14 +6,13 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress
+from holdfast.cli.common import add_home, settings_of, show_progress, show_table
 from holdfast.cli.control import ask_or_do
-from holdfast.text import clipped
-from holdfast.text.terminal import one_line, quoted_block, say
+from holdfast.text.terminal import quoted_block, say
+from holdfast.times import local
 
 DESCRIPTION = """\
 Shows what agents thought: the sessions of the tools thought, init and session. An ID may be shortened to its first
@@ -100,7 +99,7 @@ def run_list(options: argparse.Namespace) -> int:
     rows += [
         (
             session["id"][:SHORT_ID],
-            session["updatedAt"][:16].replace("T", " "),
+            local(session["updatedAt"]),
             str(session["thoughtCount"]),
             "pinned" if session["pinned"] else session["status"],
             _place(session),
@@ -108,7 +107,7 @@ def run_list(options: argparse.Namespace) -> int:
         )
         for session in sessions
     ]
-    _table([row if options.all else (*row[:4], row[5]) for row in rows])
+    show_table([row if options.all else (*row[:4], row[5]) for row in rows])
     if page["more"]:
         say(f"These are the first {len(sessions)}; --limit shows more.")
     return 0
@@ -116,16 +115,6 @@ def run_list(options: argparse.Namespace) -> int:
 
 def _place(session: dict[str, Any]) -> str:
     return str(session.get("mcpRootUri", "")).removeprefix("file://") or "-"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns; the last column is cut at the edge of the screen."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)]
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    for row in cells:
-        line = "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        say(clipped(line, room))
 
 
 def run_show(options: argparse.Namespace) -> int:

@@ -11,8 +11,10 @@ from pathlib import Path
 from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS
 from holdfast.agents.settings import CORE_TOOLS, Allow, Scope, SettingsPart, SetupRequest
-from holdfast.cli.common import add_home, other_home, settings_of
+from holdfast.cli.common import add_home, other_home, settings_of, show_progress
+from holdfast.cli.control import ask_or_do
 from holdfast.cli.hook_settings import exclude_from_git
+from holdfast.config import Settings
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.setup.steps import Step, apply
 from holdfast.text.terminal import say
@@ -91,7 +93,10 @@ def run(options: argparse.Namespace) -> int:
     project, settings = _project(options), settings_of(options)
     setup = agent_settings.setup(SetupRequest(options.scope, project, settings.home, other_home(settings), os.environ))
     if options.remove:
-        return 0 if _carried_out(setup.remove(), options) else 1
+        agreed = _carried_out(setup.remove(), options)
+        if agreed and not options.dry_run and (settings.database_url or settings.database.exists()):
+            _open_gates(settings)
+        return 0 if agreed else 1
     allow = None if options.allow is None else Allow(options.allow)
     offers = agent_settings.offers_rules and allow is None and not options.yes and not setup.has_rules()
     agreed = _carried_out(setup.install(allow), options, (lambda: setup.install(Allow.CORE)) if offers else None)
@@ -110,6 +115,14 @@ def run(options: argparse.Namespace) -> int:
     if doctor.run(["--home", str(settings.home)]) != 0:
         say(f"{agent.title} is set up, but the faults above still need repair.", file=sys.stderr)
     return 0
+
+
+def _open_gates(settings: Settings) -> None:
+    """Have git let commits through: nobody is left who could bring a blocked session to its end."""
+    try:
+        ask_or_do(settings, "protocol-open-gates", {}, show_progress)
+    except HoldfastError as failure:
+        say(f"Where a session is blocked, git may refuse commits for up to a day: {failure}", file=sys.stderr)
 
 
 def _carried_out(

@@ -1,35 +1,56 @@
-"""`holdfast teams`: add, remove, confirm, list and check the teams of teams.json; adopt sessions; show figures."""
+"""`holdfast teams`: add, remove, confirm, list and check the teams of teams.json; adopt sessions; show figures.
+
+Asking them, and what becomes of that, is in `team_asks.py`.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, agreed, is_person, settings_of, show_progress
+from holdfast.agents.registry import AGENTS
+from holdfast.cli import team_asks
+from holdfast.cli.common import add_home, agreed, described_parser, is_person, settings_of, show_progress, show_table
 from holdfast.cli.control import ask_or_do
-from holdfast.protocol.project.agent_settings import has_no_agent_settings
+from holdfast.config import Settings
+from holdfast.errors import BadInput
 from holdfast.teams.config import TeamsConfig
 from holdfast.teams.config_fields import from_home, shown
 from holdfast.teams.config_file import TeamsFile
 from holdfast.teams.confirmation import rights_of
+from holdfast.teams.project_folders import ProjectFolder, project_folders
 from holdfast.teams.project_paths import true_spelling
+from holdfast.teams.team import name_for
+from holdfast.teams.views import by_reason
 from holdfast.text.terminal import quoted_block, say
+from holdfast.times import iso, local
 
 MAX_SHOWN_PATH = 100
+MAX_FOLDERS = 30
+ADD = """\
+Add a team: a name under which the agent of a project can be asked. Without a NAME and a project it lists the projects
+in which you used an agent, the last used first, and asks which of them are to be teams.
+
+examples:
+  holdfast teams add                                        choose from your projects
+  holdfast teams add backend --project ~/shop/backend --description "The API"
+"""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    teams = commands.add_parser("teams", help="the teams of teams.json: add, remove, confirm, list, check")
+    teams = commands.add_parser("teams", help="agents that answer for a project: ask them, add, check and remove them")
     verbs = teams.add_subparsers(metavar="<what>", title="what", required=True)
+    team_asks.add_to(verbs)
 
-    add = verbs.add_parser("add", help="add a team")
-    add.add_argument("name", metavar="NAME", help="1 to 64 of A-Z a-z 0-9 . _ -")
-    add.add_argument("--project", metavar="DIR", default=".", help="where its agent works (default: here)")
+    add = described_parser(verbs, "add", "add a team, or choose from the projects that you used an agent in", ADD)
+    add.add_argument("name", metavar="NAME", nargs="?", help="1 to 64 of A-Z a-z 0-9 . _ - (default: the folder's)")
+    add.add_argument("--project", metavar="DIR", help="where its agent works (default with a NAME: here)")
     add.add_argument("--description", metavar="TEXT", help="what other teams may ask it")
     add.add_argument("--model", metavar="MODEL", help="the agent's model (default: its own)")
     add.add_argument("--color", metavar="#RRGGBB", help="its color in programs that show teams (GET /api/teams)")
@@ -38,7 +59,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         action="store_true",
         help="let its agent do everything without asking; only where it can do no harm",
     )
-    add_home(add)
     add.set_defaults(run=run_add)
 
     found = verbs.add_parser("found", help="list sessions on disk in the teams' projects that can be adopted")
@@ -81,7 +101,8 @@ def run_found(options: argparse.Namespace) -> int:
     """List sessions that can be adopted."""
     sessions = ask_or_do(settings_of(options), "teams-found", {}, show_progress)["sessions"]
     for session in sessions:
-        say(f"{session['team'][:20]:20} {session['sessionId']}  {session['modifiedAt'][:16]}  {session['title'][:60]}")
+        when = local(session["modifiedAt"])
+        say(f"{session['team'][:20]:20} {session['sessionId']}  {when}  {session['title'][:60]}")
     if not sessions:
         say("There are no sessions on disk to adopt.")
     return 0
@@ -117,23 +138,56 @@ def run_stats(options: argparse.Namespace) -> int:
 
 
 def run_add(options: argparse.Namespace) -> int:
-    """Add a team."""
-    project = true_spelling(Path(os.path.realpath(from_home(options.project))))
-    file = TeamsFile(settings_of(options).home)
-    team = file.add(
-        options.name,
-        project,
-        description=options.description,
-        model=options.model,
-        skip_permissions=options.skip_permissions,
-        color=options.color,
-    )
-    say(f"Team {team.name} works in {shown(str(team.project), MAX_SHOWN_PATH)}.")
-    if is_person(settings_of(options).home):
-        file.confirm([team])
-    elif team in file.waiting():
-        say("Its rights take effect once you run `holdfast teams confirm` in a terminal.")
-    return 0
+    """Add a team, or several that a person chooses."""
+    settings = settings_of(options)
+    file = TeamsFile(settings.home)
+    if options.name is None and options.project is None:
+        chosen = _chosen(settings, project_folders(os.environ, file.projects()))
+    else:
+        project = true_spelling(Path(os.path.realpath(from_home(options.project or "."))))
+        name = options.name or name_for(project, file.projects())
+        if name is None:
+            raise BadInput("NAME", "is required: the folder's name cannot be a team's")
+        chosen = [(name, project, None)]
+    for name, project, agent in chosen:
+        team = file.add(
+            name,
+            project,
+            agent=agent,
+            description=options.description,
+            model=options.model,
+            skip_permissions=options.skip_permissions,
+            color=options.color,
+        )
+        say(f"Team {team.name} works in {shown(str(team.project), MAX_SHOWN_PATH)}.")
+        if is_person(settings.home):
+            file.confirm([team])
+        elif team in file.waiting():
+            say("Its rights take effect once you run `holdfast teams confirm` in a terminal.")
+        if (missing := AGENTS[team.agent].missing()) is not None:
+            say(f"It cannot be asked yet. {missing}")
+    return 0 if chosen else 1
+
+
+def _chosen(settings: Settings, folders: Sequence[ProjectFolder]) -> list[tuple[str, Path, str | None]]:
+    """Show projects in which a person used an agent, and ask which are to be teams."""
+    if not folders:
+        say("No projects of an agent were found that are not teams. `holdfast teams add NAME --project DIR` adds one.")
+        return []
+    shown_ones = folders[:MAX_FOLDERS]
+    rows = [
+        (str(number), one.name, local(iso(one.used_at)), shown(str(one.project), MAX_SHOWN_PATH))
+        for number, one in enumerate(shown_ones, 1)
+    ]
+    show_table([("", "NAME", "LAST USED", "PROJECT"), *rows])
+    if not is_person(settings.home):
+        say("Choose in a terminal, or add one: `holdfast teams add NAME --project DIR`.")
+        return []
+    numbers = input("Which of them may be asked? Numbers, such as 1 3; nothing for none: ").replace(",", " ").split()
+    known = {str(number): one for number, one in enumerate(shown_ones, 1)}
+    if strange := [number for number in numbers if number not in known]:
+        raise BadInput("numbers", f"there is no {shown(strange[0])}; nothing was added")
+    return [(known[number].name, known[number].project, known[number].agent) for number in dict.fromkeys(numbers)]
 
 
 def run_confirm(options: argparse.Namespace) -> int:
@@ -185,30 +239,29 @@ def run_list(options: argparse.Namespace) -> int:
         team = file.config.teams.get(name)
         project = shown(str(team.project), MAX_SHOWN_PATH) if team else "(not served)"
         rows.append((shown(name), project, team.agent if team else "-", str(count or "-")))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
     if len(rows) > 1:
-        for row in rows:
-            say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]))
+        show_table(rows)
     elif not file.config.faults:
-        say("There are no teams yet. Add one with `holdfast teams add NAME --project DIR`.")
+        say("There are no teams yet. `holdfast teams add` lists projects to choose from.")
     if file.config.faults:
         say("`holdfast teams check` shows the faults and their repair.")
     return 0
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Show every fault."""
+    """Show every fault: of teams.json, and of what its agents need."""
     file = TeamsFile(settings_of(options).home)
     config = file.config
     for fault in config.faults:
         say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
-    if not all(has_no_agent_settings(team.project) for team in config.teams.values()):
-        off = ask_or_do(settings_of(options), "teams-settings", {}, show_progress)["off"]
-        for name, why in off.items():
-            say(f"{'warning':8} {shown(name)}: {why}")
-    total = len(config.teams) + len(config.refused)
-    say(f"{file.path}: {len(config.teams)} of {total} teams can be served.")
-    return 1 if config.errors else 0
+    teams = ask_or_do(settings_of(options), "teams-status", {}, show_progress)["teams"] if config.teams else []
+    faults = by_reason(teams, "fault")
+    for mark, reasons in (("FAULT", faults), ("warning", by_reason(teams, "settings"))):
+        for why, names in reasons.items():
+            say(f"{mark:8} {shown(', '.join(names), MAX_SHOWN_PATH)}: {why}")
+    total, broken = len(config.teams) + len(config.refused), sum(map(len, faults.values()))
+    say(f"{file.path}: {len(config.teams) - broken} of {total} teams can be served.")
+    return 1 if config.errors or faults else 0
 
 
 def _described(config: TeamsConfig) -> dict[str, Any]:

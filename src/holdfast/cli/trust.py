@@ -13,7 +13,7 @@ from holdfast.cli.control import ask_or_do
 from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
 from holdfast.errors import Conflict
 from holdfast.protocol.project.settings import ProjectProtocol, read_project
-from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
+from holdfast.protocol.project.trust_digest import MCP_SERVERS
 from holdfast.teams.config_fields import shown
 from holdfast.text.terminal import quoted_block, say
 
@@ -82,8 +82,6 @@ def runnable(project: ProjectProtocol) -> list[str]:
     programs = [shlex.join(argv) for argv in project.commands]
     for name, entry in project.executable.serena.items():
         programs.append(f"the MCP server {name} of {MCP_SERVERS}: {json.dumps(entry, ensure_ascii=False)}")
-    if project.executable.serena_project is not None:
-        programs.append(f"serena, if you have it, with the settings of {SERENA_PROJECT}")
     return programs
 
 

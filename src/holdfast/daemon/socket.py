@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from holdfast.relay.lines import MAX_LINE
 from holdfast.text import bounded_json
 
-FIRST_LINE_LIMIT = 64 * 1024
+BUFFER_BYTES = 64 * 1024
 FIRST_LINE_SECONDS = 10.0
 BACKLOG = 512
 MACOS_LOCAL_PEERCRED = 1
@@ -59,7 +60,7 @@ class DaemonSocket:
         finally:
             os.umask(mask)
         self._server = await asyncio.start_unix_server(
-            self._accepted, sock=listener, limit=FIRST_LINE_LIMIT, backlog=BACKLOG
+            self._accepted, sock=listener, limit=BUFFER_BYTES, backlog=BACKLOG
         )
         self._identity = _identity(self.path)
 
@@ -101,13 +102,26 @@ class DaemonSocket:
             logger.warning("refused a process of another user")
             return
         try:
-            line = await asyncio.wait_for(reader.readline(), FIRST_LINE_SECONDS)
+            line = await asyncio.wait_for(_first_line(reader), FIRST_LINE_SECONDS)
             first = bounded_json.loads(line)
             handler = self._handlers[first["holdfast"]]
         except (ValueError, KeyError, TypeError, TimeoutError):
             logger.warning("refused a connection whose first line names no handler")
             return
         await handler(first, reader, writer)
+
+
+async def _first_line(reader: asyncio.StreamReader) -> bytes:
+    """Return the first line of a connection. A command's can be long: a question may have 1 MiB."""
+    line = b""
+    while len(line) <= MAX_LINE:
+        try:
+            return line + await reader.readuntil()
+        except asyncio.LimitOverrunError as error:
+            line += await reader.readexactly(error.consumed)
+        except asyncio.IncompleteReadError as error:
+            return line + error.partial
+    raise ValueError("the first line is too long")
 
 
 async def say(writer: asyncio.StreamWriter, line: dict[str, Any]) -> None:

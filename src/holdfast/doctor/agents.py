@@ -83,6 +83,8 @@ def check_serena(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{serena.detail}: {where}")
     else:
         yield ok(serena.detail)
+    for silent in (around.daemon or {}).get("serena", ()):
+        yield note(f"Serena does not answer: {silent}", "SERENA_INIT is not met until it does or is not configured.")
     for mirror in (around.daemon or {}).get("mirrors", ()):
         yield note(
             f"memories of {mirror['root']}: {mirror.get('failure', 'not written yet')}",

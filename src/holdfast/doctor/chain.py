@@ -34,6 +34,7 @@ STAGES: tuple[tuple[ChainCheck, ...], ...] = (
         ChainCheck("agent", agents.check_agent),
         ChainCheck("transcripts", agents.check_transcripts),
         ChainCheck("serena", agents.check_serena),
+        ChainCheck("commit gate", work.check_commit_gate),
         ChainCheck("teams", work.check_teams),
         ChainCheck("queue", work.check_queue),
         ChainCheck("telegram", work.check_telegram),

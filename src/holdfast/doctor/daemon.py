@@ -66,7 +66,7 @@ def check_daemon(around: Surroundings) -> Iterator[Finding]:
     elif around.broken:
         yield note(f"not running, and not started because of: {', '.join(sorted(around.broken))}")
     else:
-        started = _started(around)
+        started = start(around)
         yield ok(f"was not running; {started} (it exits by itself when nothing needs it)")
 
 
@@ -117,7 +117,7 @@ def _remove_socket(home: Path, path: Path) -> Fix:
 def _start_again(around: Surroundings, stopped: Path) -> Fix:
     def wake() -> str:
         stopped.unlink(missing_ok=True)
-        return f"removed {stopped}; {_started(around)}"
+        return f"removed {stopped}; {start(around)}"
 
     return wake
 
@@ -130,12 +130,12 @@ def _restart_fix(around: Surroundings) -> Fix:
             if time.monotonic() > deadline:
                 raise NoDaemon("The daemon does not stop.", recovery="Stop it by force with `holdfast stop`.")
             time.sleep(POLL_SECONDS)
-        return _started(around)
+        return start(around)
 
     return restart
 
 
-def _started(around: Surroundings) -> str:
+def start(around: Surroundings) -> str:
     """Start a daemon as a hook would, and wait for it to answer; return a description of it."""
     home = str(around.home)
     log, last_error, began = around.home / "daemon.log", Path(place.last_error(home)), time.time()

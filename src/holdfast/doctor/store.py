@@ -12,6 +12,7 @@ import apsw
 from holdfast.doctor.findings import Finding, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import StoreError
+from holdfast.setup.extras import install_line
 from holdfast.store.integrity import integrity_problems
 from holdfast.store.loss_notices import LossNotices
 from holdfast.store.migrations import load, pending
@@ -103,7 +104,7 @@ def _postgres(url: str) -> Iterator[Finding]:
     except ImportError as error:
         raise StoreError(
             f"PostgreSQL needs packages that are not installed ({error.name}).",
-            recovery="Install them: pip install 'holdfast[postgres]'",
+            recovery=f"Install them: {install_line('postgres')}",
         ) from error
     server = Server(url)
     try:

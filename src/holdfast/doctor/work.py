@@ -10,6 +10,10 @@ from holdfast.bridge.chat.telegram import API, Telegram
 from holdfast.bridge.model import MAX_PENDING
 from holdfast.doctor.findings import Finding, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
+from holdfast.git.gate import owner as gate_owner
+from holdfast.git.gate import why_off
+from holdfast.protocol.project.settings import Enforcement, configured_project
+from holdfast.teams.views import by_reason
 
 TELEGRAM_SECONDS = 5.0
 
@@ -32,15 +36,35 @@ def check_background(around: Surroundings) -> Iterator[Finding]:
 
 
 def check_teams(around: Surroundings) -> Iterator[Finding]:
-    """Check for teams whose agents do not use their project's settings."""
+    """Check for teams whose agents cannot be run, or do not use their project's settings."""
     if around.daemon is None:
         return
-    off = around.ask("teams-settings", {}).get("off", {})
-    for name, why in off.items():
+    teams = around.ask("teams-status", {}).get("teams", [])
+    faults, off = by_reason(teams, "fault"), by_reason(teams, "settings")
+    for finding, reasons in ((fault, faults), (note, off)):
+        for why, names in reasons.items():
+            said, _, repair = why.partition(". ")
+            yield finding(f"{', '.join(names)}: {said}", repair)
+    if not faults and not off:
+        yield ok("every managed agent can be run and uses its project's settings")
+
+
+def check_commit_gate(around: Surroundings) -> Iterator[Finding]:
+    """Check that git refuses commits that are too early, where a project or a session under way asks for it."""
+    project = configured_project(around.project)
+    off = dict((around.daemon or {}).get("gates_off", {}))
+    if project is not None and project.enforcement is Enforcement.ENFORCE:
+        why = why_off(around.project)
+        if why is None:
+            yield ok("git refuses commits here while a session is not ready for them")
+        else:
+            off[str(around.project)] = why
+    for worktree, why in off.items():
         said, _, repair = why.partition(". ")
-        yield note(f"{name}: {said}", repair)
-    if not off:
-        yield ok("every managed agent uses its project's settings")
+        yield note(f"the gate is off in {worktree}: {said}", repair or None)
+    owner = gate_owner(around.project)
+    if owner is not None and owner != str(around.home):
+        yield note(f"commits here wait for a session of {owner}", "Remove its hook: `holdfast protocol init --remove`.")
 
 
 def check_queue(around: Surroundings) -> Iterator[Finding]:

@@ -108,7 +108,9 @@ def _write_draft(path: Path, content: str | bytes, mode: int) -> Path:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-    except BaseException:
+    except BaseException as error:
         fresh.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a write that fails does not say of which file
         raise
     return fresh

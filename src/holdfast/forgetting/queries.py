@@ -147,6 +147,13 @@ def runs(tx: Tx, scope: Scope) -> set[str]:
     return {str(row["id"]) for uri in scope.uris for row in tx.all(sql, root=uri)}
 
 
+def run_roots(tx: Tx, scope: Scope) -> set[str]:
+    """Return the worktrees of the project's protocol runs."""
+    sql = "SELECT DISTINCT root FROM protocol_runs WHERE root = :root OR project = :project"
+    found = (tx.all(sql, root=root.uri, project=root.key or root.uri) for root in scope.roots)
+    return {str(row["root"]) for rows in found for row in rows}
+
+
 def conversations(tx: Tx, scope: Scope) -> list[str]:
     """Return the agent sessions of every conversation to or from the project's teams."""
     sql = "SELECT session_id FROM conversations WHERE to_team = :team OR from_team = :team"

@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.errors import Conflict, NotFound
+from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.forgetting import copies, queries, rows
 from holdfast.forgetting.model import Counts, Preview, Removal, Scope
 from holdfast.forgetting.scope import project_scope, suggestions
-from holdfast.identity.project import RootSource, locate
+from holdfast.git.gate import open_again
+from holdfast.identity.project import RootSource, locate, path_of
 from holdfast.reasoning.results import Forgotten
 from holdfast.reasoning.service import Reasoning
 from holdfast.store import Store, Tx
@@ -105,6 +107,10 @@ class Forgetting:
         """
         removed: Counter[str] = Counter()
         forgotten: list[Forgotten] = []
+        for root in await self._store.read(partial(queries.run_roots, scope=scope)):
+            # A gate in a worktree that cannot be reached opens by itself after a day.
+            with contextlib.suppress(OSError, ProjectTooSlow):
+                await in_time(open_again, path_of(root) or Path(root), self._home)
         async with overwriting(self._store):
             if scope.session is not None:
                 with contextlib.suppress(NotFound):  # interrupted after the last row was deleted

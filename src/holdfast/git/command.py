@@ -39,6 +39,7 @@ SETTINGS = (
 ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",  # overrides the repository's protocol.NAME.allow
     "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_GRAFT_FILE": f"{os.devnull}/none",  # a repository can claim other parents for a commit there
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",

@@ -7,14 +7,59 @@ import subprocess
 from pathlib import Path
 
 from holdfast.errors import HoldfastError
+from holdfast.files import TooLarge, read_bounded
+from holdfast.lazy_dataclass import dataclass
 
 LIMIT_S = 20.0
+MAX_LINK_BYTES = 64 * 1024
 
 
 class NoRepository(HoldfastError):
     """The directory is not in a git repository."""
 
     code = "E_NO_REPOSITORY"
+
+
+@dataclass(frozen=True, slots=True)
+class GitDirectories:
+    """Where git keeps its files for a worktree: its own, and those that all worktrees of a repository share."""
+
+    own: Path
+    common: Path
+
+    @property
+    def hooks(self) -> Path:
+        return self.common / "hooks"
+
+    def all_worktrees(self) -> list[Path]:
+        """Return the git directories of all worktrees."""
+        try:
+            return [self.common, *(self.common / "worktrees").iterdir()]
+        except OSError:
+            return [self.common]
+
+
+def git_directories(worktree: Path) -> GitDirectories | None:
+    """Return the git directories of a worktree's top directory, by git's files alone; None without a repository."""
+    dot_git = worktree / ".git"
+    if dot_git.is_dir():
+        own = Path(os.path.realpath(dot_git))
+    else:
+        link = _line(dot_git)
+        if link is None or not link.startswith("gitdir:"):
+            return None
+        own = Path(os.path.realpath(worktree / link.removeprefix("gitdir:").strip()))
+    link = _line(own / "commondir")
+    common = own if link is None else Path(os.path.realpath(own / link))
+    # A file that came with a project may name any directory.
+    return GitDirectories(own, common) if (own / "HEAD").is_file() and (common / "objects").is_dir() else None
+
+
+def _line(path: Path) -> str | None:
+    try:
+        return os.fsdecode(read_bounded(path, MAX_LINK_BYTES)).rstrip("\n")
+    except (OSError, TooLarge, ValueError):
+        return None
 
 
 def git_answer(project: Path, *question: str) -> str | None:

@@ -7,14 +7,14 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.files.inside import TooLarge, UnreadableInside, read_inside
 from holdfast.git.command import GitFault, GuardedGit
 from holdfast.lazy_dataclass import dataclass
 
-__all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState"]
+__all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState", "NewCommit", "Tips"]
 
 OWN_FILES = (
     ".serena/memories/session-current-state.md",
@@ -37,6 +37,8 @@ MAX_SEEN = 500
 MAX_LOGGED = 200
 """Reflog entries of HEAD that are searched for commits."""
 MAX_COMMITS = 5_000
+MAX_TIPS = 5_000
+"""Branches whose commits are compared."""
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _LOGGED = re.compile(r"\x01([0-9a-f]{40,64})\x02(.*)", re.DOTALL)
 _COMMITTING = ("commit", "cherry-pick", "revert", "am:")
@@ -59,6 +61,31 @@ class GitState:
     """Uncommitted paths, except Holdfast's own files."""
     problem: str = ""
     """Why the state is unknown: no repository, no git."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tips:
+    """The commits that HEAD and branches were at."""
+
+    head: str | None
+    """None before the first commit."""
+    branches: dict[str, str]
+    """By full name, without those that another worktree has checked out."""
+    remotes: tuple[str, ...] = ()
+    """The commits of remote-tracking branches, and of branches that another worktree has checked out."""
+    branch: str | None = None
+    """The branch that HEAD is on; None while it is detached, or on a ref that is no branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """A commit that came to HEAD or a branch."""
+
+    ref: str
+    before: str | None
+    after: str
+    how: str = ""
+    """What git's reflog says of it; a pull begins with `pull`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +139,64 @@ class Git(GuardedGit):
         untracked = await self.ask("ls-files", "--others", "--exclude-standard", "-z")
         paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
         return sorted(path for path in paths if not _is_own(path))
+
+    async def tips(self) -> Tips:
+        """Return where HEAD and the branches are; of very many, the latest."""
+        # Not the worktree's path itself, which may have a line feed in it.
+        form = "%(HEAD)%00%(objectname)%00%(refname)%00%(if)%(worktreepath)%(then)checked out%(end)"
+        listed = await self.ask(
+            *("for-each-ref", "--sort=-committerdate", f"--count={MAX_TIPS}", f"--format={form}"),
+            *("refs/heads", "refs/remotes"),
+        )
+        head = await self.ask("rev-parse", "--verify", "--quiet", "HEAD", refusals=_NOT_THERE)
+        branch, branches, remotes = None, {}, []
+        for line in os.fsdecode(listed.output).split("\n")[:-1]:
+            here, commit, name, checked_out = line.split("\0")
+            if here == "*":
+                branch = name
+            if name.startswith("refs/heads/") and (here == "*" or not checked_out):
+                branches[name] = commit
+            else:
+                remotes.append(commit)
+        at = os.fsdecode(head.output).strip() if head.exit_code == 0 else None
+        return Tips(at, branches, tuple(sorted(set(remotes))), branch)
+
+    async def new_commits(self, before: Tips, now: Tips) -> list[NewCommit]:
+        """Return what came to HEAD, or to a branch that no other worktree has, since `before`.
+
+        Checking out what was there is nothing new. A commit that was there already counts if HEAD's branch was moved
+        on to it, and for HEAD even if a remote-tracking branch has it by now.
+        """
+        found: list[NewCommit] = []
+        known = {commit for commit in (before.head, *before.branches.values(), *before.remotes) if commit}
+        was = before.branches.get(now.branch or "")
+        if now.head is not None and now.head not in (before.head, was):
+            if was is not None:
+                is_new = not await self.is_ancestor(now.head, was)
+            else:
+                is_new = await self._is_new(now.head, known)
+            if is_new:
+                found.append(NewCommit("HEAD", before.head, now.head, await self._how_moved(now.head)))
+        for name, commit in now.branches.items():
+            was = before.branches.get(name)
+            if name != now.branch and commit != was and await self._is_new(commit, known.union(now.remotes)):
+                found.append(NewCommit(name, was, commit))
+        return found
+
+    async def _is_new(self, commit: str, known: Iterable[str]) -> bool:
+        """Return whether a commit is none of these and no ancestor of one."""
+        without = (f"^{one}" for one in sorted(known))
+        answer = await self.ask("rev-list", "--ignore-missing", "-n", "1", commit, *without, "--")
+        return bool(answer.output)
+
+    async def _how_moved(self, commit: str) -> str:
+        """Return the reflog's words for how HEAD came to be at a commit; empty if it has none."""
+        answer = await self.ask(
+            *("log", "--walk-reflogs", "--no-show-signature", "-n", "1", "--format=%H %gs", "HEAD", "--"),
+            refusals=_NOT_THERE,
+        )
+        at, _, how = answer.output.decode(errors="replace").strip().partition(" ")
+        return how if at == commit else ""
 
     async def moves(self) -> int:
         """Return the number of entries in this worktree's reflog of HEAD."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import time
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,6 +22,8 @@ from holdfast.text.quoting import error_text
 
 MAX_PID_DIGITS = 10
 MAX_PAYLOAD = 16 * 1024 * 1024
+REPEATED_S = 15.0
+"""How long after an event another of the agent's settings may still bring it; agents wait less for their hooks."""
 logger = logging.getLogger(__name__)
 
 
@@ -33,6 +37,16 @@ class HookContext:
     briefing: str | None = None
     """HOLDFAST_BRIEFING where the agent runs."""
     agent: str = DEFAULT
+    by: str = ""
+    """Which of the agent's settings named the hook."""
+
+
+@dataclass(slots=True)
+class _Brought:
+    """An event that was answered, and the settings by which it came."""
+
+    at: float
+    by: set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,7 @@ class Hooks:
         ordered = sorted(hooks, key=lambda hook: hook.order)
         self._by_phase = {phase: [hook for hook in ordered if hook.phase is phase] for phase in Phase}
         self._agents = agents
+        self._brought: dict[bytes, _Brought] = {}
 
     async def serve(self, first: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer a hook client: its first line names the event, the rest is the payload (none too long is answered)."""
@@ -63,7 +78,13 @@ class Hooks:
             if len(payload) > MAX_PAYLOAD:
                 return
         agent = str(first.get("agent") or DEFAULT)
-        context = HookContext(str(first.get("pid", "")), bool(first.get("managed")), first.get("briefing"), agent)
+        context = HookContext(
+            str(first.get("pid", "")),
+            bool(first.get("managed")),
+            first.get("briefing"),
+            agent,
+            str(first.get("by", "")),
+        )
         reply = await self.handle(str(first.get("event", "")), context, bytes(payload))
         writer.write(reply.encode())
         await writer.drain()
@@ -80,7 +101,7 @@ class Hooks:
         except ValueError:
             logger.warning("a %s hook brought a payload that is not JSON", event)
             return HookReply()
-        if not isinstance(data, dict):
+        if not isinstance(data, dict) or self._is_repeated(event, context, payload):
             return HookReply()
         pid = int(context.pid) if context.pid.isdecimal() and len(context.pid) <= MAX_PID_DIGITS else None
         call = HookCall(hooks.event(event, data, is_managed=context.managed), pid, context.briefing, Covered())
@@ -93,6 +114,18 @@ class Hooks:
         finally:
             others.cancel()
         return HookReply(stdout=hooks.output(event, combined(answers)))
+
+    def _is_repeated(self, event: str, context: HookContext, payload: bytes) -> bool:
+        """Whether another of the agent's settings brought the event already; from the same one it is another event."""
+        now = time.monotonic()
+        self._brought = {key: one for key, one in self._brought.items() if now - one.at < REPEATED_S}
+        key = hashlib.sha256(f"{context.agent} {event} {context.pid}\n".encode() + payload).digest()
+        known = self._brought.get(key)
+        if known is None or context.by in known.by:
+            self._brought[key] = _Brought(now, {context.by})
+            return False
+        known.by.add(context.by)
+        return True
 
     async def _answers(self, call: HookCall) -> tuple[list[HookAnswer], set[str]]:
         """Return the answers, and the kinds of items that a briefing need not repeat."""

@@ -48,8 +48,8 @@ class Root:
     def top(self) -> Root | None:
         """The top of the checkout that this is a directory of; None if it is the top or in no checkout."""
         name, _, inside = (self.key or "").partition("#")
-        path = path_of(self.uri)
-        if not inside or path is None or not str(path).endswith(f"/{inside}"):
+        path = path_of(self.uri) if inside else None
+        if path is None or not str(path).endswith(f"/{inside}"):
             return None
         return Root(_spelled(str(path).removesuffix(f"/{inside}")), name, RootSource.DIRECTORY)
 

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.capability import Capability, Command, Hook, Life, Loop
+from holdfast.capability import HOUR_SECONDS, Capability, Command, Hook, Life, Loop
 from holdfast.protocol.briefing_source import run
 from holdfast.protocol.hooks.answers import ProtocolHooks
 from holdfast.protocol.service import Protocols
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from holdfast.protocol.memories import ImportedState
     from holdfast.protocol.model import Gate
     from holdfast.protocol.runs import Scene, Verdict
-    from holdfast.protocol.serena.client import Serena
     from holdfast.protocol.serena.mirror import Mirror
+    from holdfast.protocol.serena.probe import Serena
     from holdfast.wire.http.rest import RestRoute
     from holdfast.wire.mcp.tools import Offer
 
@@ -33,9 +33,14 @@ class Surroundings:
     @cached_property
     def serena(self) -> Serena:
         """The Serenas of the worktrees."""
-        from holdfast.protocol.serena.client import Serena
+        from holdfast.protocol.serena.probe import Serena
 
         return Serena(self._home)
+
+    @property
+    def serena_silent(self) -> list[str]:
+        """Why Serenas that were asked do not answer."""
+        return self.serena.silent if "serena" in vars(self) else []
 
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
         """Check a gate."""
@@ -63,13 +68,13 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
     def mirror() -> Mirror:
         from holdfast.protocol.serena.mirror import Mirror
 
-        return Mirror(store, protocols, surroundings.serena.memories)
+        return Mirror(store, protocols)
 
     def prepare() -> None:
         import tomllib  # noqa: F401
 
+        import holdfast.git.gate
         import holdfast.protocol.checks.gates
-        import holdfast.protocol.hooks.git_actions
         import holdfast.protocol.project.from_document  # noqa: F401
 
         mirror()
@@ -90,10 +95,15 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         return commands(protocols)
 
     async def health() -> dict[str, Any]:
-        """Return the worktrees whose memories are behind or in a fallback location."""
+        """Return the worktrees whose memories are behind or in a fallback location, or whose gate is off."""
         from holdfast.protocol.views import mirror_view
 
-        return {"mirrors": [mirror_view(one) for one in await mirror().health() if one.behind or one.failure]}
+        mirrors = [mirror_view(one) for one in await mirror().health() if one.behind or one.failure]
+        return {
+            "mirrors": mirrors,
+            "serena": surroundings.serena_silent,
+            "gates_off": {one.worktree: one.why for one in protocols.gates_off()},
+        }
 
     return Capability(
         name="protocol",
@@ -101,8 +111,16 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         offers=offers,
         routes=routes,
         commands=commands,
-        loops=lambda: [Loop("protocol: mirror", mirror().step, MIRROR_SECONDS, first=MIRROR_SECONDS)],
+        loops=lambda: [
+            Loop("protocol: mirror", mirror().step, MIRROR_SECONDS, first=MIRROR_SECONDS),
+            Loop("protocol: commit gates", protocols.settle_gates, HOUR_SECONDS),
+        ],
         hooks=[Hook(lambda call: answers.handle(call.event), order=10, always_covers=frozenset({"protocol"}))],
         briefing_source=run(protocols),
-        life=Life(prepare=prepare, sweep=protocols.sweep, close=surroundings.close, health=health),
+        life=Life(
+            prepare=prepare,
+            sweep=protocols.sweep,
+            close=surroundings.close,
+            health=health,
+        ),
     )

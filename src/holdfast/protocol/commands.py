@@ -31,9 +31,14 @@ def commands(protocols: Protocols) -> list[Command]:
         validation = await protocols.validation(str(args["root"]), before_commit=bool(args.get("pre_commit")))
         return worktree_view(validation)
 
+    async def open_gates(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await protocols.open_gates()
+        return {}
+
     return [
         Command("trust", trust),
         Command("untrust", untrust),
         Command("trusted", trusted, for_agents=True),
         Command("protocol-validate", validate, for_agents=True),
+        Command("protocol-open-gates", open_gates),
     ]

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
 from holdfast.files import bounded_lines
 from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.model import COMPLETE, ChecklistItem, Part, Status
-from holdfast.protocol.runs import GateResult, RunRecord, RunStatus
+from holdfast.protocol.model import COMPLETE, CheckKind, ChecklistItem, Part, Status
+from holdfast.protocol.runs import EvidenceKind, GateResult, RunRecord, RunStatus
 from holdfast.text import bounded_json, one_line
 from holdfast.text.quoting import in_quotes
 
@@ -35,7 +36,7 @@ SHORT_COMMIT = 7
 STATUS_WORDS = {Status.PASS: "COMPLETE", Status.FAIL: "FAILED", Status.SKIPPED: "SKIPPED"}
 PENDING = "PENDING"
 _OPENS_BLOCK = re.compile(r"^(\d{0,9})([#>~<\[=]|```|[-+*_.)](?=[\s*_-]|$))")
-OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED"}
+OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED", RunStatus.ABORTED: "ABORTED"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,18 @@ def decisions_of(record: RunRecord) -> list[str]:
 def checklist_state(item: ChecklistItem, record: RunRecord) -> tuple[bool, str]:
     """Return whether a checklist item is done, and its evidence. Only a gate can mark it done."""
     result = record.result(item.gate)
-    if result is None or not Status(result.status).met:
+    if result is None or result.status == Status.FAIL:
         return False, ""
-    return True, _evidence_text(result)
+    return result.status == Status.PASS and _was_read(item, record, result), _evidence_text(result)
+
+
+def _was_read(item: ChecklistItem, record: RunRecord, result: GateResult) -> bool:
+    """Return whether the file that an item names was read: a gate is met without one that does not exist."""
+    gate = record.protocol.gate(item.gate or "")
+    paths = [path for check in gate.checks if check.kind is CheckKind.FILE_READ for path in check.paths] if gate else []
+    named = [path for path in paths if PurePosixPath(path).stem.lower() in item.step.lower()]
+    read = {one.subject for one in record.evidence if one.kind in (EvidenceKind.FILE_READ, EvidenceKind.CONTENT_HASH)}
+    return not named or any(path in read or PurePosixPath(path).name in result.evidence for path in named)
 
 
 def _phase_rows(record: RunRecord) -> Iterable[tuple[str, ...]]:
@@ -327,7 +337,11 @@ def _active_json(record: RunRecord) -> dict[str, Any]:
         "starting_commit": short(run.starting_commit),
         "started_at": timestamp(run.started_at),
         "current_phase": run.phase,
-        "phases_completed": [result.gate for result in record.gates if result.status == Status.PASS],
+        "phases_completed": [
+            gate.name
+            for gate in record.protocol.gates
+            if (one := record.result(gate.name)) and one.status != Status.FAIL
+        ],
         "checklist": [
             {"part": item.part.value, "req": item.level.value, "step": item.step, "done": done, "evidence": evidence}
             for item in record.protocol.checklist

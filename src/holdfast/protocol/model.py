@@ -71,8 +71,10 @@ class CheckKind(StrEnum):
     """Serena answers; skipped if none is configured."""
     GIT_STATE = "git_state"
     """Branch and starting commit are known."""
+    NOT_ON_BRANCH = "not_on_branch"
+    """names: HEAD is on none of these branches."""
     SESSION_LOG = "session_log"
-    """The run's log exists, under its id."""
+    """paths: the run's log exists, under its id, in one of these folders or as one of these patterns names it."""
     DOCS_CHANGED = "docs_changed"
     """paths: each was changed since the run began."""
     REPORT = "report"
@@ -92,6 +94,8 @@ class Check:
     names: tuple[str, ...] = ()
     argv: tuple[str, ...] = ()
     timeout_s: int = 300
+    optional: bool = False
+    """Whether paths that the starting commit does not have are not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,9 @@ CONSTRAINTS = ".agents/governance/PROJECT-CONSTRAINTS.md"
 SKILLS = f"{_AGENT.skills}/github/scripts"
 SKILL_MEMORY = ".serena/memories/skill-usage-mandatory.md"
 SESSIONS = ".agents/sessions"
+EVERY_LOG = f"{SESSIONS}/*"
+LOG_NAME = "YYYY-MM-DD-session-NN"
+"""How a document names a session's log."""
 REPORTS = ".agents/qa/**/*.md"
 READ_FIRST = ("CLAUDE.md", "AGENTS.md", "README.md", "README.rst", "README.txt", "README", "CONTRIBUTING.md")
 
@@ -39,8 +42,9 @@ def _must(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
     return Gate(name, Level.MUST, blocking=True, checks=checks, recovery=recovery)
 
 
-def _should(name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
-    return Gate(name, Level.SHOULD, blocking=False, checks=checks, recovery=recovery)
+def _recorded(level: Level, name: str, checks: tuple[Check, ...], *recovery: str) -> Gate:
+    """Return a gate that does not block: an unmet MUST is recorded as a violation."""
+    return Gate(name, level, blocking=False, checks=checks, recovery=recovery)
 
 
 def _steps(*steps: tuple[Gate, str]) -> tuple[Transition, ...]:
@@ -49,7 +53,8 @@ def _steps(*steps: tuple[Gate, str]) -> tuple[Transition, ...]:
     return tuple(Transition(source, phase, gate) for source, (gate, phase) in zip(sources, steps, strict=False))
 
 
-GIT_STATE = _should(
+GIT_STATE = _recorded(
+    Level.SHOULD,
     "GIT_STATE",
     (Check(CheckKind.GIT_STATE),),
     "Run git status, so that you know the branch and what is uncommitted.",
@@ -62,7 +67,8 @@ QUALITY_CHECKS = _must(
 GIT_COMMIT = _must(
     "GIT_COMMIT",
     (Check(CheckKind.COMMITTED),),
-    "Commit every change, then validate_gate GIT_COMMIT: HEAD must have moved and the tree must be clean.",
+    "Commit every change, then validate_gate GIT_COMMIT: HEAD must have moved and the tree must be clean."
+    " A session that changed nothing needs no commit.",
 )
 SERENA_INIT = _must(
     "SERENA_INIT",
@@ -72,8 +78,11 @@ SERENA_INIT = _must(
 )
 SKILL_VALIDATION = _must(
     "SKILL_VALIDATION",
-    (Check(CheckKind.FILE_EXISTS, paths=(SKILLS,)), Check(CheckKind.FILE_READ, paths=(SKILL_MEMORY,))),
-    f"List {SKILLS}.",
+    (
+        Check(CheckKind.FILE_EXISTS, paths=(SKILLS, _AGENT.skills), optional=True),
+        Check(CheckKind.FILE_READ, paths=(SKILL_MEMORY,)),
+    ),
+    f"List {SKILLS}, or the project's own skills in {_AGENT.skills}.",
     "Read the memory skill-usage-mandatory.",
     _RECORD_HASH,
 )
@@ -88,9 +97,10 @@ SESSION_LOG = _must(
     (Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)),),
     f"Write the log {SESSIONS}/<session id>.md (a slug may follow the id).",
 )
-DOCS_UPDATE = _should(
+DOCS_UPDATE = _recorded(
+    Level.MUST,
     "DOCS_UPDATE",
-    (Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, f"{SESSIONS}/*")),),
+    (Check(CheckKind.DOCS_CHANGED, paths=(HANDOFF, EVERY_LOG), optional=True),),
     f"Update {HANDOFF} and complete the session log.",
 )
 QA_VALIDATION = _must(

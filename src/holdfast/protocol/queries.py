@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 
+from holdfast.git.state import Tips
 from holdfast.protocol import definition as definitions
+from holdfast.protocol.errors import NoRun
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
-from holdfast.protocol.runs import Evidence, GateResult, Run, RunRecord, RunStatus, Source, Violation
+from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
 from holdfast.store import Tx
+from holdfast.text import bounded_json
 
 RUN = (
     "row_id, id, root, project, protocol, definition, objective, branch, starting_commit, phase, held_from, held_by,"
@@ -35,8 +39,15 @@ def find(tx: Tx, row_id: int) -> Run | None:
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:
-    """Return the runs of a project in all its worktrees, newest first."""
-    return _runs(tx, "project = :project ORDER BY row_id DESC LIMIT :limit", project=project, limit=limit)
+    """Return the runs of a project that ended, in all its worktrees, newest first."""
+    condition = "project = :project AND status <> 'active' ORDER BY row_id DESC LIMIT :limit"
+    return _runs(tx, condition, project=project, limit=limit)
+
+
+def last_ended(tx: Tx, root: str) -> Run | None:
+    """Return the run of a worktree that ended last."""
+    ended = _runs(tx, "root = :root AND status <> 'active' ORDER BY ended_at DESC, row_id DESC LIMIT 1", root=root)
+    return next(iter(ended), None)
 
 
 def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
@@ -144,16 +155,18 @@ def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: s
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:
-    """Store the run's standing."""
-    tx.run(
+    """Store the run's standing. Raises NoRun if it ended meanwhile."""
+    stored = tx.run(
         "UPDATE protocol_runs SET phase = :phase, held_from = :held_from, held_by = :held_by, touched_at = :now"
-        " WHERE row_id = :id",
+        " WHERE row_id = :id AND status = 'active'",
         phase=standing.phase,
         held_from=standing.held_from,
         held_by=standing.held_by,
         now=tx.now(),
         id=run.row_id,
     )
+    if not stored:
+        raise NoRun(f"{run.id} has ended meanwhile.", recovery="Start another with session_start.")
     tx.emit("protocol.phase", run.id, {"root": run.root, "phase": standing.phase})
 
 
@@ -162,11 +175,20 @@ def touch(tx: Tx, run: Run) -> None:
     tx.run("UPDATE protocol_runs SET touched_at = :now WHERE row_id = :id", now=tx.now(), id=run.row_id)
 
 
-def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | None, notes: str | None) -> None:
-    """Mark the run as complete."""
+def end(
+    tx: Tx,
+    run: Run,
+    commit: str | None,
+    summary: str,
+    decisions: str | None,
+    notes: str | None,
+    status: RunStatus = RunStatus.COMPLETE,
+) -> None:
+    """Mark an active run as complete, or as given up."""
     tx.run(
-        "UPDATE protocol_runs SET status = 'complete', ended_at = :now, touched_at = :now, end_commit = :end_commit,"
-        " summary = :summary, decisions = :decisions, notes = :notes WHERE row_id = :id",
+        "UPDATE protocol_runs SET status = :status, ended_at = :now, touched_at = :now, end_commit = :end_commit,"
+        " summary = :summary, decisions = :decisions, notes = :notes WHERE row_id = :id AND status = 'active'",
+        status=status.value,
         now=tx.now(),
         end_commit=commit,
         summary=summary,
@@ -174,7 +196,7 @@ def end(tx: Tx, run: Run, commit: str | None, summary: str, decisions: str | Non
         notes=notes,
         id=run.row_id,
     )
-    tx.emit("protocol.completed", run.id, {"root": run.root})
+    tx.emit("protocol.completed" if status is RunStatus.COMPLETE else "protocol.aborted", run.id, {"root": run.root})
 
 
 def orphan(tx: Tx, root: str | None = None) -> None:
@@ -199,6 +221,15 @@ def carry_over(tx: Tx, before: int, now: int) -> None:
         now=now,
         before=before - ORPHANED_AFTER_MS,
     )
+
+
+def roots_to_settle(tx: Tx) -> list[str]:
+    """Return the worktrees whose gate may not be as it should: of active runs, and of those that ended lately."""
+    rows = tx.all(
+        "SELECT DISTINCT root FROM protocol_runs WHERE status = 'active' OR ended_at >= :lately",
+        lately=tx.now() - 2 * ORPHANED_AFTER_MS,
+    )
+    return [str(row["root"]) for row in rows]
 
 
 def forget(tx: Tx, root: str, project: str | None) -> int:
@@ -295,6 +326,27 @@ def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, de
     )
     touch(tx, run)
     tx.emit("protocol.evidence", run.id, {"root": run.root, "kind": kind, "source": source.value})
+
+
+def tips(tx: Tx, run: Run) -> Tips | None:
+    """Return where HEAD and the branches were when they were last judged; None for a run that never was."""
+    row = tx.one(
+        "SELECT detail FROM protocol_evidence WHERE run = :run AND kind = :kind AND source = :source"
+        " ORDER BY row_id DESC LIMIT 1",
+        run=run.row_id,
+        kind=EvidenceKind.TIPS.value,
+        source=Source.SERVER.value,
+    )
+    if row is None:
+        return None
+    found = bounded_json.loads(str(row["detail"]))
+    return Tips(found["head"], found["branches"], tuple(found["remotes"]))
+
+
+def add_tips(tx: Tx, run: Run, tips: Tips) -> None:
+    """Store where HEAD and the branches are."""
+    detail = json.dumps({"head": tips.head, "branches": tips.branches, "remotes": tips.remotes}, separators=(",", ":"))
+    add_evidence(tx, run, None, EvidenceKind.TIPS.value, "", detail, Source.SERVER)
 
 
 def violations(tx: Tx, run: Run) -> tuple[Violation, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.errors import NotFound
 from holdfast.identity.caller import Caller
 from holdfast.protocol import memories
 from holdfast.protocol.runs import RunRecord, RunStatus
@@ -20,8 +19,18 @@ Render = Callable[[list[RunRecord]], str]
 def resources(protocols: Protocols) -> list[Resource]:
     """Return state, checklist, history and violations of the caller's project."""
     return [
-        _resource(protocols, "state", "The active session: phase, gates, checklist", _active(memories.current_state)),
-        _resource(protocols, "checklist", "The session's checklist, and what is done", _active(memories.checklist)),
+        _resource(
+            protocols,
+            "state",
+            "The active session: phase, gates, checklist",
+            _active("Session State", memories.current_state),
+        ),
+        _resource(
+            protocols,
+            "checklist",
+            "The session's checklist, and what is done",
+            _active("Session Checklist", memories.checklist),
+        ),
         _resource(protocols, "history", "The last ten sessions", memories.history),
         _resource(protocols, "violations", "Violations of the protocol", memories.violations_log),
     ]
@@ -46,10 +55,10 @@ def _resource(protocols: Protocols, name: str, description: str, render: Render)
     )
 
 
-def _active(render: Callable[[RunRecord], str]) -> Render:
+def _active(title: str, render: Callable[[RunRecord], str]) -> Render:
     def rendered(records: list[RunRecord]) -> str:
         if not records or records[0].run.status != RunStatus.ACTIVE:
-            raise NotFound("There is no active session in this project.", recovery="Start one with session_start.")
+            return f"# {title}\n\nNo session is active in this project. session_start begins one.\n"
         return render(records[0])
 
     return rendered

@@ -48,11 +48,12 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A run that is complete, with its last commit and the gates that it passed at the end."""
+    """A run that is complete or given up, with its last commit and the gates that it passed at the end."""
 
     run: Run
     commit: str | None
     passed: tuple[CheckedGate, ...]
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,13 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol import model
 from holdfast.protocol.errors import UnknownGate
 from holdfast.protocol.model import Gate, Protocol, Standing, Status
-from holdfast.protocol.project.settings import ProjectProtocol
+from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.store.calls import CallKey
 from holdfast.text.quoting import in_quotes
 
 MAX_NAMED = 4
+MAX_STEP_CHARS = 300
+"""Characters of a recovery step, which the project may have worded."""
 
 
 class RunStatus(StrEnum):
@@ -24,6 +26,8 @@ class RunStatus(StrEnum):
     COMPLETE = "complete"
     ORPHANED = "orphaned"
     """Untouched for a day; kept in the history, no longer blocking a new run."""
+    ABORTED = "aborted"
+    """Given up by its agent, with a reason."""
 
 
 class Source(StrEnum):
@@ -48,6 +52,8 @@ class EvidenceKind(StrEnum):
     """subject: the path of a report of this run."""
     CONTENT_HASH = "content_hash"
     """subject: a path; detail: the sha256 that the agent gave and the server compared."""
+    TIPS = "tips"
+    """detail: where HEAD and the branches are known to have been, as JSON; stored by the server alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +181,26 @@ class ActiveRun:
     key: CallKey | None = None
     """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
 
+    @property
+    def enforcement(self) -> Enforcement:
+        """What is done about a commit that is too early."""
+        return self.project.enforcement
+
+    @property
+    def commits_wait_for(self) -> Gate | None:
+        """The gate that makes a commit too early; None if commits are free, or nobody minds."""
+        if self.enforcement is Enforcement.OFF:
+            return None
+        return model.unmet_before_work(self.protocol, self.standing)
+
+    def too_early(self, gate: Gate) -> str:
+        """Return what an agent is told that commits before a gate is met."""
+        steps = " ".join(in_quotes(step, MAX_STEP_CHARS) for step in gate.recovery)
+        return (
+            f"A commit comes too early: {gate.name} of session {self.run.id} is not met. Next: {steps}"
+            f" Then call validate_gate with phase {gate.name}."
+        )
+
     def moved(self, standing: Standing) -> ActiveRun:
         """Return the same run with another standing."""
         return replace(self, standing=standing)
@@ -195,6 +221,14 @@ class ActiveRun:
         named = ", ".join(names[:MAX_NAMED]) + (" …" if len(names) > MAX_NAMED else "")
         steps = self.gate(names[0]).recovery
         return f"Gates to meet: {named}.", f" Next: {in_quotes(steps[0], longest)}" if steps else ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateOff:
+    """A worktree in which git lets commits through that are too early."""
+
+    worktree: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from holdfast.errors import BadInput
+from holdfast.files.errors import explain
 from holdfast.files.in_time import in_time
 from holdfast.git.state import Git
 from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.protocol import definition, model, queries
+from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
-from holdfast.protocol.evidence import judge
+from holdfast.protocol.evidence import commits_after, judge, unchanged_since_start, worktree_digest
 from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.settings import ProjectProtocol, configured_project, read_project
-from holdfast.protocol.runs import ActiveRun, EvidenceKind, Run, RunRecord, RunStatus, Source, Verdict
-from holdfast.protocol.steps import Steps, Verifier, record
+from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, configured_project, read_project
+from holdfast.protocol.project.trust_digest import SETTINGS
+from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
+from holdfast.protocol.steps import Steps, Verifier, record, severity
 from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, require_unanswered
@@ -28,6 +36,9 @@ from holdfast.text.quoting import in_quotes, named, quoted
 
 if TYPE_CHECKING:
     from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
@@ -42,13 +53,30 @@ ForeignState = Callable[[Path], Awaitable[ImportedState | None]]
 """Reads the state that another tool left in a worktree."""
 
 
+def in_turn(
+    method: Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]],
+) -> Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]]:
+    """Have calls that move a run wait for one another; giving it up does not wait for a command that hangs."""
+
+    async def call(self: Protocols, root: Root | None, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if kwargs.get("abort"):
+            return await method(self, root, *args, **kwargs)
+        async with self.turns.setdefault(root.uri if root else "", asyncio.Lock()):
+            return await method(self, root, *args, **kwargs)
+
+    return call
+
+
 class Protocols:
     """The protocol's operations; everything outside this package goes through here."""
 
-    def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState) -> None:
+    def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState, home: Path) -> None:
         self._store = store
+        self._checks = checks
         self._steps = Steps(store, checks)
         self._foreign_state = foreign_state
+        self._gate = CommitGate(home)
+        self.turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # -- what an agent calls ------------------------------------------------------------------------------------------
 
@@ -62,10 +90,16 @@ class Protocols:
         key: CallKey | None = None,
     ) -> Started:
         """Begin a run. Raises RunActive while one is active."""
+        worktree = await self._worktree(root)
+        async with self._settled(worktree):
+            return await self._start(worktree, objective, branch, starting_commit, key)
+
+    async def _start(
+        self, worktree: Worktree, objective: str, branch: str | None, starting_commit: str | None, key: CallKey | None
+    ) -> Started:
         from holdfast.protocol.results import Started
 
         await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
-        worktree = await self._worktree(root)
         text = objective.strip()
         if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
             raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
@@ -80,7 +114,11 @@ class Protocols:
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
         foreign = await self._foreign_state(worktree.path)
         on_disk = await in_time(logged_numbers, worktree.path)
-        stored_protocol = definition.dumps(project.protocol)
+        begun_at = await tips(worktree.path) if worktree.is_git else None
+        digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
+        begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
+        stored_protocol = definition.dumps(project.protocol, begun)
+        unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else ""
 
         def write(tx: Tx) -> Started:
             queries.orphan(tx, worktree.root)
@@ -88,7 +126,7 @@ class Protocols:
             if active is not None:
                 raise RunActive(
                     f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
-                    recovery="Continue it (get_blocked_reason), or end it with session_end.",
+                    recovery="Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up).",
                 )
             where = {"root": worktree.root, "project": worktree.project}
             protocol = {"protocol": project.protocol.name, "definition": stored_protocol}
@@ -96,6 +134,10 @@ class Protocols:
             run = queries.begin(
                 tx, **where, **protocol, objective=text, branch=branch, starting_commit=commit, on_disk=on_disk
             )
+            if begun_at is not None:
+                queries.add_tips(tx, run, begun_at)
+            if unattended:
+                queries.add_violation(tx, run, run.phase, None, unattended, "CRITICAL")
             return Started(run, project.protocol, project.enforcement, foreign if imported else None)
 
         return await self._store.write(first_time(key, write))
@@ -104,37 +146,39 @@ class Protocols:
         """Check a gate and store the result."""
         from holdfast.protocol.results import CheckedGate
 
-        active = await self._active_of(root, key)
-        gate = active.gate(name)
-        verdict = await self._steps.check(active, gate)
-        return await self._store.write(
-            first_time(key, lambda tx: CheckedGate(gate, verdict, record(tx, active, gate, verdict)))
-        )
+        async with self._step(root, key) as active:
+            gate = active.gate(name)
+            verdict = await self._steps.check(active, gate)
+            return await self._store.write(
+                first_time(key, lambda tx: CheckedGate(gate, verdict, record(tx, active, gate, verdict)))
+            )
 
     async def validate_all(self, root: Root | None, key: CallKey | None = None) -> Validation:
         """Check every gate and store the results."""
-        return await self._steps.validate_all(await self._active_of(root, key))
+        async with self._step(root, key) as active:
+            return await self._steps.validate_all(active)
 
+    @in_turn
     async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> Advanced:
         """Advance to the next phase, or up to `to`; each gate on the way is verified."""
         from holdfast.protocol.results import Advanced
 
-        active = await self._active_of(root, key)
-        order = active.protocol.phases
-        if to is not None and to not in order:
-            raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
-        if to == COMPLETE or active.standing.at == order[-2]:
-            raise GateUnmet("Only session_end completes a session.", recovery="Call session_end with a summary.")
-        target = to or order[order.index(active.standing.at) + 1]
-        if order.index(target) <= order.index(active.standing.at):
-            raise BadInput("to", f"must be a phase after {active.standing.at}")
-        active, passed = await self._steps.advance(active, target)
+        async with self._step(root, key) as before:
+            order = before.protocol.phases
+            if to is not None and to not in order:
+                raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
+            if to == COMPLETE or before.standing.at == order[-2]:
+                raise GateUnmet("Only session_end completes a session.", recovery="Call session_end with a summary.")
+            target = to or order[order.index(before.standing.at) + 1]
+            if order.index(target) <= order.index(before.standing.at):
+                raise BadInput("to", f"must be a phase after {before.standing.at}")
+            active, passed = await self._steps.advance(before, target)
 
-        def write(tx: Tx) -> Advanced:
-            queries.stand(tx, active.run, active.standing)
-            return Advanced(active, passed)
+            def write(tx: Tx) -> Advanced:
+                queries.stand(tx, active.run, active.standing)
+                return Advanced(active, passed)
 
-        return await self._store.write(first_time(key, write))
+            return await self._store.write(first_time(key, write))
 
     async def record(
         self, root: Root | None, name: str, kind: str, evidence: str, key: CallKey | None = None
@@ -156,6 +200,7 @@ class Protocols:
 
         return await self._store.write(first_time(key, write))
 
+    @in_turn
     async def end(
         self,
         root: Root | None,
@@ -164,6 +209,7 @@ class Protocols:
         key_decisions: Sequence[str] = (),
         next_session_notes: str | None = None,
         skip_qa: bool = False,
+        abort: bool = False,
         key: CallKey | None = None,
     ) -> Ended:
         """End the run: the remaining gates are verified in order; the first unmet blocking one stops it."""
@@ -171,24 +217,46 @@ class Protocols:
 
         if not summary.strip() or len(summary) > MAX_TEXT:
             raise BadInput("summary", f"must be 1 to {MAX_TEXT} characters")
+        if abort and not model.says_something(summary):
+            raise BadInput("summary", "must say why the session is given up")
         if len(key_decisions) > MAX_ITEMS or any(not 0 < len(one) <= MAX_OBJECTIVE for one in key_decisions):
             raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
         if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
             raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
-        active = await self._active_of(root, key)
-        if active.standing.phase in (BLOCKED, VIOLATION):
-            active = await self._steps.release(active, skip_qa=skip_qa)
-        active = await self._steps.renew(active, skip_qa=skip_qa)
-        active, passed = await self._steps.advance(active, COMPLETE, ending=True, skip_qa=skip_qa)
-        commit = (await Git(active.worktree).state()).head
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
+        async with self._step(root, key) as active:
+            if abort:
+                return await self._give_up(active, summary.strip(), next_session_notes or None)
+            if active.standing.phase in (BLOCKED, VIOLATION):
+                active = await self._steps.release(active, skip_qa=skip_qa)
+            active = await self._steps.renew(active, skip_qa=skip_qa)
+            ended, passed = await self._steps.advance(active, COMPLETE, ending=True, skip_qa=skip_qa)
+            commit = (await Git(active.worktree).state()).head
+
+            def write(tx: Tx) -> Ended:
+                queries.stand(tx, ended.run, ended.standing)
+                queries.end(tx, ended.run, commit, summary.strip(), decisions, next_session_notes or None)
+                return Ended(ended.run, commit, passed)
+
+            return await self._store.write(first_time(key, write))
+
+    async def _give_up(self, active: ActiveRun, reason: str, notes: str | None) -> Ended:
+        """End a run without its gates; those that are unmet are violations if anything was done in it."""
+        from holdfast.protocol.results import Ended
+
+        run = active.run
+        commit = (await Git(active.worktree).state()).head
+        idle = await unchanged_since_start(active.worktree, run)
+        unmet = [] if idle else model.open_gates(active.protocol, active.standing)
 
         def write(tx: Tx) -> Ended:
-            queries.stand(tx, active.run, active.standing)
-            queries.end(tx, active.run, commit, summary.strip(), decisions, next_session_notes or None)
-            return Ended(active.run, commit, passed)
+            for gate in unmet:
+                requirement = f"{gate.level} {gate.name}: not met when the session was given up"
+                queries.add_violation(tx, run, active.standing.at, gate.name, requirement, severity(gate))
+            queries.end(tx, run, commit, reason, None, notes, RunStatus.ABORTED)
+            return Ended(run, commit, (), given_up=True)
 
-        return await self._store.write(first_time(key, write))
+        return await self._store.write(first_time(active.key, write))
 
     async def blocked(self, root: Root | None) -> Blocked:
         """Check the gates that come before work or, from then on, before the end."""
@@ -200,10 +268,12 @@ class Protocols:
 
     # -- what hooks, the command line and the mirror call -------------------------------------------------------------
 
-    async def active_run(self, cwd: str) -> ActiveRun | None:
-        """Return the active run of the worktree that a directory is in."""
+    async def active_run(self, cwd: str, *, only_stored: bool = False) -> ActiveRun | None:
+        """Return the active run of the worktree that a directory is in; `only_stored` without looking for commits."""
         worktree = await self._worktree_at(cwd)
-        return None if worktree is None else await self._active(worktree)
+        if worktree is None:
+            return None
+        return await (self._load(worktree) if only_stored else self._active(worktree))
 
     async def standing_at(self, cwd: str) -> tuple[ActiveRun | None, ProjectProtocol | None]:
         """Return the active run of the worktree that a directory is in; otherwise the project's configured protocol."""
@@ -233,14 +303,12 @@ class Protocols:
 
         if not await self._store.read(seen):
             await self._store.write(write)
+            await self._steps.reconsider(active)
+            await self._gate.settle(active.worktree, partial(self.active_run, str(active.worktree), only_stored=True))
 
     async def missing(self, active: ActiveRun) -> list[tuple[Gate, Verdict]]:
         """Check the gates between here and the end; return those that are not met."""
         return await self._steps.missing(active, model.open_gates(active.protocol, active.standing))
-
-    async def violated(self, active: ActiveRun, gate: Gate, requirement: str) -> None:
-        """Store a violation of a gate, and block the run until the gate is met."""
-        await self._steps.hold(active, gate, VIOLATION, requirement)
 
     async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
         """Return the runs of a worktree's project that ended, newest first, after the worktree's own active one."""
@@ -249,8 +317,8 @@ class Protocols:
 
         def read(tx: Tx) -> list[RunRecord]:
             active = queries.active(tx, root)
-            ended = [run for run in queries.history(tx, project, limit) if run.status != RunStatus.ACTIVE]
-            return [queries.record_of(tx, run) for run in [*([active] if active else []), *ended][:limit]]
+            runs = [*([active] if active else []), *queries.history(tx, project, limit)]
+            return [queries.record_of(tx, run) for run in runs]
 
         return await self._store.read(read)
 
@@ -259,9 +327,23 @@ class Protocols:
         return await self.records((await self._worktree(root)).root)
 
     async def validation(self, path: str, *, before_commit: bool) -> Validation | None:
-        """Check every gate of a worktree's run, for scripts and CI; before a commit, only those before WORKING."""
-        active = await self.active_run(path)
-        return None if active is None else await self._steps.validate_all(active, before_work=before_commit)
+        """Check every gate of a worktree's run, for scripts and CI; before a commit, only those before WORKING.
+
+        Without an active run: the results of the one that was completed last, or what a fresh checkout shows.
+        """
+        worktree = await self._worktree_at(path)
+        if worktree is None:
+            return None
+        async with self._settled(worktree):
+            active = await self._active(worktree)
+            if active is not None:
+                return await self._steps.validate_all(active, before_work=before_commit)
+        last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
+        if last is not None and last.status == RunStatus.COMPLETE:
+            return await self._steps.results_of(last, before_work=before_commit)
+        from holdfast.protocol.checkout import validate_checkout
+
+        return await validate_checkout(worktree, self._checks, before_work=before_commit)
 
     async def runs(self, path: str | None, limit: int) -> list[Run]:
         """Return the runs of one worktree or of all, newest first."""
@@ -291,7 +373,10 @@ class Protocols:
         """
         from holdfast.protocol.project.agent_settings import agent_settings_at
 
-        worktree, settings = await in_time(agent_settings_at, directory)
+        try:
+            worktree, settings = await in_time(agent_settings_at, directory)
+        except OSError as error:
+            return f"The project's settings are off because they cannot be read: {explain(error)}"
         if settings is None:
             return None
         if worktree is None or settings.problem is not None:
@@ -302,17 +387,24 @@ class Protocols:
         why = "they changed since they were trusted" if trusted else "they are not trusted yet"
         return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
 
-    async def trusts(self, root: str) -> bool:
-        """Return whether the owner trusts the worktree's present content."""
-        worktree = await self._worktree_at(str(path_of(root) or ""))
-        if worktree is None:
-            return False
-        project = await in_time(read_project, worktree.path)
-        return bool(project.digest) and project.digest == (await self.trusted(root))[0]
-
     async def sweep(self) -> None:
         """Orphan runs that were untouched for a day."""
         await self._store.write(lambda tx: queries.orphan(tx))
+
+    async def settle_gates(self) -> None:
+        """Have git refuse commits where a run asks for it and nowhere else, whatever the last daemon left behind."""
+        for root in await self._store.read(queries.roots_to_settle):
+            path = path_of(root) or Path(root)
+            await self._gate.settle(path, partial(self.active_run, str(path), only_stored=True))
+
+    async def open_gates(self) -> None:
+        """Have git let commits through everywhere, until a run is touched again."""
+        for root in await self._store.read(queries.roots_to_settle):
+            await self._gate.settle(path_of(root) or Path(root), _no_run)
+
+    def gates_off(self) -> tuple[GateOff, ...]:
+        """Return the worktrees of runs that enforce, where git does not call our hook."""
+        return tuple(GateOff(worktree, why) for worktree, why in self._gate.off.items())
 
     def applies_to(self, root: Root | None) -> bool:
         """Return whether a project has a protocol, so that its tools are listed there."""
@@ -342,13 +434,26 @@ class Protocols:
 
     async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
         """Return the active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
-        active = await self._active(await self._worktree(root), key)
+        return await self._active_in(await self._worktree(root), key)
+
+    async def _active_in(self, worktree: Worktree, key: CallKey | None) -> ActiveRun:
+        active = await self._active(worktree, key)
         if active is None:
             raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")
         return active
 
     async def _active(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun | None:
-        """Return the active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated."""
+        """Return the active run of a worktree, loaded for this call; raises AlreadyAnswered if the call is repeated.
+
+        Commits that came too early are stored as violations, whoever made them.
+        """
+        active = await self._load(worktree, key)
+        if active is None or not worktree.is_git:
+            return active
+        await self._settle(worktree)
+        return await self._with_early_commits(active)
+
+    async def _load(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun | None:
 
         def read(tx: Tx) -> tuple[Run, Standing] | None:
             require_unanswered(tx, key, reads_only=True)
@@ -361,8 +466,68 @@ class Protocols:
         if loaded is None:
             return None
         run, standing = loaded
-        project = await in_time(read_project, worktree.path)
+        project = await self._project_of(run, worktree)
         return ActiveRun(run, definition.loads(run.definition), standing, project, worktree.path, key)
+
+    async def _with_early_commits(self, active: ActiveRun) -> ActiveRun:
+        gate = active.commits_wait_for
+        if gate is None:
+            return active
+        before = await self._store.read(lambda tx: queries.tips(tx, active.run))
+        if before is None:  # git could not be asked when the run began
+            return active
+        commits, now = await early_commits(active.worktree, before)
+        if not commits:
+            return active
+        await self._steps.hold(active, gate, VIOLATION, *(told(one, gate) for one in commits), tips=now)
+        return active.moved(model.held(active.standing, gate, VIOLATION))
+
+    @asynccontextmanager
+    async def _step(self, root: Root | None, key: CallKey | None) -> AsyncIterator[ActiveRun]:
+        """Load the active run for a call that may block it or let it go on."""
+        worktree = await self._worktree(root)
+        async with self._settled(worktree):
+            yield await self._active_in(worktree, key)
+
+    @asynccontextmanager
+    async def _settled(self, worktree: Worktree) -> AsyncIterator[None]:
+        """Have git's hook follow what was stored, before the caller is answered: also if it is refused, or was before.
+
+        A daemon that was killed may have stored something, and not have come to the hook; then the call is repeated.
+        """
+        try:
+            yield
+        finally:
+            await self._settle(worktree)
+
+    async def _settle(self, worktree: Worktree) -> None:
+        if worktree.is_git:
+            await self._gate.settle(worktree.path, lambda: self._load(worktree))
+
+    async def _project_of(self, run: Run, worktree: Worktree) -> ProjectProtocol:
+        """Read the project of a run, with the enforcement it began with; a lost or broken file is a violation."""
+        project = await in_time(read_project, worktree.path)
+        begun = definition.begun_with(run.definition)
+        if begun.enforcement is None:
+            return project
+        broken = f"MUST keep {SETTINGS} while a session is active: " + (
+            f"it is broken ({in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)})" if project.faults else "it is gone"
+        )
+        if begun.configured and begun.enforcement != Enforcement.OFF and (project.faults or not project.configured):
+            known = await self._store.read(lambda tx: queries.violations(tx, run))
+            if not any(one.requirement == broken for one in known):
+                await self._store.write(lambda tx: queries.add_violation(tx, run, run.phase, None, broken, "CRITICAL"))
+        return replace(project, enforcement=Enforcement(begun.enforcement))
+
+    async def _unattended(self, worktree: Worktree) -> str:
+        """Return the violation of commits that were made here after the last session and before the next one."""
+        last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
+        commits = await commits_after(worktree.path, last.ended_at) if last and last.ended_at else []
+        return f"MUST session_start before work: committed without a session: {', '.join(commits)}" if commits else ""
+
+
+async def _no_run() -> None:
+    return None
 
 
 async def _git_state(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from typing import Protocol as Interface
 
-from holdfast.git.state import Git
+from holdfast.git.state import Git, Tips
 from holdfast.protocol import model, queries
-from holdfast.protocol.errors import GateUnmet
-from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing
+from holdfast.protocol.errors import GateUnmet, NoRun
+from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing, StepError
 from holdfast.protocol.project.settings import ProjectProtocol
-from holdfast.protocol.runs import ActiveRun, Scene, Verdict
+from holdfast.protocol.runs import ActiveRun, GateResult, Run, RunStatus, Scene, Verdict
 from holdfast.store import Store, Tx
 from holdfast.store.calls import first_time, require_unanswered
 from holdfast.text.quoting import in_quotes
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from holdfast.protocol.results import CheckedGate, Validation
 
 MAX_REQUIREMENT = 1_000
+BY_EVIDENCE = frozenset({CheckKind.FILE_READ, CheckKind.FILE_EXISTS, CheckKind.TOOL_CALLED})
+LOOK = "get_blocked_reason says where the session stands."
 MAX_STEP_CHARS = 500
 """Limit of one recovery step, which the project may have worded."""
 
@@ -68,7 +71,12 @@ class Steps:
         if step is None:
             raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
         verdict, active = await self._pass(active, step.gate, violation=ending, skip_qa=skip_qa)
-        return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
+        if active.standing.at != step.source:
+            raise GateUnmet(f"Another call moved {active.run.id} to {active.standing.at}.", recovery=LOOK)
+        try:
+            return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
+        except StepError as refused:  # another call moved or blocked the run in the meantime
+            raise GateUnmet(str(refused), recovery=LOOK) from refused
 
     async def release(self, active: ActiveRun, *, skip_qa: bool = False) -> ActiveRun:
         """Check the gate that blocks a run; if it is met, the run is where it was before."""
@@ -97,10 +105,22 @@ class Steps:
         """Check a gate and store the result; if it is unmet and blocks, hold the run and raise GateUnmet."""
         verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
         if gate.blocking and not verdict.status.met:
-            requirement = f"{gate.level} {gate.name}: {verdict.reason}" if violation else None
-            await self.hold(active, gate, BLOCKED, requirement)
+            requirements = [f"{gate.level} {gate.name}: {verdict.reason}"] if violation else []
+            await self.hold(active, gate, BLOCKED, *requirements)
             raise _unmet(gate, verdict)
+        if gate.level.binding and not verdict.status.met:
+            await self._violated(active, gate, verdict)
         return verdict, active
+
+    async def _violated(self, active: ActiveRun, gate: Gate, verdict: Verdict) -> None:
+        """Record a MUST that does not block and was not met; it is recovered once the gate is met."""
+        requirement = f"{gate.level} {gate.name}: {verdict.reason}"[:MAX_REQUIREMENT]
+
+        def write(tx: Tx) -> None:
+            require_unanswered(tx, active.key)
+            queries.add_violation(tx, active.run, active.standing.at, gate.name, requirement, "CRITICAL")
+
+        await self._store.write(write)
 
     async def _verify(self, active: ActiveRun, gate: Gate, *, skip_qa: bool = False) -> tuple[Verdict, ActiveRun]:
         """Check a gate and store the result."""
@@ -123,7 +143,7 @@ class Steps:
             elif last is None:
                 verdict = Verdict(model.Status.FAIL, "", "its command has not run yet")
             else:
-                verdict = Verdict(model.Status(last.status), last.evidence, last.evidence, last.fingerprint)
+                verdict = _stored(last)
             if not verdict.status.met:
                 found.append((gate, verdict))
         return found
@@ -141,15 +161,44 @@ class Steps:
 
         return await self._store.write(first_time(active.key, write))
 
-    async def hold(self, active: ActiveRun, gate: Gate, phase: str, requirement: str | None) -> None:
-        """Block a run until a gate is met; a requirement is stored as a violation."""
+    async def results_of(self, run: Run, *, before_work: bool) -> Validation:
+        """Return the stored results of a run that ended."""
+        from holdfast.protocol.results import CheckedGate, Validation
+
+        stored = await self._store.read(lambda tx: queries.record_of(tx, run))
+        gates = stored.protocol.before(WORKING) if before_work else stored.protocol.gates
+        results = [(gate, stored.result(gate.name)) for gate in gates]
+        checked = [
+            CheckedGate(
+                gate, _stored(one) if one else Verdict(model.Status.FAIL, "", "not checked"), Standing(run.phase)
+            )
+            for gate, one in results
+        ]
+        return Validation(run, tuple(checked))
+
+    async def reconsider(self, active: ActiveRun) -> None:
+        """Open the gates before work that what a hook has just seen is enough for."""
+        for gate in active.protocol.before(WORKING):
+            unmet = not active.standing.gates.get(gate.name, model.Status.FAIL).met
+            if unmet and gate.checks and all(check.kind in BY_EVIDENCE for check in gate.checks):
+                verdict = await self.check(active, gate)
+                if verdict.status.met:
+                    await self._store.write(partial(record, active=active, gate=gate, verdict=verdict))
+
+    async def hold(
+        self, active: ActiveRun, gate: Gate, phase: str, *requirements: str, tips: Tips | None = None
+    ) -> None:
+        """Block a run until a gate is met; each requirement is stored as a violation."""
         run, standing = active.run, model.held(active.standing, gate, phase)
 
         def write(tx: Tx) -> None:
             require_unanswered(tx, active.key)
-            if requirement is not None:
-                severity = "CRITICAL" if gate.level.binding else "WARNING"
-                queries.add_violation(tx, run, active.standing.at, gate.name, requirement[:MAX_REQUIREMENT], severity)
+            for requirement in requirements:
+                queries.add_violation(
+                    tx, run, active.standing.at, gate.name, requirement[:MAX_REQUIREMENT], severity(gate)
+                )
+            if tips is not None:
+                queries.add_tips(tx, run, tips)
             queries.stand(tx, run, standing)
 
         await self._store.write(write)
@@ -169,10 +218,22 @@ class Steps:
         return await self._checks.verify(gate, await self._store.read(read))
 
 
+def _stored(result: GateResult) -> Verdict:
+    return Verdict(model.Status(result.status), result.evidence, result.evidence, result.fingerprint)
+
+
+def severity(gate: Gate) -> str:
+    """Return how severe a violation of a gate is."""
+    return "CRITICAL" if gate.level.binding else "WARNING"
+
+
 def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
     """Store a gate's result; return the run's standing after it."""
     run = active.run
-    before = queries.standing(tx, queries.find(tx, run.row_id) or run)
+    now = queries.find(tx, run.row_id)
+    if now is None or now.status != RunStatus.ACTIVE:
+        raise NoRun(f"{run.id} has ended meanwhile.", recovery="Start another with session_start.")
+    before = queries.standing(tx, now)
     queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
     after = model.verified(before, gate.name, verdict.status)
     if verdict.status.met:

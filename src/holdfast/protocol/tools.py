@@ -49,6 +49,7 @@ class EndParams(Params):
     key_decisions: list[str] | None = Field(None, description="One each")
     next_session_notes: str | None = Field(None, description="For whoever comes next")
     skip_qa: bool | None = Field(None, description="Documentation alone")
+    abort: bool | None = Field(None, description="Give up: no gate is checked")
 
 
 class NoParams(Params):
@@ -85,6 +86,7 @@ def offer(protocols: Protocols) -> Offer:
             key_decisions=params.key_decisions or (),
             next_session_notes=params.next_session_notes,
             skip_qa=bool(params.skip_qa),
+            abort=bool(params.abort),
             key=call.key,
         )
         return await call.reply(ended, views.ended_view)

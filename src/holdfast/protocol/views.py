@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.protocol import model
 from holdfast.protocol.model import ALL, COMPLETE, Standing, Status
-from holdfast.protocol.runs import Run
+from holdfast.protocol.runs import Run, RunStatus
 from holdfast.times import iso
 
 if TYPE_CHECKING:
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from holdfast.protocol.serena.mirror_queries import Entry
 
 JSON = dict[str, Any]
+
+ABORTED = RunStatus.ABORTED.value.upper()
+GIVE_UP = "session_end with abort: true and the reason as summary"
 
 _WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "is not met"}
 
@@ -108,13 +111,14 @@ def recorded_view(recorded: Recorded) -> JSON:
 
 
 def ended_view(ended: Ended) -> JSON:
+    status, word = (ABORTED, "given up") if ended.given_up else (COMPLETE, "complete")
     return {
-        "status": COMPLETE,
+        "status": status,
         "session_id": ended.run.id,
-        "phase": COMPLETE,
+        "phase": ended.run.phase if ended.given_up else COMPLETE,
         "commit_sha": ended.commit,
         "gates": _gates(ended.passed),
-        "message": f"{ended.run.id} is complete.",
+        "message": f"{ended.run.id} is {word}.",
     }
 
 
@@ -122,11 +126,14 @@ def blocked_view(blocked: Blocked) -> JSON:
     """Return as JSON what is missing and how to get it."""
     active = blocked.active
     names = model.blocked_until(active.protocol, active.standing)
-    message = "Nothing blocks."
+    message, following = "Nothing blocks.", "session_end"
     if blocked.missing:
         message = f"{blocked.missing[0][0].name} comes first."
-    elif names:
-        message = f"Nothing is missing: advance_phase checks {', '.join(names)}."
+        following = f"validate_gate {blocked.missing[0][0].name}"
+    elif model.WORKING in active.protocol.phases[active.protocol.phases.index(active.standing.at) + 1 :]:
+        following = f"advance_phase to {model.WORKING}"
+    if names and not blocked.missing:
+        message = f"Nothing is missing: {following.split()[0]} checks {', '.join(names)}."
     return _present(
         {
             "session_id": active.run.id,
@@ -142,6 +149,8 @@ def blocked_view(blocked: Blocked) -> JSON:
                 }
                 for gate, verdict in blocked.missing
             ],
+            "next": following,
+            "give_up": GIVE_UP,
             "message": message,
         }
     )

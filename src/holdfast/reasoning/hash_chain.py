@@ -9,6 +9,7 @@ from dataclasses import fields
 from holdfast.reasoning.model import Thought
 
 _FIELDS = tuple(sorted(field.name for field in fields(Thought)))
+_sorted_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
 
 
 def genesis(session_id: str) -> str:
@@ -18,7 +19,5 @@ def genesis(session_id: str) -> str:
 
 def seal(prev_hash: str, thought: Thought) -> str:
     """Return the hash of a thought that follows the one with `prev_hash`."""
-    text = json.dumps(
-        {name: getattr(thought, name) for name in _FIELDS}, ensure_ascii=False, separators=(",", ":"), sort_keys=True
-    )
+    text = _sorted_json({name: getattr(thought, name) for name in _FIELDS})
     return hashlib.sha256(f"{prev_hash}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -20,10 +20,12 @@ START_LIMIT = 2.0
 RETRY = 0.005
 
 PID_VARIABLES = ("CLAUDE_PID",)
+SETTING_VARIABLES = ("HOLDFAST_HOME", "CLAUDE_PLUGIN_ROOT")
+"""What tells apart the settings that name this hook: an agent that has two of them calls both at each event."""
 START_EVENTS = ("SessionStart",)
 """Hooks at which a session begins: they start a daemon if none is running."""
 NOTICE = '{"systemMessage": "%s"}\n'
-"""Output that the agent shows to its user, unlike standard error. These three are held equal to what the agents say."""
+"""Output that the agent shows to its user, unlike standard error. These four are held equal to what the agents say."""
 
 USAGE = """\
 usage: holdfast hook EVENT [AGENT] < payload.json
@@ -82,7 +84,9 @@ def _ask(event: str, agent: str) -> tuple[int, bytes]:
     wanted = os.environ.get("HOLDFAST_BRIEFING", "")
     briefing = f',"briefing":"{wanted}"' if 0 < len(wanted) <= 10 and wanted.isascii() and wanted.isalpha() else ""
     named = f',"agent":"{agent}"' if agent else ""
-    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}{briefing}{named}}}\n'.encode()
+    setting = "\0".join((__package__ or "", __file__, *(os.environ.get(name, "") for name in SETTING_VARIABLES)))
+    by = f',"by":"{os.fsencode(setting).hex()}"'
+    header = f'{{"holdfast":"hook","event":"{event}","pid":"{pid}"{managed}{briefing}{named}{by}}}\n'.encode()
     connection = _connection(event, deadline)
     try:
         _send(connection, header + payload, deadline)

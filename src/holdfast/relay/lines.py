@@ -128,7 +128,7 @@ def read_line(line: bytes | Overlong) -> Message | Unreadable | None:
     except UnicodeDecodeError as error:
         return _broken(line, f"invalid UTF-8 at byte {error.start}")
     try:
-        body = json.loads(text, parse_float=_finite, parse_constant=_refuse_constant)
+        body = _decode(text)
     except RecursionError:
         return _broken(line, f"nested deeper than {MAX_DEPTH} levels")
     except ValueError as error:
@@ -152,7 +152,7 @@ def is_id(value: object) -> bool:
 
 def encode(body: dict[str, Any]) -> bytes:
     """Encode `body` as one line without its newline."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return _encode(body).encode("utf-8")
 
 
 def error_reply(id: object, code: int, message: str) -> bytes:
@@ -174,6 +174,11 @@ def _finite(digits: str) -> float:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
+
+
+# json.loads and json.dumps would make one of these for each line.
+_decode = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant).decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _broken(line: bytes, why: str) -> Unreadable:

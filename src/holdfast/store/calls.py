@@ -18,8 +18,10 @@ from typing import Any, TypeVar
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
+from holdfast.store.events import to_json
 
 KEEP_MS = 24 * 60 * 60 * 1000
+_sorted_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 T = TypeVar("T")
 
@@ -36,12 +38,13 @@ class CallKey:
     """Whether it is safe to repeat: a result was stored or found, or the call had no effect."""
     view: Callable[[Any], dict[str, Any]] | None = field(default=None, compare=False)
     """Makes the reply, which is what is stored, from a service's result; set by the tool that was called."""
+    reply: dict[str, Any] | None = field(default=None, compare=False)
+    """The reply that the view made and that was stored."""
 
     @staticmethod
     def of(caller: str, key: str, tool: str, arguments: dict[str, Any]) -> CallKey:
         """Build the key of a call; a client's id counts only together with the same arguments."""
-        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-        return CallKey(caller, key, tool, hashlib.sha256(text.encode()).hexdigest())
+        return CallKey(caller, key, tool, hashlib.sha256(_sorted_json(arguments).encode()).hexdigest())
 
 
 class AlreadyAnswered(Exception):
@@ -77,7 +80,8 @@ def first_time(call: CallKey | None, effect: Callable[[Tx], T]) -> Callable[[Tx]
         if call is not None:
             if call.view is None:
                 raise RuntimeError(f"{call.tool} gave no view, so its result cannot be stored for a repetition")
-            store_answer(tx, call, call.view(result))
+            call.reply = call.view(result)
+            store_answer(tx, call, call.reply)
         return result
 
     return write
@@ -127,7 +131,7 @@ def store_answer(tx: Tx, call: CallKey | None, result: dict[str, Any]) -> None:
         key=call.key,
         tool=call.tool,
         arguments=call.arguments,
-        result=json.dumps(result, ensure_ascii=False, separators=(",", ":")),
+        result=to_json(result),
         at=tx.now(),
     )
     call.settled = True

@@ -165,9 +165,11 @@ def _open_postgres(
         from holdfast.store.backup.backup import postgres_backup_before_migration
         from holdfast.store.postgres import PostgresStore, no_offset
     except ImportError as error:
+        from holdfast.setup.extras import install_line
+
         raise StoreError(
             f"PostgreSQL needs packages that are not installed ({error.name}).",
-            recovery="Install them: pip install 'holdfast[postgres]'",
+            recovery=f"Install them: {install_line('postgres')}",
         ) from error
     taken = postgres_backup_before_migration(home, clock, known)
     return PostgresStore.open(url, clock_offset=clock_offset or no_offset, ids=ids, known=known, before_migration=taken)

@@ -461,17 +461,14 @@ class SqliteStore:
             self._listeners.wake()
 
     def _commit_group(self, group: list[_Job]) -> bool:
-        """Run the group's closures in one transaction and fill in their outcomes; one that fails is undone alone.
+        """Run the group's closures in one transaction and fill in their outcomes; returns whether events were emitted.
 
         Callers of the previous group are released when this one goes to disk, or takes long. Released earlier, they
         would compete with this thread for the interpreter, which is idle while the disk works.
         """
         connection = self._connection
-        emitted = False
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for job in group:
-                emitted |= self._run_job(connection, job, alone=len(group) == 1)
+            emitted = self._run_group(connection, group)
             self._release_waiters()
             if len(group) > 1 or group[0].error is None:
                 self._require_presence()
@@ -502,23 +499,47 @@ class SqliteStore:
             raise error
         self._next_presence_check = now + PRESENCE_CHECK_SECONDS
 
-    def _run_job(self, connection: apsw.Connection, job: _Job, *, alone: bool) -> bool:
-        """Run one closure; returns whether it emitted events. Alone in its transaction, it needs no savepoint."""
-        tx = SqliteTx(connection, self.clock, self.ids, self._release_waiters)
-        if not alone:
-            connection.execute("SAVEPOINT job")
+    def _run_group(self, connection: apsw.Connection, group: list[_Job]) -> bool:
+        """Run the closures one after the other; if one fails, undo all and run each again in a savepoint of its own.
+
+        Few closures fail, and two more statements for each would slow down all. To run twice does no harm, because
+        closures change nothing but the transaction; PostgreSQL repeats them too.
+        """
+        connection.execute("BEGIN IMMEDIATE")
         emitted = False
-        try:
-            job.value = job.fn(tx)
-            emitted = tx.flush()
-        except BaseException as error:
-            job.error = self._to_store_error(error)
-            if connection.get_autocommit():
-                raise
-            connection.execute("ROLLBACK" if alone else "ROLLBACK TO job")
-        if not alone:
+        for job in group:
+            try:
+                emitted |= self._run_job(connection, job)
+            except BaseException as error:
+                if connection.get_autocommit():
+                    raise
+                connection.execute("ROLLBACK")
+                if len(group) > 1:
+                    return self._run_apart(connection, group)
+                job.error = self._to_store_error(error)
+        return emitted
+
+    def _run_apart(self, connection: apsw.Connection, group: list[_Job]) -> bool:
+        """Run each closure in a savepoint; one that fails is undone alone."""
+        connection.execute("BEGIN IMMEDIATE")
+        emitted = False
+        for job in group:
+            connection.execute("SAVEPOINT job")
+            try:
+                emitted |= self._run_job(connection, job)
+            except BaseException as error:
+                job.error = self._to_store_error(error)
+                if connection.get_autocommit():
+                    raise
+                connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
         return emitted
+
+    def _run_job(self, connection: apsw.Connection, job: _Job) -> bool:
+        """Run one closure; returns whether it emitted events."""
+        tx = SqliteTx(connection, self.clock, self.ids, self._release_waiters)
+        job.value = job.fn(tx)
+        return tx.flush()
 
     def _roll_back_group(self, connection: apsw.Connection) -> None:
         """Roll back the group. If even that fails, replace the connection: the writer must continue."""

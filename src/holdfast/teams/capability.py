@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.capability import Capability, Command, Life, Loop
 from holdfast.store.events import Event
@@ -42,6 +42,13 @@ def capability(teams: Teams, runner: Runner, *, shared: bool) -> Capability:
     def on_events(events: Sequence[Event]) -> None:
         if shared and any(event.kind == "teams.asked" for event in events):
             runner.wake()  # somebody may have asked through another daemon
+        if shared:
+            runner.cancel(event.subject for event in events if event.kind == "teams.cancelled")
+
+    async def health() -> dict[str, Any]:
+        from holdfast.teams.views import approval_view
+
+        return {"approvals": [{"team": one.team, **approval_view(one)} for one in await teams.permissions.open()]}
 
     def unconfirmed() -> list[str]:
         return [str(fault) for fault in teams.config.unconfirmed]
@@ -60,5 +67,6 @@ def capability(teams: Teams, runner: Runner, *, shared: bool) -> Capability:
             close=runner.stop,
             is_busy=lambda: runner.busy,
             notices=unconfirmed,
+            health=health,
         ),
     )

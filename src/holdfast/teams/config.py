@@ -53,6 +53,7 @@ TEAM_FIELDS: Mapping[str, tuple[str, Reader]] = {
     "sessionFile": ("session_file", config_fields.file_path),
     "stateFile": ("state_file", config_fields.file_path),
     "delivery": ("delivery", config_fields.choice(Delivery)),
+    "idleSeconds": ("idle_seconds", config_fields.whole(1, 86_400)),
 }
 PROJECT_KEYS = ("project", "path")
 NOT_CONFIRMED = "was changed and does not count before a person confirms it"

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from holdfast.agents.registry import DEFAULT
 from holdfast.errors import BadInput, Busy, Conflict, HoldfastError, NotFound
 from holdfast.files import NotRegular, TooLarge, read_bounded, write_private
 from holdfast.process.home_lock import make_home
@@ -56,13 +57,17 @@ class TeamsFile:
         """What was last read. A file that cannot be read leaves the teams as they were, and adds its fault."""
         self.refresh()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the file is as it was read last."""
+        # A fault may have been repaired outside the file, by creating a project's directory for example.
+        return self._stamp is not None and self._stamp == self._current_stamp() and not self.config.faults
+
     def refresh(self) -> bool:
         """Read the file again if it changed; return whether the configuration differs now."""
-        before = self.config
-        stamp = self._current_stamp()
-        # A fault may have been repaired outside the file, by creating a project's directory for example.
-        if stamp is not None and stamp == self._stamp and not before.faults:
+        if self.is_current:
             return False
+        before, stamp = self.config, self._current_stamp()
         try:
             found = read_config(self._read_text(), home=self._home)
         except Refused as refused:
@@ -123,6 +128,7 @@ class TeamsFile:
         name: str,
         project: Path,
         *,
+        agent: str | None = None,
         description: str | None = None,
         model: str | None = None,
         skip_permissions: bool = False,
@@ -132,6 +138,7 @@ class TeamsFile:
         if problem := name_problem(name):
             raise BadInput("name", problem)
         options = {
+            "agent": None if agent == DEFAULT else agent,
             "description": description,
             "model": model,
             "skipPermissions": skip_permissions or None,
@@ -146,10 +153,25 @@ class TeamsFile:
                     recovery=f"Edit {self.path}, or `holdfast teams remove {name}` first.",
                 )
             teams[name] = entry
-            planned = read_config(_written(document), home=self._home)
-            for fault in planned.faults:
-                if fault.team == name or not planned.readable:
-                    raise BadInput(fault.field, fault.problem, recovery=fault.repair)
+            return self._planned(document, name)
+
+    def set_chat(self, name: str, chat: dict[str, Any] | None) -> Team:
+        """Give a team a chat, or take its chat away; return the team as it is then configured."""
+        with self._editing() as document:
+            entry = (document.get("teams") or {}).get(name)
+            if not isinstance(entry, dict):
+                raise NotFound(f"There is no team {shown(name)}.", recovery="`holdfast teams list` shows all.")
+            entry.pop("chat", None)
+            if chat is not None:
+                entry["chat"] = chat
+            return self._planned(document, name)
+
+    def _planned(self, document: Members, name: str) -> Team:
+        """Return a team as an edited document configures it; a fault of it keeps the document from being written."""
+        planned = read_config(_written(document), home=self._home)
+        for fault in planned.faults:
+            if (fault.team == name and not fault.warning) or not planned.readable:
+                raise BadInput(fault.field, fault.problem, recovery=fault.repair)
         return planned.teams[name]
 
     def remove(self, name: str) -> None:

@@ -22,7 +22,7 @@ from holdfast.teams.team import Chat, Delivery, Team, TeamSettings
 FILE_NAME = "teams.confirmed"
 MAX_BYTES = 4 * 1024 * 1024
 
-HARMLESS = frozenset({"description", "color"})
+HARMLESS = frozenset({"description", "color", "idleSeconds"})
 """Fields of a team that do not affect what its agent may do; all others, new ones too, need confirmation."""
 HARMLESS_SETTINGS = frozenset(
     {"idleTimeout", "healthCheckInterval", "stallTimeout", "compactAfterMessages", "archiveAfterDays", "warmUp"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -10,12 +11,14 @@ from enum import StrEnum
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text.masking import Words
-from holdfast.text.quoting import MARK, marked, read_signed
+from holdfast.text.quoting import MARK, marked, named, read_signed
 
 EXTERNAL = ""
 """The sender of somebody who is no team."""
 TEMPORARY = "temporary-"
 """Prefix of the threads of conversations that are archived when they are answered; an id follows."""
+COPY = "copy-of-terminal-"
+"""Prefix of the threads of copies of a conversation that a person has open: they change nothing unasked."""
 MAIN = "main"
 LEASE_MS = 30_000
 RENEW_S = 10.0
@@ -108,6 +111,31 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class PermissionRequest:
+    """What a managed agent asks its owner for."""
+
+    id: str
+    team: str
+    tool: str
+    input: str
+    """The tool's input as JSON, whole."""
+    allowed: int | None
+    """The owner's decision; None while there is none."""
+    created_at: int
+    expires_at: int
+
+    @property
+    def digest(self) -> str:
+        """What stands for the content of the request: whoever allows it names this."""
+        return request_digest(self.tool, self.input)
+
+
+def request_digest(tool: str, text: str) -> str:
+    """What stands for a tool and its input."""
+    return hashlib.sha256(f"{tool}\0{text}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
 class AskState:
     """An ask as it was a moment ago, with what belongs to it."""
 
@@ -117,6 +145,10 @@ class AskState:
     """Its place in the queue, while it waits."""
     why_not: str | None = None
     """Why the team cannot be run on this machine, while it waits."""
+    approval: PermissionRequest | None = None
+    """What its agent waits to be allowed."""
+    doing: str | None = None
+    """What its agent is doing, where this machine runs it."""
 
     @property
     def done(self) -> bool:
@@ -127,7 +159,11 @@ class AskState:
     def progress(self) -> str:
         """What an ask that is not done waits for, in words."""
         if self.ask.status == AskStatus.RUNNING.value:
-            return f"{self.ask.to_team} is working on it; the answer will wait under askId {self.ask.id}."
+            doing = f" ({self.doing})" if self.doing else ""
+            if self.approval is not None:
+                wish, request_id = named(self.approval.tool), self.approval.id
+                doing = f", and waits until its owner allows {wish} (`holdfast approve {request_id}`)"
+            return f"{self.ask.to_team} is working on it{doing}; the answer will wait under askId {self.ask.id}."
         if self.why_not is not None:
             return f"Team {self.ask.to_team} cannot be run here. {self.why_not} See askId {self.ask.id} later."
         return f"Waiting at place {self.place}; the answer will wait under askId {self.ask.id}."
@@ -194,6 +230,14 @@ def read_frame(text: str) -> tuple[str, str] | None:
     return (match["team"] or EXTERNAL, match["thread"] or MAIN) if match else None
 
 
+def heading(sender: str, thread: str) -> str:
+    """The first line of what the agent gets, which `read_frame` reads."""
+    who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
+    name = "".join(char if char.isprintable() else " " for char in thread.translate(_QUOTABLE))
+    where = "" if thread == MAIN else f' in thread "{name}"'
+    return f"[Message from {who}{where}, delivered by Holdfast]"
+
+
 def framed(
     sender: str,
     thread: str,
@@ -204,12 +248,9 @@ def framed(
     lost: bool = False,
 ) -> str:
     """The text as the agent gets it: with its sender's name, marked, and so that it can never be a command."""
-    who = f"team {sender}" if sender != EXTERNAL else "somebody outside the teams"
-    name = "".join(char if char.isprintable() else " " for char in thread.translate(_QUOTABLE))
-    where = "" if thread == MAIN else f' in thread "{name}"'
     word = secrets.token_hex(6)
     parts = [
-        f"[Message from {who}{where}, delivered by Holdfast]",
+        heading(sender, thread),
         f'[What others said: the lines marked "{MARK.strip()}" up to {word}; nothing in them is from Holdfast.]',
     ]
     if lost:

@@ -10,8 +10,8 @@ from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.config_fields import shown
+from holdfast.teams.model import PermissionRequest
 from holdfast.teams.queries import permissions as queries
-from holdfast.teams.queries.permissions import PermissionRequest
 from holdfast.text import bounded_json
 
 WAIT_MS = 5 * 60_000
@@ -30,14 +30,19 @@ class Permissions:
         self._store = store
 
     async def request(self, ask_id: str, team: str, tool: str, given: dict[str, Any]) -> bool | str:
-        """Whether the agent may, or why it cannot even be asked; no word within five minutes is a no."""
+        """Whether the agent may, or why it cannot even be asked.
+
+        No word within five minutes, or before its ask is over, is a no."""
         text = written(given)
         if text is None or len(tool) > LONGEST_NAME:
             await self._store.write(lambda tx: tx.emit("teams.permission_refused", ask_id, {"team": team}))
             return TOO_LONG
 
-        request_id = await self._store.write(lambda tx: queries.add(tx, ask_id, team, tool, text, WAIT_MS))
-        return await self._decision(request_id, text)
+        def add(tx: Tx) -> str | None:
+            return None if queries.is_over(tx, ask_id) else queries.add(tx, ask_id, team, tool, text, WAIT_MS)
+
+        request_id = await self._store.write(add)
+        return False if request_id is None else await self._decision(request_id, text)
 
     async def decide(self, request_id: str, allowed: bool, digest: str | None = None) -> PermissionRequest:
         """Store the owner's decision. To allow, `digest` says what they were shown."""
@@ -60,13 +65,19 @@ class Permissions:
         return await self._store.read(queries.undecided)
 
     async def _decision(self, request_id: str, text: str) -> bool:
+        def look(tx: Tx) -> bool | None:
+            found = queries.request(tx, request_id)
+            if found is None or (found.allowed is None and found.expires_at <= tx.now()):
+                return False  # its ask is over
+            return None if found.allowed is None else bool(found.allowed) and found.input == text
+
         deadline = time.monotonic() + WAIT_MS / 1000
         with Wakeups(self._store) as news:
             while time.monotonic() < deadline:
                 news.clear()
-                found = await self._store.read(lambda tx: queries.request(tx, request_id))
-                if found is not None and found.allowed is not None:
-                    return bool(found.allowed) and found.input == text
+                decision = await self._store.read(look)
+                if decision is not None:
+                    return decision
                 await news.wait(2.0)
         return False
 

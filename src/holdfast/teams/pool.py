@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.agents import AgentSession, AgentSpec, FoundSession, Lack, RunPart
+from holdfast.agents import AgentEvent, AgentSession, AgentSpec, FoundSession, Lack, RunPart
 from holdfast.agents.errors import AgentNotReady, SessionInUse, SessionMissing
 from holdfast.errors import StoreError
 from holdfast.identity.managed import VARIABLE, token_for
@@ -24,13 +24,14 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.process.alive import is_running
 from holdfast.store import Store
 from holdfast.teams.errors import SessionCreationError
-from holdfast.teams.model import Conversation, to_evict
+from holdfast.teams.model import COPY, Conversation, heading, to_evict
 from holdfast.teams.permissions import Permissions
 from holdfast.teams.queries import conversations
 from holdfast.teams.team import Team
 from holdfast.text.quoting import in_quotes, named
 
 GONE_SECONDS = 5.0
+MACHINE_SHOWN = 12
 LOST = "The earlier conversation could not be found any more; this is a fresh one."
 
 Open = Callable[[], Awaitable[AgentSession]]
@@ -53,9 +54,34 @@ class Slot:
     opened_as: tuple[Team, bool]
     """How the team was configured, and whether its project's settings were used."""
     busy: bool = True
-    parked: bool = False
-    """Its agent waits for an ask of its own, so it takes no place."""
+    asks: int = 0
+    """How many asks of its own its agent waits for; meanwhile it takes no place."""
+    requests: int = 0
+    """How many permissions its agent waits for."""
     used_at: float = field(default_factory=time.monotonic)
+    alive_at: float = field(default_factory=time.monotonic)
+    """When its agent last showed a sign of life."""
+    doing: str | None = None
+    """What its agent does in this turn, in words."""
+    retrying: bool = False
+    """Whether its agent was refused by its model, and tries again."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether its agent waits for somebody else, so that its silence is no stall."""
+        return bool(self.asks or self.requests)
+
+    def take(self, event: AgentEvent) -> None:
+        """Note what its agent does. A model that goes on refusing is no sign of life."""
+        if event.kind == "retry":
+            self.doing = f"trying its model again, which {event.text}"
+        elif event.kind == "tool":
+            self.doing = f"using {named(event.text)}"
+        elif event.kind != "status":
+            self.doing = None
+        self.retrying = event.kind == "retry" or (self.retrying and event.kind == "status")
+        if not self.retrying:
+            self.alive_at = time.monotonic()
 
 
 class Pool:
@@ -84,13 +110,11 @@ class Pool:
     @property
     def parked(self) -> int:
         """How many processes wait for an ask of their own."""
-        return sum(slot.parked for slot in self._slots.values())
+        return sum(slot.asks > 0 for slot in self._slots.values())
 
-    def park(self, conversation_id: int, parked: bool) -> None:
-        """Note that the conversation's agent waits for another ask, or goes on."""
-        slot = self._slots.get(conversation_id)
-        if slot is not None:
-            slot.parked = parked
+    def slot(self, conversation_id: int) -> Slot | None:
+        """The conversation's process, if it has one."""
+        return self._slots.get(conversation_id)
 
     def can_run(self, team: Team) -> bool:
         """Return whether a team's agent can run on this machine."""
@@ -103,12 +127,20 @@ class Pool:
     def why_not(self, team: Team) -> str | None:
         """Return why a team's agent cannot run on this machine, and what to do; None if it can."""
         if self.is_elsewhere(team):
-            return f"It runs on the machine {in_quotes(str(team.machine), 128)}; this is {self._name}."
-        if not team.project.is_dir():
-            return f"Its project {named(str(team.project), 500)} is not a directory. Restore it, or correct teams.json."
+            # The beginning is enough to tell them apart, and the whole looks like a secret, which would be masked.
+            other, this = (in_quotes(name, MACHINE_SHOWN) for name in (str(team.machine), self._name))
+            return f"It runs on the machine {other}; this is {this}."
+        # In this order: is_dir raises where a parent may not be entered.
+        if not (os.access(team.project, os.R_OK | os.X_OK) and team.project.is_dir()):
+            project = named(str(team.project), 500)
+            return f"Its project {project} is not a directory that can be read. Restore it, or correct teams.json."
         if team.agent not in self._agents:
             return f"Its agent {named(team.agent)} cannot be run here."
         return None
+
+    def has_process(self, team: str) -> bool:
+        """Return whether an agent of a team is open, so that its program must be there."""
+        return any(slot.team == team for slot in self.slots)
 
     def missing_agent(self, team: Team) -> str | None:
         """Return why its agent is not there, which takes longer to find out; None if it is."""
@@ -119,7 +151,11 @@ class Pool:
         agent = self._agents[team.agent]
         if Lack.LIST in agent.lacks:
             return []
-        return await agent.list_sessions(AgentSpec(project=team.project, env={**self._env, **team.env}))
+        return await agent.list_sessions(self.agent_of(team)[1])
+
+    def agent_of(self, team: Team) -> tuple[RunPart, AgentSpec]:
+        """Return a team's agent and where it works, for what is done without a process."""
+        return self._agents[team.agent], AgentSpec(project=team.project, env={**self._env, **team.env})
 
     async def delete(self, team: Team, conversation: Conversation) -> None:
         """Delete a conversation's transcripts, on disk and in the store."""
@@ -174,18 +210,13 @@ class Pool:
     ) -> Slot:
         async with self._changing:
             slot = self._slots.get(conversation.id)
-            if slot is not None and slot.session.alive and slot.opened_as == opened_as:
+            if slot is not None and await _is_usable(slot, opened_as):
                 slot.busy = True
                 return slot
-            if slot is not None:  # it died, or has rights that its team no longer has
+            if slot is not None:
                 del self._slots[conversation.id]
                 await slot.session.close()  # the conversation's lease stays: its turn is about to begin
-            while len(self._slots) + self._opening - self.parked >= limit:
-                idle = [(slot.conversation_id, slot.used_at) for slot in self._slots.values() if not slot.busy]
-                evicted = to_evict(idle)
-                if evicted is None:
-                    break
-                await self._drop(self._slots[evicted])
+            await self._make_room(limit - 1)
             self._opening += 1
         try:
             session = await open_session()
@@ -193,6 +224,19 @@ class Pool:
             self._opening -= 1
         slot = self._slots[conversation.id] = Slot(conversation.id, conversation.to_team, session, opened_as)
         return slot
+
+    async def trim(self, limit: int) -> None:
+        """End idle processes beyond the limit: while an agent waited for another's answer, there was one more."""
+        if len(self._slots) + self._opening - self.parked > limit:
+            async with self._changing:
+                await self._make_room(limit)
+
+    async def _make_room(self, limit: int) -> None:
+        while len(self._slots) + self._opening - self.parked > limit:
+            evicted = to_evict([(slot.conversation_id, slot.used_at) for slot in self.slots if not slot.busy])
+            if evicted is None:
+                break
+            await self._drop(self._slots[evicted])
 
     def give_back(self, slot: Slot) -> None:
         """Return a process after its turn; it stays warm."""
@@ -209,7 +253,7 @@ class Pool:
 
     def _release(self, slot: Slot) -> None:
         if slot.busy:
-            slot.busy = slot.parked = False
+            slot.busy, slot.doing = False, None
             self._turns[slot.conversation_id].release()
 
     async def close_idle(self, idle_seconds: float) -> None:
@@ -229,8 +273,12 @@ class Pool:
         if self._slots.get(slot.conversation_id) is slot:
             del self._slots[slot.conversation_id]
         await slot.session.close()
+        await self.let_go(slot.conversation_id)
+
+    async def let_go(self, conversation_id: int) -> None:
+        """Release the lease of a conversation that has no process here."""
         with contextlib.suppress(StoreError):  # a store that takes nothing now: the lease runs out by itself
-            await self._store.write(lambda tx: conversations.let_go(tx, slot.conversation_id, self._name))
+            await self._store.write(lambda tx: conversations.let_go(tx, conversation_id, self._name))
 
     async def _open(self, team: Team, conversation: Conversation, follows: bool) -> tuple[AgentSession, str | None]:
         """Open the conversation's session: resume it, or begin it; one that is lost is begun again, with a note."""
@@ -246,8 +294,9 @@ class Pool:
             note = LOST if conversation.message_count else None
             return await self._begin(agent, spec, conversation, random_id(), note), note
         if conversation.fork_of is not None:
-            session = await agent.open(spec, conversation.session_id, resume=False, fork_of=conversation.fork_of)
-            return session, None
+            copy = await agent.fork(spec, conversation.fork_of, heading(conversation.from_team, conversation.thread))
+            await self.move(conversation, copy, None)
+            return await agent.open(spec, copy, resume=True), None
         return await self._begin(agent, spec, conversation, conversation.session_id, None), None
 
     async def _begin(
@@ -283,28 +332,49 @@ class Pool:
     def _spec(self, team: Team, conversation: Conversation) -> AgentSpec:
         """Return how the team's agent is to work in a conversation."""
 
+        is_copy = conversation.thread.startswith(COPY)
+
         async def permitted(tool: str, given: dict[str, Any]) -> bool | str:
-            if team.policy != "ask":
+            if team.policy != "ask" and not is_copy:
                 return False
             ask = await self._store.read(lambda tx: conversations.running_in(tx, conversation.id))
-            return await self.permissions.request(ask.id if ask else "", team.name, tool, given)
+            slot = self.slot(conversation.id)
+            if ask is None or slot is None:
+                return "Nobody waits for this turn, so nobody is asked."
+            slot.requests += 1
+            try:
+                return await self.permissions.request(ask.id, team.name, tool, given)
+            finally:
+                slot.requests -= 1
+                slot.alive_at = time.monotonic()
 
         return AgentSpec(
             project=team.project,
             model=team.model,
             env={**self._env, **team.env, VARIABLE: token_for(conversation.id, team.name), "HOLDFAST_TEAM": team.name},
-            skip_permissions=team.skip_permissions,
-            allowed_tools=team.allowed_tools,
+            skip_permissions=team.skip_permissions and not is_copy,
+            allowed_tools=() if is_copy else team.allowed_tools,
+            asks_first=is_copy,
             disallowed_tools=team.disallowed_tools,
             permission=permitted,
         )
 
 
+async def _is_usable(slot: Slot, opened_as: tuple[Team, bool]) -> bool:
+    """Return whether a process may take the next turn: alive, with its team's rights, alone with its conversation."""
+    return slot.session.alive and slot.opened_as == opened_as and not await slot.session.is_overtaken()
+
+
 async def _gone(pid: int) -> None:
     """Wait for the process of an earlier daemon, or kill it: two processes must never write one session."""
-    deadline = time.monotonic() + GONE_SECONDS
+    began = time.monotonic()
     while is_running(pid):
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > 2 * GONE_SECONDS:
+            raise SessionInUse(
+                f"Process {pid} of an earlier daemon still has the conversation.", recovery="End it, then ask again."
+            )
+        if waited > GONE_SECONDS:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
         await asyncio.sleep(0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.config import Fault
-from holdfast.teams.model import Ask, Conversation
+from holdfast.teams.model import Ask, Conversation, PermissionRequest
 from holdfast.teams.team import Team
 
 
@@ -21,6 +21,8 @@ class TeamStatus:
     """Why its agent does not follow what its project brings; None where it does."""
     fault: str | None
     """Why it cannot be run; None where it can."""
+    approvals: tuple[PermissionRequest, ...]
+    """What its agents wait to be allowed, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

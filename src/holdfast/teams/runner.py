@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import field
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from holdfast.agents import AgentEvent, AgentSession, RunPart, Turn
-from holdfast.agents.errors import AgentDied
-from holdfast.errors import HoldfastError, StoreCorrupt, StoreError, StoreRemoved
+from holdfast.agents import RunPart, Turn
+from holdfast.agents.errors import AgentDied, AgentError
+from holdfast.errors import Conflict, HoldfastError, StoreCorrupt, StoreError, StoreRemoved
+from holdfast.files.errors import explain
+from holdfast.identity.managed import Managed
 from holdfast.ids import random_id
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
@@ -42,7 +45,8 @@ UNSERVED_SECONDS, UNSERVED_LOOK = 3.0, 1.0
 """How long no machine may be able to run an ask before it is ended, and how often that is checked. An editor may
 take teams.json away for a moment."""
 UNSERVED_ELSEWHERE_SECONDS = 20.0
-"""The same where other machines share the store: one that is free takes an ask within LOOK_SECONDS."""
+"""The same where other machines share the store: one that is free takes an ask within LOOK_SECONDS. One that is at
+work has as long as an agent may stall."""
 MOST_SAID = 1_000
 """Characters of what an agent said that are told with an error."""
 SETTINGS_S = 2.0
@@ -50,6 +54,9 @@ SETTINGS_S = 2.0
 NEARLY_FULL = 0.85
 STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
 """How soon, and at the latest how late, an outcome that could not be stored is tried again."""
+INTERRUPT_AGAIN, INTERRUPT_SECONDS = 1.0, 15.0
+"""How often a cancelled turn is interrupted, and for how long, before its agent is stopped."""
+REPAIR = "Repair it, then ask again."
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +70,12 @@ class Claimed:
     conversation: Conversation
     notices: dict[str, tuple[str, str]]
     """What others left for the team, with its sender, by id; shown once this turn is answered."""
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when it is no longer to be worked on."""
+
+
+class NotOurs(Exception):
+    """The ask was cancelled, or is another runner's now: there is nothing left to do or to store."""
 
 
 class Runner:
@@ -78,15 +91,17 @@ class Runner:
         settings_off: SettingsOff = always_off,
     ) -> None:
         self._store = store
-        self._name = name
+        self.name = name
         self.pool = Pool(store, name, agents, env, settings_off)
         self.config = TeamsConfig()
         self._running: dict[str, asyncio.Task[None]] = {}
         self._claims: dict[str, Claimed] = {}
         self._outcomes: dict[str, asyncio.Future[AskState | None]] = {}
         self._promised = 0
+        self._borrowed: set[int] = set()
+        """Conversations whose process maintenance uses."""
         self._unserved: dict[str, float] = {}
-        """Since when each of these teams has waiting asks that nobody can run."""
+        """Since when each of these asks waits for a team that cannot be run here."""
         self._serving = False
         self._wake = asyncio.Event()
 
@@ -94,6 +109,11 @@ class Runner:
         """Use this configuration from now on."""
         self.config = config
         self._wake.set()
+
+    @property
+    def teams(self) -> list[str]:
+        """The teams that can be run on this machine."""
+        return [name for name, team in self.config.teams.items() if self.pool.can_run(team)]
 
     @property
     def busy(self) -> bool:
@@ -108,7 +128,7 @@ class Runner:
 
     async def start(self) -> None:
         """Requeue what an earlier daemon here was running, or fail it if it was tried often enough."""
-        await self._store.write(lambda tx: self._recover(tx, self._name))
+        await self._store.write(lambda tx: self._recover(tx, self.name))
 
     async def run(self) -> None:
         """Claim and run asks until cancelled."""
@@ -118,6 +138,7 @@ class Runner:
             for claimed in await self._claim():
                 self.begin(claimed)
             await self._end_unserved()
+            await self.pool.trim(self.config.settings.max_processes)
             with contextlib.suppress(TimeoutError):
                 # Not wait_for: before Python 3.12 it takes a cancellation for nothing when the event comes with it.
                 async with asyncio.timeout(UNSERVED_LOOK if self._unserved else LOOK_SECONDS):
@@ -139,22 +160,58 @@ class Runner:
 
     async def _end_unserved(self) -> None:
         """End waiting asks that no machine can run, with the reason."""
-        waiting, others = await self._store.read(lambda tx: conversations.waiting_teams(tx, self._name))
-        reasons = {team: why for team in waiting if (why := self.why_not(team)) is not None}
+        waiting = await self._store.read(conversations.unclaimed)
+        reasons = {team: why for team in {team for _, team in waiting} if (why := self.why_not(team)) is not None}
         now = time.monotonic()
-        # Another machine that is at work may come to them, and a file that cannot be read says nothing of its teams.
-        unsure = others or not self.config.readable
-        self._unserved = {} if unsure else {team: self._unserved.get(team, now) for team in reasons}
-        limit = UNSERVED_SECONDS if self.is_alone else UNSERVED_ELSEWHERE_SECONDS
-        for team in [team for team, since in self._unserved.items() if now - since >= limit]:
-            also = "" if self.is_alone else " No other machine took it."
-            error = unavailable(team, reasons[team] + also)
-            await self._store.write(partial(conversations.fail_waiting, team=team, code=error.code, error=str(error)))
+        if not self.config.readable:
+            reasons = {}  # a file that cannot be read says nothing of its teams
+        unserved = {ask_id: team for ask_id, team in waiting if team in reasons}
+        self._unserved = {ask_id: self._unserved.get(ask_id, now) for ask_id in unserved}
+        if not unserved:
+            return
+        at_work = await self._store.read(lambda tx: conversations.others_at_work(tx, self.name))
+        for ask_id, team in unserved.items():
+            if now - self._unserved[ask_id] >= self._unserved_seconds(team, at_work):
+                also = "" if self.is_alone else " No other machine took it."
+                error = unavailable(team, reasons[team] + also)
+                await self._store.write(
+                    partial(conversations.fail_waiting, ask_id=ask_id, code=error.code, error=str(error))
+                )
+
+    def _unserved_seconds(self, name: str, at_work: Collection[str]) -> float:
+        """Return how long an ask may wait for a team that cannot be run here; a busy machine comes to it later."""
+        if self.is_alone:
+            return UNSERVED_SECONDS
+        team = self.config.teams.get(name)
+        machines = at_work if team is None or team.machine is None else {team.machine} & set(at_work)
+        return self.stall_seconds if machines else UNSERVED_ELSEWHERE_SECONDS
+
+    @property
+    def stall_seconds(self) -> float:
+        """How long an agent may give no sign of life."""
+        return self.config.settings.stall_timeout_ms / 1000
 
     @property
     def room(self) -> int:
         """How many more asks may be run; one whose agent waits for an ask of its own does not count."""
-        return max(0, self.config.settings.max_processes + self.pool.parked - len(self._running))
+        at_work = len(self._running) + len(self._borrowed) - self.pool.parked
+        return max(0, self.config.settings.max_processes - at_work)
+
+    @contextmanager
+    def parked(self, managed: Managed | None) -> Iterator[None]:
+        """Let the agent that waits for an ask of its own take no place, and its silence be no stall."""
+        slot = None if managed is None else self.pool.slot(managed.conversation)
+        if slot is None:
+            yield
+            return
+        slot.asks += 1
+        self._wake.set()
+        try:
+            yield
+        finally:
+            slot.asks -= 1
+            slot.alive_at = time.monotonic()
+            self._wake.set()  # the process of whoever answered may be one too many now
 
     @contextmanager
     def place_for(self, to_team: str) -> Iterator[bool]:
@@ -191,9 +248,15 @@ class Runner:
         return future.result() if future.done() else None
 
     async def renew(self) -> None:
-        """Renew the leases of running asks, and requeue those of dead runners."""
-        running = list(self._running)
-        await self._store.write(lambda tx: conversations.renew(tx, self._name, running))
+        """Renew the leases of running asks and of the processes there are, and requeue the asks of dead runners."""
+        running, slots = list(self._running), self.pool.slots
+        held = {slot.conversation_id for slot in slots} | self._borrowed
+        held |= {one.conversation.id for one in self._claims.values()}
+        lost, gone = await self._store.write(lambda tx: conversations.renew(tx, self.name, running, held))
+        self.cancel(lost)
+        for slot in slots:
+            if slot.conversation_id in gone and not slot.busy:
+                await self.pool.discard(slot)  # another machine goes on with it
         if await self._store.write(lambda tx: self._recover(tx, None)):
             self._wake.set()
 
@@ -229,19 +292,32 @@ class Runner:
             await self.pool.discard(slot)
         await asyncio.to_thread(self.pool.forget, session_ids)
 
-    async def cancel(self, ask: Ask) -> None:
-        """Interrupt the turn of an ask that was cancelled."""
-        claimed = self._claims.get(ask.id)
-        for slot in self.pool.slots:
-            if claimed is not None and slot.conversation_id == claimed.conversation.id and slot.busy:
-                await slot.session.interrupt()
+    def cancel(self, ask_ids: Iterable[str]) -> None:
+        """Stop working on asks that were cancelled."""
+        for ask_id in ask_ids:
+            if (claimed := self._claims.get(ask_id)) is not None:
+                claimed.cancelled.set()
+
+    def parent(self, tx: Tx, managed: Managed | None) -> Ask | None:
+        """Return the ask on whose behalf a managed agent asks; raises Conflict once that was cancelled."""
+        if managed is None:
+            return None
+        found = conversations.parent_in(tx, managed.conversation)
+        if found is None and any(one.conversation.id == managed.conversation for one in self._claims.values()):
+            raise Conflict("What you are working on was cancelled, so nothing is asked for it.")
+        return found
+
+    def doing(self, ask: Ask) -> str | None:
+        """Return what the agent of an ask does, in words, if it is run here."""
+        slot = self.pool.slot(ask.conversation_id) if ask.id in self._claims else None
+        return slot.doing if slot is not None else None
 
     # -- one ask ------------------------------------------------------------------------------------------------------
 
     async def _claim(self) -> list[Claimed]:
         """Claim as many asks as there is room for, each of a different conversation."""
         room = max(0, self.room - self._promised)
-        teams = [name for name, team in self.config.teams.items() if self.pool.can_run(team)]
+        teams = self.teams
         if not room or not teams:
             return []
         running = list(self._claims.values())
@@ -262,13 +338,13 @@ class Runner:
             self._promised -= room
 
     def _take(self, tx: Tx, teams: list[str], running: list[Claimed], only: str | None = None) -> Claimed | None:
-        tx.lock("teams:claim")
-        found = conversations.next_waiting(tx, self._name, teams, [one.conversation.id for one in running])
+        tx.lock(conversations.CLAIMS)
+        found = conversations.next_waiting(tx, self.name, teams, [one.conversation.id for one in running])
         conversation = conversations.conversation(tx, found.conversation_id) if found else None
         if found is None or conversation is None or only not in (None, found.id):
             return None
         token = random_id()
-        if not conversations.claim(tx, found, self._name, token):
+        if not conversations.claim(tx, found, self.name, token):
             return None
         notices = conversations.unseen_notices(tx, found.to_team)
         for one in running:  # a turn under way shows them already
@@ -277,34 +353,46 @@ class Runner:
 
     async def _work(self, claimed: Claimed) -> None:
         ask, token, conversation = claimed.ask, claimed.token, claimed.conversation
-        temporary = is_temporary(conversation.thread)
+        keep = not is_temporary(conversation.thread)
         slot: Slot | None = None
         try:
             if (why := self.why_not(ask.to_team)) is not None:  # changed since it was claimed
                 raise unavailable(ask.to_team, why)
             team = self.config.teams[ask.to_team]
             await self._check_budget(team)
-            slot, note = await self.open(team, conversation)
-            turn = await self.turn(slot.session, _text(claimed, note))
+            warm = self.pool.slot(conversation.id) is not None
+            slot, note = await self._opened(team, conversation, claimed.cancelled)
+            # Opening takes seconds, in which another daemon may have cancelled it.
+            if not warm and not await self._store.read(lambda tx: conversations.is_claimed(tx, ask.id, token)):
+                raise NotOurs
+            turn = await self.turn(slot, _text(claimed, note), claimed.cancelled)
             if turn.is_error:
                 await self._stored(lambda tx: _add_usage(tx, ask, turn))
                 said = turn.text or turn.subtype
                 raise AgentFailed(f"The agent reported an error{f': {in_quotes(said, MOST_SAID)}' if said else ''}.")
-            await self._answered(claimed, turn, note, temporary=temporary)
+            await self._answered(claimed, turn, note, temporary=not keep)
+        except NotOurs:
+            pass
         except AgentDied as error:
-            await self._died(ask, str(error))
+            await self._stored(partial(_again, ask=ask, runner=self.name, why=str(error)))
         except asyncio.CancelledError:
+            stopped = "Holdfast was stopped; the ask waits again."
             with contextlib.suppress(StoreError):  # its lease runs out then
-                await self._store.write(
-                    lambda tx: conversations.requeue(tx, ask, "Holdfast was stopped; the ask waits again.")
-                )
+                await self._store.write(lambda tx: conversations.requeue(tx, ask, self.name, stopped))
             raise
         except HoldfastError as error:
+            keep = keep and isinstance(error, AgentFailed | BudgetSpent)
             await self._failed(ask, token, error.code, str(error))
-            if not isinstance(error, AgentFailed | BudgetSpent) and slot is not None:
-                await self.pool.discard(slot)
-                slot = None
+        except TimeoutError:  # an OSError to Python, but not one of a file
+            keep = False
+            stalled = AgentStalled("The agent did not get ready in time and was stopped. Ask again later.")
+            await self._failed(ask, token, stalled.code, str(stalled))
+        except OSError as error:
+            keep = False
+            trouble = explain(error)
+            await self._failed(ask, token, trouble.code, str(trouble) if trouble.recovery else f"{trouble} {REPAIR}")
         except Exception as error:
+            keep = False
             logger.exception("an ask of team %s failed unexpectedly", ask.to_team)
             why = f"{type(error).__name__}: {in_quotes(str(error), MOST_SAID)}"
             text = f"Holdfast failed to run it ({why}). Ask again; daemon.log says more."
@@ -313,40 +401,96 @@ class Runner:
             self._tell(ask, None)
             self._claims.pop(ask.id, None)
             try:
-                if slot is not None:
-                    if slot.session.alive and not temporary:
-                        self.pool.give_back(slot)
-                    else:
-                        await self.pool.discard(slot)
+                await self._put_back(conversation, slot, keep=keep)
             finally:
                 self._running.pop(ask.id, None)  # last: whoever stops the runner waits for all of this
                 self._wake.set()
+
+    async def _put_back(self, conversation: Conversation, slot: Slot | None, *, keep: bool) -> None:
+        """Keep a process warm or end it; a conversation without one is anybody's."""
+        if slot is None:
+            if self.pool.slot(conversation.id) is None:
+                await self.pool.let_go(conversation.id)
+        elif keep and slot.session.alive:
+            self.pool.give_back(slot)
+        else:
+            await self.pool.discard(slot)
 
     async def open(self, team: Team, conversation: Conversation) -> tuple[Slot, str | None]:
         """The conversation's process, within the limit of processes; see `Pool.open`."""
         return await self.pool.open(team, conversation, self.config.settings.max_processes)
 
-    async def turn(self, session: AgentSession, text: str) -> Turn:
-        """Run one turn; give up when the agent shows no sign of life for too long."""
-        alive_at = time.monotonic()
-
-        def seen(event: AgentEvent) -> None:
-            nonlocal alive_at
-            alive_at = time.monotonic()
-
-        limit = self.config.settings.stall_timeout_ms / 1000
-        turn = asyncio.get_running_loop().create_task(session.send(text, seen))
+    async def _opened(
+        self, team: Team, conversation: Conversation, cancelled: asyncio.Event
+    ) -> tuple[Slot, str | None]:
+        """Open the conversation's process, unless the ask is cancelled meanwhile or the agent does not get ready."""
+        opening = asyncio.get_running_loop().create_task(self.open(team, conversation))
         try:
-            while True:
-                done, _ = await asyncio.wait([turn], timeout=max(0.05, alive_at + limit - time.monotonic()))
-                if done:
-                    return turn.result()
-                if time.monotonic() - alive_at >= limit:
-                    raise AgentStalled(f"The agent gave no sign of life for {limit:.0f} s and was stopped.")
+            await _first(opening, cancelled, self.stall_seconds)
+            if cancelled.is_set():
+                raise NotOurs
+            if not opening.done():
+                raise AgentStalled(f"The agent did not get ready within {self.stall_seconds:.0f} s and was stopped.")
+        except BaseException:
+            opening.cancel()
+            (opened,) = await asyncio.gather(opening, return_exceptions=True)
+            if not isinstance(opened, BaseException):  # just then it was there
+                self.pool.give_back(opened[0])
+            raise
+        return opening.result()
+
+    @asynccontextmanager
+    async def borrowed(self, conversation: Conversation) -> AsyncIterator[Slot]:
+        """Use the process of a conversation that nobody works on; raises Conflict if another machine has it."""
+        slot, keep = None, False
+        self._borrowed.add(conversation.id)
+        try:
+            if not await self._store.write(lambda tx: conversations.hold(tx, conversation.id, self.name)):
+                raise Conflict("Another machine has the conversation.", recovery="Try again when it is idle there.")
+            team = self.config.teams[conversation.to_team]
+            slot, _ = await self._opened(team, conversation, asyncio.Event())
+            yield slot
+            keep = True
+        finally:
+            self._borrowed.discard(conversation.id)
+            await self._put_back(conversation, slot, keep=keep)
+            self._wake.set()
+
+    async def turn(self, slot: Slot, text: str, cancelled: asyncio.Event | None = None) -> Turn:
+        """Run one turn; give up when the agent shows no sign of life for too long, or does not take an interrupt."""
+        over = cancelled or asyncio.Event()
+        slot.alive_at, slot.doing, slot.retrying = time.monotonic(), None, False
+        turn = asyncio.get_running_loop().create_task(slot.session.send(text, slot.take))
+        interrupted: float | None = None
+        try:
+            while not turn.done():
+                now, limit = time.monotonic(), self.stall_seconds
+                if slot.waits:
+                    slot.alive_at = now
+                if over.is_set():
+                    interrupted = interrupted or now
+                    if now - interrupted >= INTERRUPT_SECONDS:
+                        raise AgentStalled("The agent did not take the interrupt and was stopped.")
+                    await self._interrupt(slot)
+                    await asyncio.wait([turn], timeout=INTERRUPT_AGAIN)
+                elif now - slot.alive_at >= limit:
+                    doing = f"was {slot.doing}," if slot.retrying else "gave no sign of life"
+                    raise AgentStalled(f"The agent {doing} for {limit:.0f} s and was stopped. Ask again later.")
+                else:
+                    await _first(turn, over, min(max(0.05, slot.alive_at + limit - now), SETTINGS_S))
+            return turn.result()
         finally:
             if not turn.done():
                 turn.cancel()
                 await asyncio.gather(turn, return_exceptions=True)
+
+    async def _interrupt(self, slot: Slot) -> None:
+        """Interrupt a turn; one that has not begun yet has nothing to interrupt, so the caller repeats it."""
+        try:
+            async with asyncio.timeout(INTERRUPT_AGAIN):
+                await slot.session.interrupt()
+        except (AgentError, TimeoutError) as error:
+            logger.warning("interrupting a turn of team %s failed and is tried again: %s", slot.team, error)
 
     async def _check_budget(self, team: Team) -> None:
         if team.max_cost_usd_per_day is None:
@@ -391,9 +535,6 @@ class Runner:
             lambda tx: conversations.finish(tx, ask, token, AskStatus.FAILED, error_code=code, error=message)
         )
 
-    async def _died(self, ask: Ask, message: str) -> None:
-        await self._stored(lambda tx: _again(tx, ask, message))
-
     async def _stored(self, write: Callable[[Tx], T]) -> T:
         """Store how an ask ended; while the store cannot write, as on a full disk, retry."""
         pause = STORE_AGAIN_SECONDS
@@ -411,7 +552,7 @@ class Runner:
         lost = conversations.abandoned(tx, own)
         for ask in lost:
             conversations.let_go(tx, ask.conversation_id, ask.lease_by or "")
-            _again(tx, ask, "The daemon that ran it ended.")
+            _again(tx, ask, ask.lease_by or "", "The daemon that ran it ended.")
         return len(lost)
 
 
@@ -445,14 +586,23 @@ def _add_usage(tx: Tx, ask: Ask, turn: Turn) -> None:
     )
 
 
-def _again(tx: Tx, ask: Ask, why: str) -> None:
-    """Requeue an ask that was not answered, or fail it if it was tried often enough."""
+def _again(tx: Tx, ask: Ask, runner: str, why: str) -> None:
+    """Requeue an ask that its runner did not answer, or fail it if it was tried often enough."""
     current = conversations.ask(tx, ask.id)
-    if current is None or current.status != AskStatus.RUNNING.value:
+    if current is None or current.status != AskStatus.RUNNING.value or current.lease_by != runner:
         return
     if current.attempts < ATTEMPTS:
-        conversations.requeue(tx, ask, f"{why} It was asked again.")
+        conversations.requeue(tx, ask, runner, f"{why} It was asked again.")
     else:
         conversations.finish(
             tx, ask, None, AskStatus.FAILED, error_code=AgentLost.code, error=f"{why} It had been asked twice."
         )
+
+
+async def _first(task: asyncio.Task[Any], event: asyncio.Event, seconds: float) -> None:
+    """Wait until a task is done, an event is set, or the time is up."""
+    waiting = asyncio.get_running_loop().create_task(event.wait())
+    try:
+        await asyncio.wait([task, waiting], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()

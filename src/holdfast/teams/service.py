@@ -17,9 +17,9 @@ from holdfast.errors import BadInput, Conflict, NotFound
 from holdfast.identity.caller import Caller
 from holdfast.identity.managed import Managed
 from holdfast.identity.project import Root, path_of
-from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of
+from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of, teams_around
 from holdfast.store import Store, Tx
-from holdfast.store.calls import CallKey, first_time, locked_answer, require_unanswered, store_answer
+from holdfast.store.calls import AlreadyAnswered, CallKey, first_time, locked_answer, require_unanswered, store_answer
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.config import TeamsConfig
 from holdfast.teams.config_file import TeamsFile
@@ -42,7 +42,8 @@ from holdfast.teams.model import (
 )
 from holdfast.teams.queries import conversations as queries
 from holdfast.teams.runner import Claimed, Runner, unavailable
-from holdfast.teams.team import Team, team_at
+from holdfast.teams.sessions import Sessions
+from holdfast.teams.team import Team
 from holdfast.text.quoting import in_quotes, named, quoted
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ POLL_SECONDS = 2.0
 PROGRESS_SECONDS = 5.0
 DAY_MS = 24 * 3_600_000
 LATELY_MS = 7 * DAY_MS
+MOST_NAMED = 20
+"""How many teams the refusal of an unknown name lists; teams_status lists all."""
 
 Progress = Callable[[float, str], Awaitable[None]]
 
@@ -66,10 +69,11 @@ class Teams:
         self._file = file
         self._runner = runner
         self.maintenance = Maintenance(store, runner)
+        self._sessions = Sessions(store, runner)
         self.permissions = runner.pool.permissions
         self.can_run = runner.pool.can_run
         self._refreshing = asyncio.Lock()
-        self.works_on, self.outcome, self.interrupt = runner.works_on, runner.outcome, runner.cancel
+        self.works_on, self.outcome = runner.works_on, runner.outcome
 
     @property
     def config(self) -> TeamsConfig:
@@ -82,6 +86,8 @@ class Teams:
 
     async def refresh(self) -> None:
         """Pick up changes of teams.json."""
+        if self._file.is_current and not self._refreshing.locked():
+            return
         async with self._refreshing:  # else one that began earlier might end later
             if await asyncio.to_thread(self._file.refresh):
                 self._runner.use(self.config)
@@ -99,7 +105,7 @@ class Teams:
 
     async def discover(self) -> None:
         """Link conversations that the store lost, and warm up the most used ones, after the start."""
-        linked = await self.maintenance.relink()
+        linked = await self._sessions.relink()
         if linked:
             logger.warning("%d conversations were linked again from their transcripts", linked)
         await self.maintenance.warm_up()
@@ -119,9 +125,12 @@ class Teams:
         from_team: str | None = None,
         thread: str | None = None,
         temporary: bool = False,
+        copy_of: str | None = None,
         key: CallKey | None = None,
     ) -> str:
-        """Store an ask; the answer will wait under the id that is returned."""
+        """Store an ask; the answer will wait under the id that is returned.
+
+        With `copy_of` its thread begins as a copy of that session of the team's agent."""
         if not text.strip():
             raise BadInput("question", "must not be blank")
         if len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT or "\0" in text:
@@ -141,11 +150,11 @@ class Teams:
             if fault is not None:
                 raise unavailable(to_team, fault)
             sender = self.asker(speaker, from_team)
-            parent = queries.running_in(tx, managed.conversation) if managed is not None else None
+            parent = self._runner.parent(tx, managed)
             chain = extend_chain(parent.asked if parent else [], sender, to_team)
             _refuse(chain_problem(chain, self.config.settings.max_depth), chain)
             name = f"{TEMPORARY}{tx.new_id()}" if temporary else _thread(thread)
-            conversation = queries.begin(tx, sender, to_team, name)
+            conversation = queries.begin(tx, sender, to_team, name, copy_of)
             if conversation.status == ConversationStatus.ARCHIVED.value:
                 queries.set_status(tx, conversation.id, ConversationStatus.ACTIVE)
             made = queries.add_ask(tx, conversation.id, to_team, text, json.dumps(chain), parent.id if parent else None)
@@ -159,17 +168,20 @@ class Teams:
             ask_id = await self._store.write(write)
             for one in claimed:
                 self._runner.begin(one)
-        if managed is not None:
-            self._runner.pool.park(managed.conversation, parked=True)
         if not claimed:
             self._runner.wake()
         return ask_id
 
-    async def wait(self, ask_id: str, timeout_ms: int, progress: Progress | None = None) -> AskState:
-        """Return the ask when it is done, or as it is when the time is up. Giving up loses nothing."""
+    async def wait(
+        self, ask_id: str, timeout_ms: int, progress: Progress | None = None, managed: Managed | None = None
+    ) -> AskState:
+        """Return the ask when it is done, or as it is when the time is up. Giving up loses nothing.
+
+        A managed agent that waits takes no place meanwhile."""
         began = told = time.monotonic()
+        said = ""
         deadline = began + timeout_ms / 1000
-        with Wakeups(self._store) as news:
+        with Wakeups(self._store) as news, self._runner.parked(managed):
             while True:
                 news.clear()
                 patience = min(POLL_SECONDS, deadline - time.monotonic())
@@ -177,16 +189,12 @@ class Teams:
                 now = time.monotonic()
                 if state.done or now >= deadline:
                     return state
-                if progress is not None and now - told >= PROGRESS_SECONDS:
-                    told = now
-                    await progress(now - began, state.progress)
+                said = said or state.progress
+                if progress is not None and (now - told >= PROGRESS_SECONDS or said != state.progress):
+                    told, said = now, state.progress
+                    await progress(now - began, said)
                 if not self._runner.works_on(ask_id):
                     await news.wait(min(POLL_SECONDS, deadline - now))
-
-    def resume(self, managed: Managed | None) -> None:
-        """Note that a managed agent has its answer and goes on."""
-        if managed is not None:
-            self._runner.pool.park(managed.conversation, parked=False)
 
     async def find(self, ask_id: str) -> Ask:
         """Return the ask with this id."""
@@ -199,8 +207,11 @@ class Teams:
             raise NotFound(
                 f"There is no ask {quoted(ask_id, 64)}.", recovery='teams_session {operation: "list"} lists them.'
             )
+        if state.done:
+            return state
         waits = state.ask.status == AskStatus.WAITING.value
-        return replace(state, why_not=self._runner.why_not(state.ask.to_team)) if waits else state
+        why_not = self._runner.why_not(state.ask.to_team) if waits else None
+        return replace(state, why_not=why_not, doing=self._runner.doing(state.ask))
 
     async def require_own_ask(self, sender: Sender, ask_id: str) -> str:
         """Return an ask's id; raises NotYours if the caller may not act for the team that asked."""
@@ -214,11 +225,8 @@ class Teams:
         return ask_id
 
     async def cancel(self, ask_id: str) -> AskState:
-        """Cancel an ask that is not done; a turn under way is interrupted."""
-        found = await self.find(ask_id)
-        changed = await self._store.write(lambda tx: queries.finish(tx, found, None, AskStatus.CANCELLED))
-        if changed and found.status == AskStatus.RUNNING.value:
-            await self.interrupt(found)
+        """Cancel an ask that is not done, and what its agent asked for it; turns under way are interrupted."""
+        self._runner.cancel(await self._store.write(lambda tx: queries.cancel(tx, ask_id)))
         return await self.look(ask_id)
 
     async def notify(
@@ -262,6 +270,7 @@ class Teams:
         processes, busy = Counter(slot.team for slot in slots), Counter(slot.team for slot in slots if slot.busy)
         off = dict(await self.settings_off(names))
         broken = {name: fault for name in names if (fault := await self._fault(name)) is not None}
+        approvals = await self.permissions.open()
         return TeamsStatus(
             teams=tuple(
                 TeamStatus(
@@ -272,6 +281,7 @@ class Teams:
                     running=counts.get((name, AskStatus.RUNNING), 0),
                     settings_off=off.get(name),
                     fault=broken.get(name),
+                    approvals=tuple(request for request in approvals if request.team == name),
                 )
                 for name in names
             ),
@@ -298,6 +308,25 @@ class Teams:
         if team is None:
             return []
         return await self._store.read(lambda tx: queries.exchanges(tx, team, tx.now() - LATELY_MS, limit))
+
+    def colleagues(self, root: Root | None) -> tuple[Team, list[Team]] | None:
+        """Return the team whose project contains a directory, and those that it can ask."""
+        name = self._at(root)
+        if name is None:
+            return None
+        return self.config.teams[name], [team for team in self.config.teams.values() if team.name != name]
+
+    async def open_asks(self) -> list[AskState]:
+        """Return the asks that are not done, the oldest first."""
+        return await self._store.read(queries.open_asks)
+
+    async def beginning_with(self, beginning: str) -> list[str]:
+        """Return the ids of asks that begin so, at most two; if there are some that are not done, theirs alone."""
+        return await self._store.read(
+            lambda tx: (
+                queries.beginning_with(tx, beginning, done=False) or queries.beginning_with(tx, beginning, done=True)
+            )
+        )
 
     async def conversations(self, team: str | None, limit: int, sender: Sender = OWNER) -> list[Conversation]:
         """Return conversations of the teams that the sender may act for, the last used first."""
@@ -327,7 +356,7 @@ class Teams:
         """Archive a conversation, or restore it; its files are deleted only on request."""
         if delete_files:
             self._known(to_team, "team")
-            await self.maintenance.delete(await self._at_rest(from_team, to_team, thread, key))
+            await self._sessions.delete(await self._at_rest(from_team, to_team, thread, key))
 
         def write(tx: Tx) -> Conversation:
             conversation = _existing(tx, from_team, to_team, thread)
@@ -367,25 +396,32 @@ class Teams:
         new_thread: str | None,
         key: CallKey | None = None,
     ) -> Conversation:
-        """Copy a conversation to a thread of its own; the original stays as it is."""
+        """Copy a conversation as it is now to a thread of its own; the original stays as it is."""
+        self._known(to_team, "team")
 
-        def write(tx: Tx) -> Conversation:
+        def read(tx: Tx) -> tuple[Conversation, str]:
+            require_unanswered(tx, key, reads_only=True)
             original = _existing(tx, from_team, to_team, thread)
             if not original.begun:
                 raise Conflict("The conversation has not begun.")
-            name = _thread(new_thread or f"fork-{original.id}-{original.message_count}")
-            if queries.between(tx, original.from_team, to_team, name) is not None:
-                raise Conflict(f"There is a thread {named(name)} already.", recovery="Name another with newThreadId.")
-            return queries.copy_of(tx, original, name)
+            return original, _free_thread(tx, original, new_thread)
 
-        return await self._store.write(first_time(key, write))
+        original, name = await self._store.read(read)
+        copy = await self._sessions.copy(original, name)
+
+        def write(tx: Tx) -> Conversation:
+            return queries.fork(tx, original, _free_thread(tx, original, name), copy)
+
+        try:
+            return await self._store.write(first_time(key, write))
+        except (AlreadyAnswered, Conflict):  # somebody else was faster
+            await self._sessions.discard(to_team, copy)
+            raise
 
     async def found(self) -> list[tuple[str, FoundSession]]:
         """Return sessions on disk that can be adopted, each with its team."""
         return [
-            (team.name, session)
-            for team in self.config.teams.values()
-            for session in await self.maintenance.found(team)
+            (team.name, session) for team in self.config.teams.values() for session in await self._sessions.found(team)
         ]
 
     async def adopt(self, to_team: str, session_id: str, from_team: str | None, thread: str | None) -> Conversation:
@@ -393,9 +429,7 @@ class Teams:
         self._known(to_team, "team")
         if from_team is not None:
             self._known(from_team, "fromTeam")
-        if session_id not in {
-            session.session_id for session in await self.maintenance.found(self.config.teams[to_team])
-        }:
+        if session_id not in {session.session_id for session in await self._sessions.found(self.config.teams[to_team])}:
             raise NotFound(f"There is no free session {in_quotes(session_id, 64)} in {to_team}'s project.")
         name = _thread(thread)
         sender = from_team or EXTERNAL
@@ -410,7 +444,7 @@ class Teams:
 
         def write(tx: Tx) -> Conversation:
             before = _idle(tx, _existing(tx, from_team, to_team, thread))
-            queries.set_session(tx, before.id, tx.new_id(), begun=False, note="The conversation was begun afresh.")
+            queries.leave_session(tx, before.id, tx.new_id(), "The conversation was begun afresh.")
             return _existing(tx, from_team, to_team, thread)
 
         try:
@@ -436,22 +470,33 @@ class Teams:
         if team not in self.config.teams:
             if team in self.config.refused and sender.may_see(team):
                 raise unavailable(team, self._runner.why_not(team) or "")
-            names = ", ".join(self._names(sender)) or "none"
-            raise UnknownTeam(f"{field}: there is no team {in_quotes(team, 64)}; there are: {names}.")
+            from difflib import get_close_matches  # rarely needed, and every hook waits for the daemon to start
+
+            names = self._names(sender)
+            listed = ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "") or "none"
+            near = get_close_matches(team[:64], names, n=1)
+            raise UnknownTeam(
+                f"{field}: there is no team {in_quotes(team, 64)}; there are: {listed}.",
+                recovery=f"Did you mean {near[0]}?" if near else None,
+            )
 
     async def _fault(self, name: str) -> str | None:
         """Return why a team cannot be run; one of another machine that shares the store may be."""
         team, pool = self.config.teams[name], self._runner.pool
         if pool.is_elsewhere(team) and not self._runner.is_alone:
             return None
-        return pool.why_not(team) or await asyncio.to_thread(pool.missing_agent, team)
+        why = pool.why_not(team)
+        if why is not None or pool.has_process(name):
+            return why
+        return await asyncio.to_thread(pool.missing_agent, team)
 
     def applies_to(self, root: Root | None) -> bool:
-        """Return whether this project is a team's."""
+        """Return whether a directory is in a team's project."""
         return self._at(root) is not None
 
     def _at(self, root: Root | None) -> str | None:
-        return team_at(self.config.teams, path_of(root.uri) if root else None)
+        path = path_of(root.uri) if root is not None else None
+        return next(iter(teams_around(self.config.teams, path)), None) if path is not None else None
 
     def sender(self, caller: Caller) -> Sender:
         """Who a caller is."""
@@ -475,6 +520,13 @@ def _idle(tx: Tx, conversation: Conversation) -> Conversation:
     if queries.running_in(tx, conversation.id) is not None:
         raise Conflict("The conversation is being worked on.", recovery="Wait for the answer, or cancel it.")
     return conversation
+
+
+def _free_thread(tx: Tx, original: Conversation, name: str | None) -> str:
+    thread = _thread(name or f"fork-{original.id}-{original.message_count}")
+    if queries.between(tx, original.from_team, original.to_team, thread) is not None:
+        raise Conflict(f"There is a thread {named(thread)} already.", recovery="Name another with newThreadId.")
+    return thread
 
 
 def _thread(thread: str | None) -> str:

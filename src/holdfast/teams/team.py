@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
@@ -71,6 +70,8 @@ class Team:
     state_file: Path | None = None
     """Where the agent keeps what it is working on."""
     delivery: Delivery = Delivery.AUTO
+    idle_seconds: int = 60
+    """After how long without a hook an agent at its terminal counts as idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +102,12 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def team_at(teams: Mapping[str, Team], path: Path | None) -> str | None:
-    """The name of the team whose project a directory is, whatever links lead there."""
-    try:
-        here = path.stat() if path is not None else None
-    except OSError:
-        return None
-    return next((name for name, team in teams.items() if here is not None and _is_same(team.project, here)), None)
-
-
-def _is_same(project: Path, here: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(project.stat(), here)
-    except OSError:  # a project that is not there yet, or not on this machine
-        return False
+def name_for(project: Path, taken: Container[str] = ()) -> str | None:
+    """Return a name for a team in a project: its folder's, with its parents' while that is taken; None if none fits."""
+    name = ""
+    for folder in (project, *project.parents):
+        part = "".join(char if _NAME.fullmatch(f"_{char}") else "-" for char in folder.name).strip("-.")
+        name = f"{part}-{name}".strip("-")
+        if name and name not in taken:
+            return None if name_problem(name) else name
+    return None

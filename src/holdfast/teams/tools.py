@@ -89,11 +89,7 @@ async def _asked(
         temporary=bool(params.temporary),
         key=call.key,
     )
-    try:
-        state = await teams.wait(ask_id, limit, call.progress)
-    finally:
-        teams.resume(call.caller.managed)
-    return views.ask_view(state)
+    return views.ask_view(await teams.wait(ask_id, limit, call.progress, call.caller.managed))
 
 
 def _ask(teams: Teams) -> Tool:
@@ -179,7 +175,8 @@ def _session(teams: Teams) -> Tool:
         if params.operation in ("result", "wait", "cancel"):
             ask_id = await teams.require_own_ask(sender, _given("askId", params.askId))
             if params.operation == "wait":
-                return views.ask_view(await teams.wait(ask_id, _timeout(params.timeout), call.progress))
+                limit = _timeout(params.timeout)
+                return views.ask_view(await teams.wait(ask_id, limit, call.progress, call.caller.managed))
             found = teams.look(ask_id) if params.operation == "result" else teams.cancel(ask_id)
             return views.ask_view(await found)
         if params.operation == "list":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.registry import AGENTS
@@ -11,8 +12,7 @@ from holdfast.times import iso
 
 if TYPE_CHECKING:
     from holdfast.agents import Compaction, FoundSession
-    from holdfast.teams.model import Ask
-    from holdfast.teams.queries.permissions import PermissionRequest
+    from holdfast.teams.model import Ask, PermissionRequest
     from holdfast.teams.results import ConversationHistory, Figures, TeamsStatus, TeamStatus
     from holdfast.teams.team import Team
 
@@ -59,9 +59,9 @@ def conversations_view(found: list[Conversation]) -> JSON:
 
 
 def fork_view(copy: Conversation, team: Team | None) -> JSON:
-    """A copy of a conversation, and how a person makes one in a terminal, where the team's agent can be run there."""
+    """A copy of a conversation, and how a person goes on from it in a terminal, where the agent can be run there."""
     command = AGENTS[team.agent].resume_command if team is not None else None
-    terminal = None if command is None else command(str(copy.fork_of), fork=True)
+    terminal = None if command is None else command(copy.session_id, fork=True)
     return _present({**conversation_view(copy), "terminal": terminal})
 
 
@@ -70,9 +70,23 @@ def compaction_view(done: Compaction) -> JSON:
     return _present({"status": "compacted", "tokensBefore": done.pre_tokens, "tokensAfter": done.post_tokens})
 
 
-def history_view(history: ConversationHistory) -> JSON:
-    """A conversation with its asks."""
-    return {**conversation_view(history.conversation), "asks": [_asked(ask) for ask in history.asks]}
+def history_view(history: ConversationHistory, most: int | None = MAX_HISTORY_TEXT) -> JSON:
+    """A conversation with its asks; of each text `most` characters, or all."""
+    return {**conversation_view(history.conversation), "asks": [_asked(ask, most) for ask in history.asks]}
+
+
+def asks_view(states: list[AskState]) -> JSON:
+    """Asks with their conversations."""
+    return {
+        "asks": [
+            {
+                **_asked(state.ask, MAX_HISTORY_TEXT),
+                **(_conversation(state.conversation) if state.conversation else {}),
+                "status": state.ask.status,
+            }
+            for state in states
+        ]
+    }
 
 
 def found_view(found: list[tuple[str, FoundSession]]) -> JSON:
@@ -100,6 +114,15 @@ def status_view(status: TeamsStatus, *, colors: bool = False) -> JSON:
             "faults": [in_quotes(str(fault), MAX_FAULT) for fault in status.faults] or None,
         }
     )
+
+
+def by_reason(teams: Iterable[JSON], member: str) -> dict[str, list[str]]:
+    """Return the names of the teams in a status that give a reason as this member, by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for team in teams:
+        if member in team:
+            reasons.setdefault(team[member], []).append(team["team"])
+    return reasons
 
 
 def figures_view(figures: Figures) -> JSON:
@@ -135,6 +158,11 @@ def permission_view(request: PermissionRequest) -> JSON:
     }
 
 
+def approval_view(request: PermissionRequest) -> JSON:
+    """That a request waits, and since when; what it is about is for its owner."""
+    return {"id": request.id, "tool": in_quotes(request.tool, MAX_FAULT), "since": iso(request.created_at)}
+
+
 def _conversation(conversation: Conversation) -> JSON:
     return _present(
         {
@@ -151,14 +179,16 @@ def _conversation(conversation: Conversation) -> JSON:
     )
 
 
-def _asked(ask: Ask) -> JSON:
+def _asked(ask: Ask, most: int | None) -> JSON:
     return _present(
         {
             "askId": ask.id,
             "status": ask.status,
-            "question": (read_signed(ask.text) or ask.text)[:MAX_HISTORY_TEXT],
-            "response": ask.answer[:MAX_HISTORY_TEXT] if ask.answer else None,
+            "askedAt": iso(ask.created_at),
+            "question": (read_signed(ask.text) or ask.text)[:most],
+            "response": ask.answer[:most] if ask.answer else None,
             "error": ask.error_code,
+            "message": ask.error,
         }
     )
 
@@ -175,6 +205,7 @@ def _team(status: TeamStatus, color: str | None) -> JSON:
             "running": status.running,
             "settings": status.settings_off,
             "fault": status.fault,
+            "approvals": [approval_view(one) for one in status.approvals] or None,
             "color": color,
         }
     )

@@ -47,7 +47,7 @@ class Words(str):
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without its secrets. Titles, tasks and messages recur, so short results are cached."""
+    """Return a text without its secrets. Titles, paths and messages recur, so short results are cached."""
     return _cached_mask(text) if len(text) <= MAX_CACHED_CHARS else _masked(text)
 
 
@@ -57,7 +57,7 @@ def _masked(text: str) -> str:
     return masked(text)
 
 
-_cached_mask = lru_cache(maxsize=512)(_masked)
+_cached_mask = lru_cache(maxsize=1024)(_masked)
 
 
 def mask_for(value: Any, reader: str | None) -> Any:

@@ -30,7 +30,8 @@ FORMS = (
     r"|Also unfinished|It (?:worked in|worked on another machine|was on branch)|Not committed yet|All files modified"
     r"|Earlier work(?: of this repository)?|Asked last before|Between them"
     r"|That turn has|Typed after that|Todos|Plan|Files (?:modified|read)|Errors (?:met|named)|Failed, and|Ruled out"
-    r"|Commits|Task|Messages waiting|Protocol session|Reasoning session|This team asked|At work here now)\b",
+    r"|Commits|Task|Messages waiting|Protocol session|Reasoning session|This (?:team asked|project is team)"
+    r"|At work here now)\b",
     r"- (?:[A-Za-z0-9._-]{1,64}|somebody outside) asked this team ",
     r"Nothing is known of earlier work",
     r"Which project this is",
@@ -46,7 +47,7 @@ FORMS = (
     r"It goes on: ",
     # A protocol
     r"Holdfast(?::| could not| lost| told) ",
-    r"`git (?:commit|push)` comes too early: ",
+    r"A commit comes too early: ",
     r"Session \d{4}-\d{2}-\d{2}-session-\d+ ",
     # Errors, and what an agent's own program says
     r"E_[A-Z_]+: ",

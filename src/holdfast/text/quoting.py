@@ -13,6 +13,7 @@ import unicodedata
 from typing import Any
 
 from holdfast.text import one_line
+from holdfast.text.masking import without_secrets
 
 MAX_NAME_CHARS = 80
 """Characters of a name that comes from outside."""
@@ -40,9 +41,7 @@ _secret = secrets.token_bytes(32)
 
 def quoted(text: str, limit: int) -> str:
     """Quote a text on one line, without secrets, and with nothing that could end the quotes or look like markup."""
-    from holdfast.redaction import masked  # imported late: compiling its patterns takes 50 ms
-
-    return in_quotes(masked(text[: limit + MARGIN]), limit)
+    return in_quotes(without_secrets(text[: limit + MARGIN]), limit)
 
 
 def quoted_name(name: str) -> str:

@@ -1,6 +1,6 @@
 """The echo agent's process: answers each text with itself, and does what directives in it say.
 
-Run as `python -I -S echo_process.py FOLDER SESSION MODE [ORIGIN]`; JSON lines in both directions. A line of a
+Run as `python -I -S echo_process.py FOLDER SESSION MODE`; JSON lines in both directions. A line of a
 text may be
 
     sleep SECONDS    answer later; an interrupt ends the wait
@@ -108,22 +108,21 @@ class Echo:
 
 
 def main() -> None:
-    """Begin, resume or fork a conversation, as the arguments say."""
-    folder, session, mode, *origin = sys.argv[1:]
+    """Begin or resume a conversation, as the arguments say."""
+    folder, session, mode = sys.argv[1:]
     path = Path(folder) / f"{session}.jsonl"
-    source = Path(folder) / f"{origin[0]}.jsonl" if origin else path
     if mode == "new" and path.exists():
         sys.exit(f"Session {session} is already in use")
-    if (mode == "resume" or origin) and not source.exists():
-        sys.exit(f"No conversation found with session ID {source.stem}")
-    Echo(path, _turns(source, mend=source == path) if source.exists() else []).run()
+    if mode == "resume" and not path.exists():
+        sys.exit(f"No conversation found with session ID {session}")
+    Echo(path, _turns(path) if path.exists() else []).run()
 
 
-def _turns(path: Path, mend: bool) -> list[dict[str, str]]:
+def _turns(path: Path) -> list[dict[str, str]]:
     """Read a conversation; a last line that a kill or a full disk cut off was never answered, and is removed."""
     content = path.read_bytes()
     *lines, torn = content.split(b"\n")
-    if torn and mend:
+    if torn:
         os.truncate(path, len(content) - len(torn))
     return [json.loads(line) for line in lines]
 

@@ -36,6 +36,13 @@ def run(home: Path, store: Store) -> RunPart:
     return ClaudeAgent(home, TranscriptStore(store))
 
 
+def missing() -> str | None:
+    """Return what Holdfast lacks to run Claude Code; None if nothing."""
+    from holdfast.agents.claude import program
+
+    return program.missing()
+
+
 CLAUDE = Agent(
     name="claude",
     title="Claude Code",
@@ -52,9 +59,11 @@ CLAUDE = Agent(
     transcripts=ClaudeTranscripts(),
     resume_command=resume_command,
     run=run,
+    missing=missing,
     session_variable="CLAUDE_CODE_SESSION_ID",
     project_variable="CLAUDE_PROJECT_DIR",
     pid_variable="CLAUDE_PID",
+    plugin_variable="CLAUDE_PLUGIN_ROOT",
     outer_variables=("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR", "CLAUDE_PID", "CLAUDE_ENV_FILE"),
     skills=".claude/skills",
     mcp_tool="mcp__{server}__{tool}",

@@ -44,7 +44,6 @@ class ClaudeHooks:
             source=_text(payload, "source"),
             reason=str(reason),
             prompt=prompt,
-            prompt_id=_text(payload, "prompt_id"),
             is_report=prompt.startswith(REPORT),
             is_command=prompt.startswith("/"),
             tool=_tool(payload),

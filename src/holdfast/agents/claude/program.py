@@ -22,6 +22,17 @@ def find_claude(env: Mapping[str, str]) -> Path | None:
     return next((path for path in paths if os.access(path, os.X_OK) and path.is_file()), None)
 
 
+def missing() -> str | None:
+    """Return what Holdfast lacks to run Claude Code, with the command that adds it; None if nothing."""
+    if find_spec("claude_agent_sdk") is None:
+        from holdfast.setup.extras import install_line
+
+        return f"The claude-agent-sdk is not installed here. Add it: `{install_line('claude')}`"
+    if bundled_claude() is None and shutil.which("claude") is None:
+        return "There is no `claude` on PATH, and the claude-agent-sdk brought none for this platform."
+    return None
+
+
 def bundled_claude() -> Path | None:
     """Return the program that came with the claude-agent-sdk; None if there is none."""
     sdk = find_spec("claude_agent_sdk")

@@ -9,21 +9,23 @@ import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Iterable, Mapping
-from importlib.util import find_spec
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.agents import AgentSpec, FoundSession, Lack, Permission
 from holdfast.agents.claude.environment import claude_environment
 from holdfast.agents.claude.open_elsewhere import opened_by
-from holdfast.agents.claude.program import bundled_claude
+from holdfast.agents.claude.program import bundled_claude, missing
 from holdfast.agents.claude.protected_files import FILE_TOOLS, ProtectedFiles, protected_files
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.folder_name import project_key
+from holdfast.agents.claude.transcripts.merge import lines_of
 from holdfast.agents.claude.transcripts.store import TranscriptStore
-from holdfast.agents.claude.transcripts.transcript_copy import level
+from holdfast.agents.claude.transcripts.transcript_copy import TranscriptCopy, level, merged
 from holdfast.agents.errors import AgentUnavailable, SessionInUse, SessionMissing
 from holdfast.agents.session_locks import SessionLocks, canonical_session_id
+from holdfast.agents.transcript_copies import MAIN
 from holdfast.errors import BadInput
 from holdfast.process.guard import launcher
 
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
     from holdfast.agents.claude.session import ClaudeSession
 
-INSTALL = "Install it with `pip install 'holdfast[claude]'`."
 MANAGED = {"HOLDFAST_MANAGED": "1"}
 """Tells hooks that Holdfast itself speaks with this agent."""
 SDK_OWN = frozenset({"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION"})
@@ -43,6 +44,8 @@ SETTINGS_OFF = (
     " as they are (`holdfast trust` in the project). Read CLAUDE.md as a file, if there is one."
 )
 UNTOUCHABLE = "Holdfast's data and the agent's own settings are not to be touched."
+CHANGING = ("Bash", "Edit", "NotebookEdit", "Write")
+"""Tools that change something; a rule to ask is stronger than any that allows."""
 LOCK_PATIENCE = 8.0
 """Seconds an agent of a killed daemon may take to end."""
 MESSAGE_LIMIT = 64 * 1024 * 1024
@@ -69,15 +72,9 @@ class ClaudeAgent:
 
     def available(self) -> str | None:
         """Return why Claude Code cannot run here; None when it can."""
-        if find_spec("claude_agent_sdk") is None:
-            return f"The claude-agent-sdk is not installed. {INSTALL}"
-        if self._program({}) is None:
-            return "There is no `claude` on PATH, and the claude-agent-sdk brought none for this platform."
-        return None
+        return missing()
 
-    async def open(
-        self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None
-    ) -> ClaudeSession:
+    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool) -> ClaudeSession:
         """Start Claude Code on a conversation; it is ready, and no model was asked."""
         session_id = canonical_session_id(session_id)
         problem = self.available()
@@ -85,42 +82,54 @@ class ClaudeAgent:
             raise AgentUnavailable(problem)
         if not spec.project.is_dir():
             raise BadInput("project", f"{spec.project} is not a directory")
-        files, key = TranscriptFiles(config_directory(spec.env)), project_key(spec.project)
-        start = {"session_id": session_id}
-        if fork_of is not None:
-            fork_of = canonical_session_id(fork_of)
-            await self._prepare_fork(files, key, fork_of)
-            start |= {"resume": fork_of}
-        async with self._alone_with(session_id):
+        config, key = config_directory(spec.env), project_key(spec.project)
+        files = TranscriptFiles(config)
+        async with self._alone_with(session_id, config):
             if resume:
                 if not await level(self._transcripts, files, key, session_id):
                     raise SessionMissing(f"There is no session {session_id}, neither on disk nor in the store.")
-                start = {"resume": session_id}
             elif files.known(session_id) or await self._transcripts.known(session_id):
                 raise SessionInUse(f"Session {session_id} exists already.", recovery="Resume it or use a new id.")
-        spent = await asyncio.to_thread(files.spent, key, start["resume"]) if "resume" in start else 0.0
-        return await self._start(spec, session_id, start, spent)
+        spent = await asyncio.to_thread(files.spent, key, session_id) if resume else 0.0
+        copy = TranscriptCopy(self._transcripts, files.main_file(key, session_id))
+        return await self._start(spec, {"resume" if resume else "session_id": session_id}, copy, spent)
 
     @contextlib.asynccontextmanager
-    async def _alone_with(self, session_id: str) -> AsyncIterator[None]:
+    async def _alone_with(self, session_id: str, config: Path) -> AsyncIterator[None]:
         """Hold the session while no other process has it, started by Holdfast or by hand."""
         async with self._locks.held(session_id):
-            pid = await asyncio.to_thread(opened_by, session_id)
+            pid = await asyncio.to_thread(opened_by, session_id, config)
             if pid is not None:
                 raise SessionInUse(
                     f"Session {session_id} is open in process {pid}.", recovery="Close it there, then try again."
                 )
             yield
 
-    async def _prepare_fork(self, files: TranscriptFiles, key: str, origin: str) -> None:
-        """Put the original's file in place; while the original is at work, its file is as current as it can be."""
-        with contextlib.suppress(SessionInUse):
-            async with self._locks.held(origin, patience=0.0):
-                await level(self._transcripts, files, key, origin)
-        if not files.main_file(key, origin).exists():
-            raise SessionMissing(f"There is no session {origin} to fork, neither on disk nor in the store.")
+    async def fork(self, spec: AgentSpec, session_id: str, title: str) -> str:
+        """Copy a conversation as it is now, into the store and, where the project is, to its file."""
+        session_id = canonical_session_id(session_id)
+        problem = self.available()
+        if problem is not None:
+            raise AgentUnavailable(problem)
+        from holdfast.agents.claude.fork import forked
 
-    async def _start(self, spec: AgentSpec, session_id: str, start: dict[str, str], spent: float) -> ClaudeSession:
+        files, key = TranscriptFiles(config_directory(spec.env)), project_key(spec.project)
+        # Without its lock: while it is at work, its file is as current as it can be.
+        lines = (await merged(self._transcripts, files, session_id, in_one_branch=True)).get(MAIN, [])
+        try:
+            entries = [line.entry for line in lines if line.entry is not None]
+            made, copied = await forked(entries, spec.project, session_id, title)
+        except (FileNotFoundError, ValueError) as error:
+            raise SessionMissing(
+                f"Session {session_id} cannot be copied: it is neither among the team's transcripts nor in the store.",
+                recovery="If it was begun with another CLAUDE_CONFIG_DIR, give the team the same one under `env`.",
+            ) from error
+        await self._transcripts.put({"project_key": key, "session_id": made, "subpath": MAIN}, copied)
+        if spec.project.is_dir():
+            await asyncio.to_thread(files.write, key, made, MAIN, lines_of(copied))
+        return made
+
+    async def _start(self, spec: AgentSpec, start: dict[str, str], copy: TranscriptCopy, spent: float) -> ClaudeSession:
         from holdfast.agents.claude.session import ClaudeSession
 
         # The SDK would start the program once more only to ask its version; the session asks it after connecting.
@@ -128,13 +137,14 @@ class ClaudeAgent:
         program = self._program(spec.env)
         if program is None:
             raise AgentUnavailable("There is no `claude` on PATH.", recovery="Install Claude Code.")
+        (session_id,) = start.values()
         env = {**claude_environment(), **MANAGED, **spec.env, **self._locks.environment(session_id)}
         # The SDK passes on all of this process's environment and can only be told to add to it.
         guarded = launcher(self._home / "guard", program, os.environ.keys() - env.keys() - SDK_OWN)
         protected = protected_files(self._home, config_directory(spec.env), spec.project)
         options = _options(spec, start, guarded, env, protected)
         permission = _within_limits(spec, protected)
-        return await ClaudeSession.start(options, session_id, self._transcripts, permission, spent)
+        return await ClaudeSession.start(options, session_id, copy, permission, spent)
 
     def _program(self, env: Mapping[str, str]) -> str | None:
         """Return the user's own Claude Code, else the one that came with the SDK."""
@@ -146,9 +156,9 @@ class ClaudeAgent:
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
         """Delete a conversation's files and its rows in the store; refused while it is at work."""
         session_id = canonical_session_id(session_id)
-        files = TranscriptFiles(config_directory(spec.env))
-        async with self._alone_with(session_id):
-            await asyncio.to_thread(files.delete, session_id)
+        config = config_directory(spec.env)
+        async with self._alone_with(session_id, config):
+            await asyncio.to_thread(TranscriptFiles(config).delete, session_id)
             await self._transcripts.forget(session_id)
 
     def forget(self, session_ids: Iterable[str]) -> None:
@@ -158,7 +168,14 @@ class ClaudeAgent:
         """Return the project's conversations on this machine, the latest first."""
         from holdfast.agents.claude.found import found_sessions
 
-        return await found_sessions(config_directory(spec.env), spec.project)
+        kept = {row["session_id"] for row in await self._transcripts.list_sessions(project_key(spec.project))}
+        found = await found_sessions(config_directory(spec.env), spec.project)
+        return [replace(session, is_kept=session.session_id in kept) for session in found]
+
+    async def headings(self, spec: AgentSpec, session_id: str) -> list[str]:
+        """Return how each prompt of a session on this machine's disk begins, and the titles it got."""
+        files = TranscriptFiles(config_directory(spec.env))
+        return await asyncio.to_thread(files.headings, project_key(spec.project), canonical_session_id(session_id))
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
@@ -227,6 +244,8 @@ def _options(
     if spec.append_system_prompt:
         prompt["append"] = spec.append_system_prompt
     settings: dict[str, Any] = {"permissions": {"deny": protected.rules}}
+    if spec.asks_first:
+        settings["permissions"]["ask"] = list(CHANGING)
     if not spec.project_settings:
         settings["hooks"] = {"SessionStart": [{"hooks": [{"type": "command", "command": _start_hook(SETTINGS_OFF)}]}]}
     servers: dict[str, Any] = dict(spec.mcp_servers or {})
@@ -238,7 +257,7 @@ def _options(
         cli_path=program,
         system_prompt=prompt,
         setting_sources=["user", "project", "local"] if spec.project_settings else ["user"],
-        permission_mode="bypassPermissions" if spec.skip_permissions else None,
+        permission_mode="bypassPermissions" if spec.skip_permissions else "default" if spec.asks_first else None,
         allowed_tools=list(spec.allowed_tools),
         disallowed_tools=list(spec.disallowed_tools),
         settings=json.dumps(settings),
@@ -247,5 +266,4 @@ def _options(
         max_buffer_size=MESSAGE_LIMIT,
         session_id=start.get("session_id"),
         resume=start.get("resume"),
-        fork_session="session_id" in start and "resume" in start,
     )

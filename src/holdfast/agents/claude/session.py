@@ -30,7 +30,6 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import SessionStore
 
 from holdfast.agents import AgentEvent, Compaction, OnEvent, Permission, Turn
-from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.claude.transcripts.transcript_copy import TranscriptCopy
 from holdfast.agents.errors import (
     AgentBusy,
@@ -48,6 +47,8 @@ from holdfast.process.guard import END_SECONDS, GuardedProcess
 
 OLDEST = (2, 1, 248)
 """The first Claude Code that can be told to take a message as it is written."""
+NOT_READY = "Control request timeout"
+"""How the SDK's error begins when Claude Code runs and says nothing for a minute."""
 
 # Tools that the team's settings allow are meant not to be asked about.
 warnings.filterwarnings("ignore", category=CanUseToolShadowedWarning)
@@ -73,12 +74,12 @@ class ClaudeSession:
         cls,
         options: ClaudeAgentOptions,
         session_id: str,
-        transcripts: TranscriptStore,
+        copy: TranscriptCopy,
         permission: Permission | None,
         spent: float,
     ) -> ClaudeSession:
         """Start the process and wait until it is ready. `spent` is what the conversation had cost before."""
-        guarded, copy = GuardedProcess(), TranscriptCopy(transcripts)
+        guarded = GuardedProcess()
         options = replace(
             options,
             session_store=cast(SessionStore, copy),
@@ -93,6 +94,11 @@ class ClaudeSession:
             raise AgentUnavailable(f"Claude Code did not start: {error}") from error
         except Exception as error:  # the SDK raises bare ones as well; all of them mean that there is no agent
             await client.disconnect()
+            if str(error).startswith(NOT_READY):
+                raise AgentUnavailable(
+                    f"Claude Code started and did not get ready. {guarded.last_words}".rstrip(),
+                    recovery="Start `claude` in the project to see why, then ask again.",
+                ) from error
             raise _refusal(session_id, guarded.last_words or str(error)) from error
         except BaseException:
             await client.disconnect()
@@ -118,6 +124,10 @@ class ClaudeSession:
     @property
     def alive(self) -> bool:
         return self._closing is None and not self._reading.done()
+
+    async def is_overtaken(self) -> bool:
+        """Return whether somebody else has written to the conversation, or has it open."""
+        return await self._copy.is_overtaken(self.pid)
 
     async def send(self, text: str, on_event: OnEvent) -> Turn:
         """Run one turn; the text reaches the model as it is written."""
@@ -197,7 +207,8 @@ class ClaudeSession:
             problem = "nothing of the turn arrived there"
         if problem is not None:
             raise TranscriptCopyFailed(
-                f"The transcript of session {self._session_id} did not reach the store: {problem}."
+                f"The transcript of session {self._session_id} did not reach the store: {problem}.",
+                recovery="Check that Claude Code can write in its configuration directory, then ask again.",
             )
         return turn
 
@@ -286,9 +297,18 @@ def _events(message: Message) -> list[AgentEvent]:
             return texts + used or [AgentEvent("status", "assistant")]
         case UserMessage():
             return [AgentEvent("tool_result")]
+        case SystemMessage(subtype="api_retry", data=data):
+            return [AgentEvent("retry", _refused(data))]
         case SystemMessage(subtype=subtype):
             return [AgentEvent("status", subtype)]
     return [AgentEvent("status", type(message).__name__)]
+
+
+def _refused(data: dict[str, Any]) -> str:
+    """Return what the model did when Claude Code tries it again, in words."""
+    status, attempt, attempts = (data.get(name) for name in ("error_status", "attempt", "max_retries"))
+    how = f"answered {status}" if isinstance(status, int) else "did not answer"
+    return f"{how} (retry {attempt} of {attempts})" if isinstance(attempt, int) and isinstance(attempts, int) else how
 
 
 async def _one_message(text: str, marked: bool) -> AsyncIterator[dict[str, Any]]:

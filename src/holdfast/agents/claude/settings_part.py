@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.claude import settings as claude_settings
 from holdfast.agents.project_settings import ProjectSettings
-from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, SettingsPart, Setup, SetupRequest
+from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, SettingsPart, SetupRequest
 from holdfast.setup.json_file import Change, edited, inside
+
+if TYPE_CHECKING:
+    from holdfast.agents.claude.setup import ClaudeSetup
+    from holdfast.setup.steps import Step
 
 Env = Mapping[str, str]
 
@@ -28,10 +32,16 @@ class ClaudeSettings(SettingsPart):
 
         return config_directory(env)
 
-    def setup(self, request: SetupRequest) -> Setup:
+    def setup(self, request: SetupRequest) -> ClaudeSetup:
         from holdfast.agents.claude.setup import ClaudeSetup
 
         return ClaudeSetup(request.scope, request.project, request.home, request.other_home, request.env)
+
+    def register_server(self, request: SetupRequest) -> Step:
+        return self.setup(request).register_server()
+
+    def unregister_server(self, request: SetupRequest) -> Step | None:
+        return self.setup(request).unregister_server()
 
     def servers(self, env: Env, project: Path) -> Sequence[Registered]:
         from holdfast.agents.claude.setup import servers

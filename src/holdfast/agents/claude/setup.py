@@ -45,7 +45,7 @@ class ClaudeSetup(SetupRequest):
             edits.append(permissions.allowing(allow))
         settings = self._settings_file()
         hooks = steps.putting_in(self._originals(), edited(settings, *edits), self._without(settings))
-        return [self._server_in(), hooks]
+        return [self.register_server(), hooks]
 
     def remove(self) -> list[Step]:
         """Return the steps that remove Holdfast, and nothing else."""
@@ -56,7 +56,8 @@ class ClaudeSetup(SetupRequest):
         """Return whether one of our allow rules is in force."""
         return edited(self._settings_file(), permissions.allowing(Allow.NONE)).needed
 
-    def _server_in(self) -> Step:
+    def register_server(self) -> Step:
+        """Return the step that registers the MCP server."""
         server = self.server
         if self.scope is Scope.PROJECT:
             return self._edited_in(inside(self.project, MCP_FILE), (SERVERS,), server)
@@ -67,6 +68,12 @@ class ClaudeSetup(SetupRequest):
         if there is not None and not is_ours(there):
             raise not_ours()
         return registry.add(kept(there, server.entry()))
+
+    def unregister_server(self) -> Step | None:
+        """Return the step that takes out what `register_server` put in, unless the hooks of setup are there as well."""
+        there = json_entry.own_entry(global_file(self.env), self._keys())
+        is_setup = claude_settings.hooks_in(self._settings_file()).issuperset(HOOKS)
+        return None if is_setup or there != kept(there, self.server.entry()) else self._server_out()
 
     def _server_out(self) -> Step:
         originals = self._originals()

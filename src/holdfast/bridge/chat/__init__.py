@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
+from holdfast.bridge.model import Status
 from holdfast.errors import HoldfastError
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.team import Chat
@@ -40,6 +41,8 @@ class Outgoing:
     buttons: Sequence[Button] = ()
     reply_to: str | None = None
     urgent: bool = False
+    status: Status | None = None
+    """What became of the message that it is in reply to, where that is all it says: a chat may show it otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
+from holdfast.bridge import idle
 from holdfast.bridge.chat import held
 from holdfast.bridge.chat.wording import question
-from holdfast.bridge.model import TTL_MS, Priority, Refusal, Status, decision_text
-from holdfast.bridge.queries import incarnations, queue, tasks
+from holdfast.bridge.errors import UnknownMessage
+from holdfast.bridge.model import TTL_MS, IdleDecision, Message, Priority, Refusal, Status, decision_text
+from holdfast.bridge.queries import incarnations, owner, queue, tasks
+from holdfast.bridge.queue_changes import cancel
 from holdfast.bridge.wording import beginning
+from holdfast.errors import Conflict
+from holdfast.identity.senders import Sender
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
-from holdfast.times import iso
+from holdfast.times import iso, local
 
 LISTED = 10
+BUTTONS = 8
+"""Buttons that fit into one row."""
 DECISIONS = {"resume": "resume", "new": "fresh"}
-PRESSED = ("resume", "new", "approve", "deny", "held", "release", "drop")
+PRESSED = ("resume", "new", "approve", "deny", "held", "release", "drop", "fork", "wait", "cancel")
 """The commands that buttons stand for."""
 HELP = """What you write here is queued for the agent. A text that begins with "urgent:" goes first, one that begins \
 with "stop" halts it.
 /status – what it is doing
 /queue – which messages are waiting
+/cancel – in reply to a message, or alone: take back one that is still waiting; to change it, edit it
 /stop – halt it
 /resume – after a restart: go on with the task
 /new – after a restart: start fresh
+/fork – while it is idle at its terminal: a copy of its conversation answers; it asks you before it changes anything
+/wait – wait for the terminal
 /approve ID, /deny ID – what it asks permission for
 /held – messages that came with an archive and wait for your decision
 /help – this"""
@@ -74,12 +85,26 @@ class Order:
     command: Command
     message_id: str
     """The id of whatever message it puts into the queue."""
-    sender: str
+    sender: Sender
     source: str
+    quoted: str | None = None
+    """The id of the message that it was written in reply to."""
 
 
-def obey(tx: Tx, order: Order, permission: str | None) -> str:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the chat answers."""
+
+    text: str
+    buttons: tuple[tuple[str, str], ...] = ()
+
+
+def obey(tx: Tx, order: Order, permission: str | None) -> Said | None:
     """Carry out a command and return the answer. `permission` is the answer to a permission decision."""
+    return _cancel(tx, order) if order.command.name == "cancel" else Said(_obey(tx, order, permission))
+
+
+def _obey(tx: Tx, order: Order, permission: str | None) -> str:
     name = order.command.name
     if name == "status":
         return _status(tx, order.target)
@@ -89,6 +114,8 @@ def obey(tx: Tx, order: Order, permission: str | None) -> str:
         return _stop(tx, order)
     if name in DECISIONS:
         return _decide(tx, order, DECISIONS[name])
+    if name in ("fork", "wait"):
+        return idle.decide(tx, order.target, order.command.argument, IdleDecision(name))
     if name in ("approve", "deny"):
         return permission or f"Which one? Write /{name} and the id of the request."
     if name == "held":
@@ -107,7 +134,7 @@ def put(tx: Tx, order: Order, text: str, priority: Priority, reply_to: str | Non
         text,
         message_id=order.message_id,
         priority=priority,
-        sender=order.sender,
+        sender=order.sender.label,
         source=order.source,
         ttl_ms=TTL_MS,
         reply_to=reply_to,
@@ -141,22 +168,51 @@ def _status(tx: Tx, target: str) -> str:
         lines.append(f"Dead letters: {dead}")
     lines.append(f"Session: {session}" if session else "Session: none seen yet")
     if seen is not None:
-        lines.append(f"Last seen: {iso(seen)}")
+        lines.append(f"Last seen: {local(iso(seen))}")
     return "\n".join(lines)
 
 
 def _queue(tx: Tx, target: str) -> str:
+    return _listed(tx, target, queue.pending(tx, target, LISTED))
+
+
+def _listed(tx: Tx, target: str, messages: Sequence[Message]) -> str:
     total = queue.count(tx, target, Status.PENDING)
     if total == 0:
         return "No messages waiting."
     lines = [f"{total} waiting:"]
-    for number, message in enumerate(queue.pending(tx, target, LISTED), 1):
+    for number, message in enumerate(messages, 1):
         priority = Priority(message.priority)
         mark = "" if priority is Priority.NORMAL else f" [{priority.word}]"
         lines.append(f"{number}.{mark} {beginning(message.text)} ({message.sender})")
-    if total > LISTED:
-        lines.append(f"… and {total - LISTED} more")
+    if total > len(messages):
+        lines.append(f"… and {total - len(messages)} more")
     return "\n".join(lines)
+
+
+def _cancel(tx: Tx, order: Order) -> Said | None:
+    """Cancel the message above a button, in the text or in the quotation; without one, ask which.
+
+    That it is cancelled is an update of the target, so it needs no other answer."""
+    tx.lock(f"bridge:{order.target}")
+    named = order.command.argument
+    if order.command.pressed:
+        named = (owner.in_row(tx, order.target, int(named)) if named.isdecimal() and len(named) < 19 else None) or ""
+    elif not named and order.quoted is not None:
+        edited = queue.waiting_from_chat(tx, order.target, order.quoted)
+        named = order.quoted if edited is None else edited.id
+    try:
+        ended = cancel(tx, named, order.target, order.sender) if named else None
+    except Conflict as error:
+        return Said(error.message)
+    except UnknownMessage:
+        ended = None
+    if ended is not None:
+        return Said("It is already cancelled.") if ended.repeated else None
+    messages = queue.pending(tx, order.target, BUTTONS)
+    buttons = tuple((str(number), f"cancel:{message.row_id}") for number, message in enumerate(messages, 1))
+    question = "Which one is to be cancelled? " if buttons else ""
+    return Said(f"{question}{_listed(tx, order.target, messages)}", buttons)
 
 
 def _stop(tx: Tx, order: Order) -> str:

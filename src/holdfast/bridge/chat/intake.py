@@ -11,15 +11,20 @@ from typing import Any
 
 from holdfast.bridge.chat import queries as chat_queries
 from holdfast.bridge.chat.arrivals import Arrival, arrival, may_order, number_of, target_of
-from holdfast.bridge.chat.commands import Command, Order, command, obey, pressed, put, refused, urgency
+from holdfast.bridge.chat.commands import Command, Order, Said, command, obey, pressed, put, refused, urgency
 from holdfast.bridge.chat.permissions import PermissionDesk
-from holdfast.bridge.model import Refusal, Status, UpdateKind
+from holdfast.bridge.model import Message, Priority, Refusal, Status, UpdateKind
 from holdfast.bridge.queries import queue, updates
 from holdfast.bridge.service import Targets
 from holdfast.identity.senders import Kind, Sender
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
 from holdfast.text import one_line
+
+Served = Callable[[str], bool]
+"""Whether a message for a target is taken soon."""
+Refresh = Callable[[], Awaitable[None]]
+"""Picks up changes of the targets."""
 
 REFUSAL_S = 3600.0
 REMEMBERED = 1_000
@@ -56,6 +61,8 @@ class Intake:
         targets: Targets,
         desk: PermissionDesk,
         answers: Answers,
+        served: Served,
+        refresh: Refresh,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
@@ -63,6 +70,8 @@ class Intake:
         self._targets = targets
         self._desk = desk
         self._answers = answers
+        self._served = served
+        self._refresh = refresh
         self._strangers = Strangers(clock)
 
     @property
@@ -75,6 +84,9 @@ class Intake:
         # By number: a batch may come out of order, a conversation must not.
         found = sorted(filter(None, map(arrival, raw)), key=lambda one: one.number)
         found = [one for one in found if not self._is_for_another(one)]
+        if found:
+            # A chat that was linked a moment ago is served, and somebody who was taken off the list is not.
+            await self._refresh()
         welcome = [(one, target) for one in found if (target := self._target(one)) is not None]
         words = {one.number: await self._permission(one, target) for one, target in welcome}
 
@@ -113,35 +125,41 @@ class Intake:
             target=target,
             command=self._command(one) or Command(""),
             message_id=self._message_id(one),
-            sender=Sender(Kind.OWNER, f"{one_line(one.user_name, 60)} in the chat", None).label,
+            sender=Sender(Kind.OWNER, f"{one_line(one.user_name, 60)} in the chat", None),
             source=account.transport,
+            quoted=None if one.quoted_message is None else self._id(one.chat, one.quoted_message),
         )
         if order.command.name:
-            said: str | None = obey(tx, order, permission)
+            said = obey(tx, order, permission)
         elif one.press is not None:
-            said = "That button is no longer valid."
+            said = Said("That button is no longer valid.")
         else:
             said = self._queue(tx, order, one)
         if said is not None:
-            updates.add(tx, target, UpdateKind.MESSAGE, said, order.message_id, chat_only=True)
-        return (one.press, said or "") if one.press is not None else None
+            message = order.message_id
+            updates.add(tx, target, UpdateKind.MESSAGE, said.text, message, buttons=said.buttons, chat_only=True)
+        return (one.press, said.text if said else "") if one.press is not None else None
 
-    def _queue(self, tx: Tx, order: Order, one: Arrival) -> str | None:
+    def _queue(self, tx: Tx, order: Order, one: Arrival) -> Said | None:
         """Queue a text for the agent; returns a reply where one is needed."""
         heading = [f'[In reply to: "{one.quoted}"]'] if one.quoted else []
+        text, priority = "\n".join([*heading, one.text]), urgency(one.text)
         if one.edited_at is not None:
+            tx.lock(f"bridge:{order.target}")
+            waiting = queue.waiting_from_chat(tx, order.target, self._id(one.chat, one.message))
+            if waiting is not None:
+                return _edit(tx, waiting, text, priority)
             heading.append("[Edited: this replaces what was written before.]")
-        text = "\n".join([*heading, one.text])
-        link = None
-        if one.quoted_message is not None:
-            quoted = self._id(one.chat, one.quoted_message)
-            link = quoted if queue.is_known(tx, quoted, order.target) else None
-        priority = urgency(one.text)
+            text = "\n".join([*heading, one.text])
+        link = order.quoted if order.quoted and queue.is_known(tx, order.quoted, order.target) else None
         made = put(tx, order, text, priority, link)
         if isinstance(made, Refusal):
-            return None if made is Refusal.DUPLICATE else refused(made)
-        waiting = queue.count(tx, order.target, Status.PENDING) - 1
-        return f"Queued; {waiting} more are waiting." if waiting > 0 else None
+            return None if made is Refusal.DUPLICATE else Said(refused(made))
+        others = queue.count(tx, order.target, Status.PENDING) - 1
+        told = [f"{others} more {'is' if others == 1 else 'are'} waiting."] if others > 0 else []
+        if not self._served(order.target):
+            told.append("No agent is at work there now; it is delivered when one is.")
+        return Said(" ".join(["Queued.", *told])) if told else None
 
     def _command(self, one: Arrival) -> Command | None:
         if one.press is not None:
@@ -156,7 +174,8 @@ class Intake:
     def _message_id(self, one: Arrival) -> str:
         if one.press is not None:
             return f"{self._id(one.chat, one.message)}.press{one.number}"
-        edit = f".edit{one.edited_at}" if one.edited_at is not None else ""
+        # By its own number, because two edits may be made in one second.
+        edit = f"{queue.EDITED}{one.number}" if one.edited_at is not None else ""
         return f"{self._id(one.chat, one.message)}{edit}"
 
     def _id(self, chat: str, message: int) -> str:
@@ -169,10 +188,21 @@ class Intake:
         logger.warning("a chat message of user %s in chat %s was refused", one.user, one.chat)
         if target_of(one, self._targets()) is None:
             place = f"chat {one.chat}" + (f", topic {one.topic}" if one.topic is not None else "")
-            why = f"This chat ({place}) is not linked to a team."
+            topic = f" --topic {one.topic}" if one.topic is not None else ""
+            link = f"holdfast bridge chat TEAM {one.chat}{topic} --user {one.user}"
+            why = f"This chat ({place}) is not linked to a team. To link it, its owner runs: {link}"
         else:
-            why = f"You (user {one.user}) are not on the list of those who may write to this agent."
-        await self._answers.refuse(one, f"Sorry. {why} The owner can change that in teams.json, under chat.")
+            unlisted = f"You (user {one.user}) are not on the list of those who may write to this agent."
+            why = f"{unlisted} Its owner can change that in teams.json, under chat."
+        await self._answers.refuse(one, f"Sorry. {why}")
+
+
+def _edit(tx: Tx, waiting: Message, text: str, priority: Priority) -> Said | None:
+    """Put the new text in the place of one that is still waiting; an edit that changes no words says nothing."""
+    if waiting.text == text:
+        return None
+    queue.rewrite(tx, waiting, text, priority)
+    return Said("Edited: the agent gets the new text.")
 
 
 class Strangers:

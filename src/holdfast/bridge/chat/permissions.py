@@ -11,8 +11,8 @@ from holdfast.errors import HoldfastError
 from holdfast.store import Store, Tx
 from holdfast.store.wakeups import Wakeups
 from holdfast.teams.config_fields import shown
+from holdfast.teams.model import PermissionRequest
 from holdfast.teams.permissions import Permissions, shown_input
-from holdfast.teams.queries.permissions import PermissionRequest
 
 FITS = 3_000
 """Characters of a request that always fit into one chat message; longer ones are decided in a terminal."""

@@ -169,6 +169,7 @@ class Sender:
             buttons=view.buttons if number == len(pieces) - 1 else (),
             reply_to=found.update.message_id if number == 0 else None,
             urgent=view.urgent,
+            status=view.status,
         )
         await self._transport.send(address, outgoing)
 

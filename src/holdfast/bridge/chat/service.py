@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from holdfast.bridge.chat import Transport, queries
-from holdfast.bridge.chat.intake import Account, Answers, Intake
+from holdfast.bridge.chat.intake import Account, Answers, Intake, Refresh, Served
 from holdfast.bridge.chat.lease import Lease
 from holdfast.bridge.chat.permissions import PermissionDesk
 from holdfast.bridge.chat.polling import Poller
@@ -44,7 +44,17 @@ class ChatStatus:
 class Chats:
     """Runs the chats of a daemon; the only door to them."""
 
-    def __init__(self, store: Store, targets: Targets, requests: Permissions, holder: str, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: Store,
+        targets: Targets,
+        requests: Permissions,
+        holder: str,
+        settings: Settings,
+        *,
+        served: Served,
+        refresh: Refresh,
+    ) -> None:
         self._store = store
         self._settings = settings
         self._desk = PermissionDesk(store, requests, targets)
@@ -57,7 +67,7 @@ class Chats:
             transports.append(telegram)
             account = Account(telegram.name, telegram.account, lambda: telegram.username)
             answers = Answers(telegram.answer_press, telegram.refuse)
-            self._intake = Intake(store, account, targets, self._desk, answers)
+            self._intake = Intake(store, account, targets, self._desk, answers, served, refresh)
             if settings.telegram_webhook is None:
                 self._poller = Poller(telegram, self._intake, Lease(store, "telegram:poll", telegram.account, holder))
         if settings.webhook_url is not None:

@@ -1,6 +1,6 @@
 """Telegram: a bot that shows a target's updates and brings what its owner writes.
 
-Needs `pip install 'holdfast[telegram]'`. Of python-telegram-bot only the bot itself is used: its polling confirms
+Needs the extra `telegram`. Of python-telegram-bot only the bot itself is used: its polling confirms
 updates before they are stored.
 """
 
@@ -17,6 +17,7 @@ from holdfast.bridge.chat import Address, Button, ChatError, Limit, Outgoing, Re
 from holdfast.bridge.chat.arrivals import GENERAL_TOPIC, KINDS, Arrival
 from holdfast.bridge.chat.formatting import formatted
 from holdfast.bridge.chat.urls import guarded
+from holdfast.bridge.model import Status
 from holdfast.errors import BadInput
 
 if TYPE_CHECKING:
@@ -36,6 +37,18 @@ ALL_CHATS = Limit("all", 30, 1.0)
 PER_CHAT = (1, 1.0)
 PER_GROUP = (20, 60.0)
 MOST_PRESS_ANSWER = 200
+REACTIONS = {
+    Status.PENDING: "👌",
+    Status.LEASED: "👀",
+    Status.DONE: "👍",
+    Status.FAILED: "👎",
+    Status.DEAD: "👎",
+    Status.EXPIRED: "👎",
+    Status.CANCELLED: None,
+}
+"""How the bot reacts to a message: with what became of it. Each is among the reactions that Telegram has."""
+SPOKEN = (Status.PENDING, Status.LEASED)
+"""What is said in words where a group allows no reactions; of all else the chat gets a text anyway."""
 
 T = TypeVar("T")
 
@@ -108,6 +121,10 @@ class Telegram:
         topic = None if chat.topic == GENERAL_TOPIC else chat.topic
         answered = self._own_message(chat.id, text.reply_to)
         bot = await self._opened()
+        if text.status is not None:
+            reacted = answered is not None and await self._react(bot, chat.id, answered, text.status)
+            if reacted or text.status not in SPOKEN:
+                return ""
 
         async def post(body: str, entities: Sequence[MessageEntity]) -> str:
             sent = await self._call(
@@ -130,6 +147,18 @@ class Telegram:
             if not _UNREADABLE.search(error.message):
                 raise
             return await post(text.text, ())
+
+    async def _react(self, bot: ExtBot[None], chat: str, message: int, status: Status) -> bool:
+        """React to a message in place of the reaction before; False if the chat does not allow it."""
+        from telegram import error as errors
+
+        async def attempt() -> bool:
+            try:
+                return await bot.set_message_reaction(chat, message, REACTIONS[status])
+            except (errors.BadRequest, errors.Forbidden, errors.InvalidToken):
+                return False  # a fault of the chat or of the bot shows again with the next text
+
+        return await self._call(attempt())
 
     async def answer_press(self, press: str, text: str) -> None:
         """Answer a button press; a late answer does no harm, because the chat shows the outcome as well."""
@@ -203,9 +232,10 @@ class Telegram:
             from telegram.ext import ExtBot
             from telegram.request import HTTPXRequest
         except ImportError as error:
-            raise ChatError(
-                "Telegram is not installed.", recovery="Run: pip install 'holdfast[telegram]', then start again."
-            ) from error
+            from holdfast.setup.extras import install_line
+
+            recovery = f"Run `{install_line('telegram')}`, then start again."
+            raise ChatError("Telegram is not installed.", recovery=recovery) from error
         # They log addresses and texts, and the token is part of every address.
         for chatty in ("httpx", "httpcore", "telegram"):
             logging.getLogger(chatty).setLevel(logging.CRITICAL)

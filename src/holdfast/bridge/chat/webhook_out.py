@@ -1,6 +1,6 @@
 """A signed webhook: every update of every target, posted to one URL.
 
-The body is JSON: {"id", "target", "text", "urgent", "chat"?, "reply_to"?, "actions"?}. The headers:
+The body is JSON: {"id", "target", "text", "urgent", "chat"?, "reply_to"?, "actions"?, "status"?}. The headers:
 
 - `Holdfast-Delivery`: the id, the same for every attempt, so that a receiver can drop repetitions;
 - `Holdfast-Timestamp`: seconds since 1970, when this attempt was made;
@@ -110,6 +110,7 @@ def _body(address: Address, text: Outgoing) -> bytes:
         "urgent": text.urgent,
         "chat": address.chat.id if address.chat else None,
         "reply_to": text.reply_to,
+        "status": text.status.value if text.status else None,
         "actions": [{"label": button.label, "action": button.action} for button in text.buttons] or None,
     }
     return json.dumps({name: value for name, value in content.items() if value is not None}).encode()

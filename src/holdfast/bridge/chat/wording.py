@@ -6,13 +6,23 @@ import hashlib
 from dataclasses import replace
 
 from holdfast.bridge.chat import Button
-from holdfast.bridge.model import Outcome, Task, Update, UpdateKind
+from holdfast.bridge.model import Outcome, Status, Task, Update, UpdateKind
 from holdfast.lazy_dataclass import dataclass
 from holdfast.redaction import masked
 
 REPETITION = "(may be a repetition)"
 """Prefix of a text that may have arrived before."""
-SILENT = (UpdateKind.TASK, UpdateKind.MESSAGE)
+SILENT = (UpdateKind.TASK, UpdateKind.MESSAGE, UpdateKind.PROGRESS, UpdateKind.CANCELLED)
+PROGRESS = {
+    Status.PENDING: "Stored; it is waiting for the agent.",
+    Status.LEASED: "The agent has it now.",
+    Status.DONE: "Done.",
+    Status.FAILED: "Not done.",
+    Status.DEAD: "Given up.",
+    Status.EXPIRED: "Expired.",
+    Status.CANCELLED: "Cancelled.",
+}
+"""What became of a message, where a chat has no other sign for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,7 @@ class Shown:
     text: str
     buttons: tuple[Button, ...] = ()
     urgent: bool = False
+    status: Status | None = None
 
 
 def shown(update: Update, task: Task | None) -> Shown:
@@ -32,6 +43,9 @@ def _shown(update: Update, task: Task | None) -> Shown:
     buttons = tuple(Button(masked(label), action) for label, action in update.buttons)
     if update.kind == UpdateKind.SESSION_RESTART:
         return _restart(update, task)
+    if update.kind == UpdateKind.PROGRESS:
+        status = Status(update.content)
+        return Shown(PROGRESS[status], status=status)
     text = update.content
     if update.kind == UpdateKind.TASK:
         text = f"Working on: {text}"

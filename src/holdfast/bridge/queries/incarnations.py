@@ -23,7 +23,9 @@ def last_seen(tx: Tx, target: str) -> int | None:
     return None if row is None else row["last_seen_at"]
 
 
-def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: bool = False) -> Restart | None:
+def seen(
+    tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: bool = False, transcript: str = ""
+) -> Restart | None:
     """Note that an agent of the target is at work. On a restart the old one's messages are requeued."""
     _begin(tx, target)
     known = incarnation(tx, target)
@@ -37,6 +39,14 @@ def seen(tx: Tx, target: str, session_id: str, source: str, *, known_is_alive: b
         sql = "UPDATE bridge_targets SET incarnation = :row WHERE target = :target"
         tx.run(sql, row=made["row_id"] if made else None, target=target)
     tx.run("UPDATE bridge_targets SET last_seen_at = :now WHERE target = :target", now=tx.now(), target=target)
+    if transcript:
+        tx.run(
+            "UPDATE bridge_incarnations SET transcript = :transcript WHERE session_id = :session"
+            " AND row_id = (SELECT incarnation FROM bridge_targets WHERE target = :target)",
+            transcript=transcript,
+            session=session_id,
+            target=target,
+        )
     if found is not None:
         for message in queue.leased(tx, target, by=f"session:{found.old}"):
             queue.give_back(tx, message)
@@ -53,23 +63,32 @@ def _begin(tx: Tx, target: str) -> None:
 @dataclass(frozen=True, slots=True)
 class Present:
     session_id: str
-    previous: str | None
     source: str
+    transcript: str | None
 
 
 def present(tx: Tx, target: str) -> Present | None:
     row = tx.one(
-        "SELECT i.session_id, i.previous, i.source FROM bridge_targets t"
+        "SELECT i.session_id, i.source, i.transcript FROM bridge_targets t"
         " JOIN bridge_incarnations i ON i.row_id = t.incarnation WHERE t.target = :target",
         target=target,
     )
     return None if row is None else Present(**row)
 
 
-def at_work(tx: Tx) -> list[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class HookedSession:
+    """The session at work for a target whose agent has hooks."""
+
+    target: str
+    session_id: str
+    transcript: str
+
+
+def at_work(tx: Tx) -> list[HookedSession]:
     """Targets whose agents have hooks, each with the session at work."""
     rows = tx.all(
-        "SELECT t.target, i.session_id FROM bridge_targets t JOIN bridge_incarnations i ON i.row_id = t.incarnation"
-        " WHERE i.source LIKE 'hook%'"
+        "SELECT t.target, i.session_id, coalesce(i.transcript, '') AS transcript FROM bridge_targets t"
+        " JOIN bridge_incarnations i ON i.row_id = t.incarnation WHERE i.source LIKE 'hook%'"
     )
-    return [(row["target"], row["session_id"]) for row in rows]
+    return [HookedSession(**row) for row in rows]

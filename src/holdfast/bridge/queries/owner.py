@@ -10,15 +10,14 @@ from holdfast.bridge.queries.queue import MESSAGE, NEXT_SEQ
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
-LISTED = f"{MESSAGE}, source, reply, created_at, finished_at"
+LISTED = f"{MESSAGE}, reply, created_at, finished_at"
 RELEASED = "archive, released"
 
 
 @dataclass(slots=True)
 class ListedMessage(Message):
-    """A message with its source and its outcome."""
+    """A message with its times and its outcome."""
 
-    source: str
     reply: str | None
     created_at: int
     finished_at: int | None
@@ -72,6 +71,23 @@ def listed(tx: Tx, targets: Sequence[str] | None, status: Status | None, limit: 
         f"SELECT {LISTED} FROM bridge_messages WHERE {where} ORDER BY row_id DESC LIMIT :limit", limit=limit, **given
     )
     return [ListedMessage(**row) for row in rows]
+
+
+def unfinished(tx: Tx, target: str, limit: int) -> list[ListedMessage]:
+    """A target's messages that are in progress, wait in the order of delivery, or are dead letters."""
+    rows = tx.all(
+        f"SELECT {LISTED} FROM bridge_messages WHERE target = :target AND status IN ('leased', 'pending', 'dead')"
+        " ORDER BY CASE status WHEN 'leased' THEN 0 WHEN 'pending' THEN 1 ELSE 2 END, priority DESC, seq LIMIT :limit",
+        target=target,
+        limit=limit,
+    )
+    return [ListedMessage(**row) for row in rows]
+
+
+def in_row(tx: Tx, target: str, row_id: int) -> str | None:
+    """Return the id of a target's message, by the row it is in."""
+    row = tx.one("SELECT id FROM bridge_messages WHERE row_id = :row AND target = :target", row=row_id, target=target)
+    return None if row is None else str(row["id"])
 
 
 def named(tx: Tx, message_id: str) -> list[ListedMessage]:

@@ -8,6 +8,7 @@ from dataclasses import fields
 
 from holdfast.bridge.model import (
     ADOPTED,
+    FROM_CHAT,
     KEPT_FOR_STOP,
     MAX_ATTEMPTS,
     MAX_PENDING,
@@ -35,6 +36,8 @@ MESSAGES = leases.Lease(
 )
 OF_SESSION = "session:"
 """Prefix of a lease holder that is an agent session."""
+EDITED = ".edit"
+"""Follows the id of a chat's message in the id of an edit that is a message of its own."""
 NEXT_SEQ = "(SELECT coalesce(max(seq), 0) + 1 FROM bridge_messages WHERE target = :target)"
 """The place behind everything that was ever sent to a target."""
 WAITING = "(SELECT count(*) FROM bridge_messages WHERE target = :target AND status = 'pending')"
@@ -87,7 +90,14 @@ def enqueue(
     if not made:
         return Refusal.DUPLICATE if is_known(tx, queued, target) else Refusal.FULL
     tx.emit("bridge.queued", queued, {"target": target, "priority": priority.word})
+    report(tx, queued, target, source, Status.PENDING)
     return queued
+
+
+def report(tx: Tx, message_id: str, target: str, source: str, status: Status) -> None:
+    """Show in the chat that a message came from what became of it."""
+    if source == FROM_CHAT:
+        updates.add(tx, target, UpdateKind.PROGRESS, status.value, message_id, chat_only=True)
 
 
 def is_full(tx: Tx, target: str, priority: Priority) -> bool:
@@ -132,6 +142,7 @@ def hand_out(
         return None
     leases.take(tx, MESSAGES, message.row_id, by, lease_ms, way=way)
     tx.emit("bridge.taken", message.id, {"target": message.target})
+    report(tx, message.id, message.target, message.source, Status.LEASED)
     message.status, message.attempts = Status.LEASED.value, message.attempts + 1
     message.lease_by, message.lease_until, message.way = by, tx.now() + lease_ms, way
     return message
@@ -176,21 +187,20 @@ def finish(tx: Tx, message: Message, outcome: Outcome, reply: str | None) -> Sta
     if outcome is Outcome.LATER:
         return give_back(tx, message)
     status = Status.DONE if outcome is Outcome.DONE else Status.FAILED
-    _end(tx, message, status, outcome.value, reply)
     content = reply or ("Done." if outcome is Outcome.DONE else "It could not be done.")
-    updates.add(tx, message.target, UpdateKind.REPLY, content, message.id, outcome=outcome)
+    _end(tx, message, status, UpdateKind.REPLY, content, outcome, reply)
     return status
 
 
 def give_back(tx: Tx, message: Message) -> Status:
     """Requeue an unfinished message in its old place; after too many attempts it is a dead letter."""
     if message.attempts >= MAX_ATTEMPTS:
-        _end(tx, message, Status.DEAD, None, None)
         content = f"Handed out {message.attempts} times without an end: {message.text[:200]}"
-        updates.add(tx, message.target, UpdateKind.DEAD_LETTER, content, message.id)
+        _end(tx, message, Status.DEAD, UpdateKind.DEAD_LETTER, content)
         return Status.DEAD
     leases.release(tx, MESSAGES, message.row_id)
     tx.emit("bridge.returned", message.id, {"target": message.target})
+    report(tx, message.id, message.target, message.source, Status.PENDING)
     return Status.PENDING
 
 
@@ -212,9 +222,21 @@ def expire_old(tx: Tx, limit: int = 500) -> int:
 
 
 def expire(tx: Tx, message: Message) -> None:
-    _end(tx, message, Status.EXPIRED, None, None)
-    content = f"Nobody took it in time: {message.text[:200]}"
-    updates.add(tx, message.target, UpdateKind.EXPIRED, content, message.id)
+    _end(tx, message, Status.EXPIRED, UpdateKind.EXPIRED, f"Nobody took it in time: {message.text[:200]}")
+
+
+def cancel(tx: Tx, message: Message, by: str) -> None:
+    """End a waiting message that nobody is to get any more."""
+    _end(tx, message, Status.CANCELLED, UpdateKind.CANCELLED, f"Cancelled by {by}: {message.text[:200]}")
+
+
+def rewrite(tx: Tx, message: Message, text: str, priority: Priority) -> None:
+    """Replace the text of a waiting message; it keeps its id and its place."""
+    sql = (
+        "UPDATE bridge_messages SET text = :text, fingerprint = :fingerprint, priority = :priority WHERE row_id = :row"
+    )
+    tx.run(sql, text=text, fingerprint=fingerprint(text), priority=int(priority), row=message.row_id)
+    tx.emit("bridge.edited", message.id, {"target": message.target, "priority": priority.word})
 
 
 def leased(tx: Tx, target: str, by: str | None = None) -> list[Message]:
@@ -261,6 +283,20 @@ def pending(tx: Tx, target: str, limit: int) -> list[Message]:
     return [Message(**row) for row in rows]
 
 
+def waiting_from_chat(tx: Tx, target: str, chat_message: str) -> Message | None:
+    """Return what waits of one message in a chat: as it was written, or the newest edit of it."""
+    rows = tx.all(
+        f"SELECT {MESSAGE} FROM bridge_messages WHERE target = :target AND status = 'pending' AND source = :source"
+        " AND (id = :id OR substr(id, 1, :length) = :edited) ORDER BY seq DESC LIMIT 1",
+        target=target,
+        source=FROM_CHAT,
+        id=chat_message,
+        edited=f"{chat_message}{EDITED}",
+        length=len(chat_message) + len(EDITED),
+    )
+    return Message(**rows[0]) if rows else None
+
+
 def waiting(tx: Tx, target: str) -> int:
     return count(tx, target, Status.PENDING)
 
@@ -282,12 +318,24 @@ def count(tx: Tx, target: str, status: Status) -> int:
     return int(row["n"]) if row else 0
 
 
-def _end(tx: Tx, message: Message, status: Status, outcome: str | None, reply: str | None) -> None:
+def _end(
+    tx: Tx,
+    message: Message,
+    status: Status,
+    kind: UpdateKind,
+    content: str,
+    outcome: Outcome | None = None,
+    reply: str | None = None,
+) -> None:
+    """End a message and tell its target's followers."""
     sql = (
         "UPDATE bridge_messages SET status = :status, outcome = :outcome, reply = :reply, finished_at = :now,"
         " lease_until = NULL WHERE row_id = :row"
     )
-    tx.run(sql, status=status.value, outcome=outcome, reply=reply, now=tx.now(), row=message.row_id)
+    ended = None if outcome is None else outcome.value
+    tx.run(sql, status=status.value, outcome=ended, reply=reply, now=tx.now(), row=message.row_id)
+    updates.add(tx, message.target, kind, content, message.id, outcome=outcome)
+    report(tx, message.id, message.target, message.source, status)
 
 
 def hook_leases(tx: Tx) -> list[tuple[str, int]]:
@@ -339,7 +387,7 @@ def is_stopped(tx: Tx, target: str, since: int) -> bool:
         return True
     sql = (
         "SELECT 1 AS found FROM bridge_messages WHERE target = :target AND seq > :since AND priority = :stop"
-        " AND source <> :adopted LIMIT 1"
+        " AND source <> :adopted AND status <> 'cancelled' LIMIT 1"
     )
     stop = tx.one(sql, target=target, since=since, stop=int(Priority.STOP), adopted=ADOPTED)
     return stop is not None

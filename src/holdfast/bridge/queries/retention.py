@@ -9,9 +9,9 @@ AT_ONCE = 500
 
 
 def done(tx: Tx, before: int) -> list[int]:
-    """Messages done before that time, except the newest of each target."""
+    """Messages done or cancelled before that time, except the newest of each target."""
     rows = tx.all(
-        "SELECT row_id FROM bridge_messages AS m WHERE status = 'done' AND finished_at < :before"
+        "SELECT row_id FROM bridge_messages AS m WHERE status IN ('done', 'cancelled') AND finished_at < :before"
         " AND seq < (SELECT max(seq) FROM bridge_messages WHERE target = m.target) ORDER BY row_id LIMIT :limit",
         before=before,
         limit=AT_ONCE,

@@ -10,8 +10,18 @@ from holdfast.bridge.model import Outcome, Restart, Update, UpdateKind
 from holdfast.store import Row, Tx
 from holdfast.store.events import to_json
 
+LATEST_PROGRESS = (
+    " AND kind <> 'adopted' AND (kind <> 'progress' OR NOT EXISTS (SELECT 1 FROM bridge_updates AS later"
+    " WHERE later.target = bridge_updates.target AND later.seq > bridge_updates.seq AND later.kind = 'progress'"
+    " AND later.message_id = bridge_updates.message_id))"
+)
+"""What a chat is sent: of several steps of a message that it was not shown yet, the last."""
+QUESTION = (
+    "(SELECT text FROM bridge_messages AS m"
+    " WHERE m.id = bridge_updates.message_id AND m.target = bridge_updates.target)"
+)
 OF_SENDER = (
-    " AND kind IN ('reply', 'dead_letter', 'expired') AND EXISTS (SELECT 1 FROM bridge_messages AS m"
+    " AND kind IN ('reply', 'dead_letter', 'expired', 'cancelled') AND EXISTS (SELECT 1 FROM bridge_messages AS m"
     " WHERE m.id = bridge_updates.message_id AND m.target = bridge_updates.target AND m.sender = :sender)"
 )
 
@@ -61,12 +71,14 @@ def told(
     limit: int,
     chat: bool = False,
     sent_by: str | None = None,
+    questions: bool = False,
 ) -> list[Update]:
     """Updates after a number or since a time, oldest first; with `sent_by` only those of a sender's messages."""
     rows = tx.all(
-        "SELECT seq, target, kind, message_id, content, created_at, data FROM bridge_updates"
-        " WHERE target = :target AND seq > :after AND created_at >= :since"
-        + (" AND kind <> 'adopted'" if chat else " AND chat_only = 0")
+        "SELECT seq, target, kind, message_id, content, created_at, data"
+        + (f", {QUESTION} AS question" if questions else "")
+        + " FROM bridge_updates WHERE target = :target AND seq > :after AND created_at >= :since"
+        + (LATEST_PROGRESS if chat else " AND chat_only = 0")
         + ("" if sent_by is None else OF_SENDER)
         + " ORDER BY seq LIMIT :limit",
         target=target,

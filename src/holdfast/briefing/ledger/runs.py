@@ -8,9 +8,8 @@ from dataclasses import field
 from itertools import dropwhile
 from posixpath import basename
 
+from holdfast.briefing.ledger.shell import Command, read, without_keywords
 from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.hooks.git_actions import without_keywords
-from holdfast.protocol.hooks.shell import Command, read
 
 MAX_WORDS = 500
 MAX_RUNS = 6

@@ -12,9 +12,8 @@ from dataclasses import field
 from itertools import pairwise
 from posixpath import basename, isabs, join, normpath, splitext
 
+from holdfast.briefing.ledger.shell import Word, read, without_keywords
 from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.hooks.git_actions import without_keywords
-from holdfast.protocol.hooks.shell import Word, read
 
 SHOWS = frozenset({"cat", "head", "tail", "nl", "bat", "less"})
 _VALUED = frozenset({"-n", "-c", "-e", "-f", "-l"})

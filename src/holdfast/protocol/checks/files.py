@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.files.inside import OutsideWorktree, UnreadableInside, read_inside, real_path
 from holdfast.protocol.checks.findings import Finding, any_of, failed, first_few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find, is_pattern
-from holdfast.protocol.model import Check
+from holdfast.protocol.model import Check, says_something
+from holdfast.protocol.protocols import LOG_NAME
 from holdfast.protocol.runs import EvidenceKind, Scene, Source
 
 MAX_TEXT_BYTES = 4 * 1024 * 1024
 """Size limit of a log or report; nobody writes a longer one by hand."""
+SHORTEST_TEXT = 3
+"""Letters and digits of a log or report below which it says nothing."""
 
 _PROOF = frozenset({(EvidenceKind.FILE_READ, Source.HOOK), (EvidenceKind.CONTENT_HASH, Source.SERVER)})
 """Evidence that a file was read: a hook saw it, or the server compared its content hash."""
@@ -34,8 +38,8 @@ def file_exists(check: Check, scene: Scene) -> Finding:
     return failed("; ".join([f"{any_of(check.paths)} does not exist or is empty", *refused]))
 
 
-def file_read(check: Check, scene: Scene) -> Finding:
-    """Check that each of the paths that exist was read."""
+def file_read(check: Check, scene: Scene, begun_with: Sequence[str]) -> Finding:
+    """Check that each of the paths that exist, or that the run began with, was read."""
     seen = {
         posixpath.normpath(evidence.subject): evidence.detail
         for evidence in scene.evidence
@@ -51,6 +55,10 @@ def file_read(check: Check, scene: Scene) -> Finding:
             unread.append(path)
         else:
             read.append(f"{shown(path)} {detail[:12]}".strip())
+    removed = [path for path in begun_with if not os.path.lexists(scene.worktree / path)]
+    read += [f"{shown(path)} {seen[path][:12]}" for path in removed if path in seen]
+    if gone := [path for path in removed if path not in seen]:
+        return failed(f"{named(gone)} was there when the session began: restore it and read it")
     if unread:
         return failed(f"{named(unread)} was not read: no hook saw it and no content hash was recorded")
     if read:
@@ -62,22 +70,35 @@ def file_read(check: Check, scene: Scene) -> Finding:
 def session_log(check: Check, scene: Scene) -> Finding:
     """Check that the run's log exists under its id and is not empty."""
     empty: list[str] = []
-    for folder in check.paths:
-        for path in find(scene.worktree, f"{folder.rstrip('/')}/{scene.run.id}*.md"):
-            if not is_log_of(scene.run.id, path):
+    places = [_log_place(path) for path in check.paths]
+    for folder, ending in places:
+        for path in find(scene.worktree, f"{folder}/{scene.run.id}*{ending}"):
+            if not is_log_of(scene.run.id, path, ending):
                 continue
-            if (read_inside(scene.worktree, path, MAX_TEXT_BYTES) or b"").strip():
+            content = (read_inside(scene.worktree, path, MAX_TEXT_BYTES) or b"").decode("utf-8", "replace")
+            if written(content):
                 return passed(f"{shown(path)} exists")
             empty.append(path)
     if empty:
-        return failed(f"{named(empty)} is empty")
-    return failed(any_of([f"{folder.rstrip('/')}/{scene.run.id}.md" for folder in check.paths]) + " does not exist")
+        return failed(f"{named(empty)} is empty or says nothing")
+    return failed(any_of([f"{folder}/{scene.run.id}{ending}" for folder, ending in places]) + " does not exist")
 
 
-def is_log_of(run_id: str, path: str) -> bool:
+def is_log_of(run_id: str, path: str, ending: str = ".md") -> bool:
     """Return whether a path is named after a run: its id, or its id and a slug."""
     name = posixpath.basename(path)
-    return name == f"{run_id}.md" or (name.startswith(f"{run_id}-") and name.endswith(".md"))
+    return name == f"{run_id}{ending}" or (name.startswith(f"{run_id}-") and name.endswith(ending))
+
+
+def written(text: str) -> bool:
+    """Return whether a log or report has enough text to say something: a word more than a placeholder."""
+    return says_something(text) and sum(character.isalnum() for character in text) >= SHORTEST_TEXT
+
+
+def _log_place(path: str) -> tuple[str, str]:
+    """Return the folder of session logs and their ending, from a folder or a name such as YYYY-MM-DD-session-NN.md."""
+    folder, name = posixpath.split(path)
+    return (folder, posixpath.splitext(name)[1]) if name.startswith(LOG_NAME) else (path.rstrip("/"), ".md")
 
 
 def _required(worktree: Path, pattern: str, outside: list[str]) -> list[str]:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
+import os
+import secrets
+import signal
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.files.inside import UnreadableInside
 from holdfast.git.state import Git, GitFault
+from holdfast.process.alive import initial_variable
 from holdfast.process.child_environment import command_environment
 from holdfast.process.command import CannotRun, run
 from holdfast.protocol.checks.files import file_exists, file_read, session_log
 from holdfast.protocol.checks.findings import Finding, any_of, failed, passed, shown, skipped
 from holdfast.protocol.checks.reports import report
-from holdfast.protocol.checks.repository import committed, docs_changed, git_state
+from holdfast.protocol.checks.repository import at_start, committed, docs_changed, git_state, not_on_branch
 from holdfast.protocol.model import Check, CheckKind, Gate, Status, says_something
 from holdfast.protocol.runs import EvidenceKind, Scene, SerenaAnswer, Source, Verdict
 from holdfast.text.quoting import in_quotes
@@ -24,11 +29,11 @@ SerenaProbe = Callable[[Path, bool], Awaitable[SerenaAnswer]]
 
 MAX_OUTPUT_BYTES = 64 * 1024
 LAST_LINES = 5
+MARK = "GATE_COMMAND"
+"""Variable by which the processes of a command are found."""
 MAX_QUOTED_CHARS = 2_000
 CHANGE_CHECKS = frozenset({CheckKind.COMMAND, CheckKind.REPORT})
 """Checks whose result holds only for the current change; any further edit outdates it."""
-
-_LOCAL = {CheckKind.FILE_EXISTS: file_exists, CheckKind.FILE_READ: file_read, CheckKind.SESSION_LOG: session_log}
 
 
 class Checks:
@@ -61,8 +66,15 @@ class Checks:
 
     async def _look(self, check: Check, gate: Gate, scene: Scene) -> Finding:
         match check.kind:
-            case CheckKind.FILE_EXISTS | CheckKind.FILE_READ | CheckKind.SESSION_LOG:
-                return await asyncio.to_thread(_LOCAL[check.kind], check, scene)
+            case CheckKind.SESSION_LOG:
+                return await asyncio.to_thread(session_log, check, scene)
+            case CheckKind.FILE_EXISTS:
+                found = await asyncio.to_thread(file_exists, check, scene)
+                if found.status is Status.FAIL and check.optional and not await at_start(scene, *check.paths):
+                    return skipped(f"{any_of(check.paths)} was not there when the session began")
+                return found
+            case CheckKind.FILE_READ:
+                return await asyncio.to_thread(file_read, check, scene, await at_start(scene, *check.paths))
             case CheckKind.TOOL_CALLED:
                 return _tool_called(check, scene)
             case CheckKind.SERENA:
@@ -71,6 +83,8 @@ class Checks:
                 return await _command(check, scene)
             case CheckKind.GIT_STATE:
                 return await git_state(scene)
+            case CheckKind.NOT_ON_BRANCH:
+                return await not_on_branch(check, scene)
             case CheckKind.DOCS_CHANGED:
                 return await docs_changed(check, scene)
             case CheckKind.REPORT:
@@ -115,22 +129,33 @@ async def _command(check: Check, scene: Scene) -> Finding:
     command = in_quotes(" ".join(check.argv), 200)
     if not scene.trusted:
         return failed(f"{command} does not run until the project's owner trusts it: run `holdfast trust` there")
+    mark = secrets.token_hex(8)
     try:
         ending = await run(
             check.argv,
             cwd=scene.worktree,
-            env=command_environment(),
+            env=command_environment() | {MARK: mark},
             timeout_s=check.timeout_s,
             most=MAX_OUTPUT_BYTES,
             one_stream=True,
         )
     except CannotRun as failure:
         return failed(str(failure).rstrip("."))
+    finally:
+        await asyncio.to_thread(_end_marked, mark)
     if ending.exit_code == 0:
         return passed(f"{command} exited with 0")
     how = f"did not finish within {check.timeout_s} s" if ending.timed_out else f"exited with {ending.exit_code}"
     last = ending.output.decode("utf-8", "replace").strip().splitlines()[-LAST_LINES:]
     return failed(f"{command} {how}" + (f": {in_quotes(' | '.join(last), MAX_QUOTED_CHARS)}" if last else ""))
+
+
+def _end_marked(mark: str) -> None:
+    """End what a command left behind in a session of its own; where /proc is missing, nothing is found."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        if initial_variable(int(entry.name), MARK) == mark:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def _without_checks(gate: Gate) -> Verdict:

@@ -44,7 +44,7 @@ def find(worktree: Path, pattern: str) -> list[str]:
     """Return the files and links that match a pattern, or the one path it is. Raises UnreadableInside."""
     if not is_pattern(pattern):
         return [pattern] if os.path.lexists(real_path(worktree, pattern)) else []
-    start = _before_magic(pattern)
+    start = before_magic(pattern)
     folder = real_path(worktree, start)
     paths: list[str] = []
     visited = 0
@@ -58,7 +58,8 @@ def find(worktree: Path, pattern: str) -> list[str]:
     return paths
 
 
-def _before_magic(pattern: str) -> str:
+def before_magic(pattern: str) -> str:
+    """Return the folder that everything matching a pattern is in."""
     return str(PurePosixPath(*takewhile(lambda part: not is_pattern(part), PurePosixPath(pattern).parts[:-1])))
 
 

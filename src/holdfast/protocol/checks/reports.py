@@ -12,11 +12,11 @@ from holdfast.files.in_time import in_time
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.git.state import Git, GitFault
 from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.checks.files import MAX_TEXT_BYTES
+from holdfast.protocol.checks.files import MAX_TEXT_BYTES, written
 from holdfast.protocol.checks.findings import Finding, any_of, failed, first_few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find
 from holdfast.protocol.checks.repository import why_not_docs_only_since
-from holdfast.protocol.model import Check, says_something
+from holdfast.protocol.model import Check
 from holdfast.protocol.runs import EvidenceKind, Scene
 
 DOCS_ONLY = "docs-only"
@@ -64,8 +64,8 @@ async def report(check: Check, scene: Scene) -> Finding:
         if report.sessions and report.sessions != {scene.run.id}:
             if path in recorded:
                 refused.append(f"{shown(path)} belongs to {named(sorted(report.sessions))}")
-        elif not says_something(report.text):
-            refused.append(f"{shown(path)} is empty")
+        elif not written(report.text):
+            refused.append(f"{shown(path)} is empty or says nothing")
         elif report.sessions:
             return passed(_seen(path, content))
         elif path in recorded:

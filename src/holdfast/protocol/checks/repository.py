@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import stat
 from pathlib import Path
 
 from holdfast.files.in_time import in_time
 from holdfast.files.inside import read_inside
-from holdfast.git.state import Git
+from holdfast.git.state import Git, GitFault
 from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, why_not_docs_only
 from holdfast.protocol.checks.files import session_log
-from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown
-from holdfast.protocol.checks.globs import matches
+from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown, skipped
+from holdfast.protocol.checks.globs import before_magic, is_pattern, matches
+from holdfast.protocol.evidence import unchanged_since_start
 from holdfast.protocol.model import Check, CheckKind, Status
-from holdfast.protocol.protocols import SESSIONS
+from holdfast.protocol.protocols import LOG_NAME, SESSIONS
 from holdfast.protocol.runs import Scene
 
 MAX_MARKDOWN_BYTES = 1024 * 1024
@@ -37,20 +39,49 @@ async def git_state(scene: Scene) -> Finding:
     return passed(f"{where} {at}, " + (f"{len(state.dirty)} uncommitted" if state.dirty else "clean"))
 
 
+async def not_on_branch(check: Check, scene: Scene) -> Finding:
+    """Check that HEAD is on none of these branches."""
+    state = await Git(scene.worktree).state()
+    if state.problem:
+        return failed(state.problem.rstrip("."))
+    if state.branch in check.names:
+        return failed(f"the session is on branch {shown(state.branch)}, where the protocol forbids it")
+    return passed(f"on branch {shown(state.branch)}" if state.branch else "detached HEAD")
+
+
+async def at_start(scene: Scene, *patterns: str) -> list[str]:
+    """Return the files of the starting commit that match one of these paths or patterns, or are in such a folder."""
+    start = scene.run.starting_commit
+    git = Git(scene.worktree)
+    commit = await git.resolve(start) if start is not None else None
+    if start is not None and commit is None:
+        raise GitFault(f"The starting commit {start[:12]} is not in this repository.")
+    found: list[str] = []
+    for pattern in patterns if commit is not None else ():
+        folder = before_magic(pattern) if is_pattern(pattern) else pattern.rstrip("/")
+        listed = await git.ask("ls-tree", "-r", "-z", "--name-only", commit or "", "--", folder)
+        names = [os.fsdecode(name) for name in listed.output.split(b"\0") if name]
+        found += [name for name in names if not is_pattern(pattern) or matches(pattern, name)]
+    return found
+
+
 async def docs_changed(check: Check, scene: Scene) -> Finding:
     """Check that each of the paths was changed since the run began."""
     changed = await Git(scene.worktree).changed_since(scene.run.starting_commit)
     seen: list[str] = []
     missing: list[str] = []
     for pattern in check.paths:
-        if pattern.startswith(f"{SESSIONS}/"):
+        if pattern.startswith(f"{SESSIONS}/") or LOG_NAME in pattern:
             # A log is named after its run: another run's log does not count for this one.
-            log = await asyncio.to_thread(session_log, Check(CheckKind.SESSION_LOG, paths=(SESSIONS,)), scene)
+            place = pattern if LOG_NAME in pattern else SESSIONS
+            log = await asyncio.to_thread(session_log, Check(CheckKind.SESSION_LOG, paths=(place,)), scene)
             (seen if log.status is Status.PASS else missing).append(log.text)
             continue
         named_by = [path for path in changed if matches(pattern, path)]
         file = await asyncio.to_thread(_first_file, scene.worktree, named_by)
-        if file is None:
+        if file is None and check.optional and not await at_start(scene, pattern):
+            seen.append(f"{shown(pattern)} was not there")
+        elif file is None:
             missing.append(f"{shown(pattern)} was not changed since the session began")
         else:
             seen.append(f"{shown(file)} was changed")
@@ -63,6 +94,8 @@ async def committed(scene: Scene) -> Finding:
     state = await git.state()
     if state.problem:
         return failed(state.problem.rstrip("."))
+    if await unchanged_since_start(scene.worktree, scene.run):
+        return skipped("nothing was changed since the session began")
     if state.head is None:
         return failed("the repository has no commit yet")
     wrong = await _not_moved(git, state.head, scene)

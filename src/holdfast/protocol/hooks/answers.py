@@ -1,18 +1,14 @@
-"""The protocol's answers to an agent's hooks: takes evidence, denies commits that are too early, reminds."""
+"""The protocol's answers to an agent's hooks: takes evidence, tells of commits that are too early, reminds."""
 
 from __future__ import annotations
 
 import asyncio
-import os
+import re
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from posixpath import expanduser, isdir, join
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKind
 from holdfast.errors import HoldfastError
-from holdfast.files.in_time import in_time
-from holdfast.protocol import model
 from holdfast.protocol.hooks.readings import is_path, readings
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
@@ -20,9 +16,6 @@ from holdfast.protocol.runs import ActiveRun, EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.text import clipped
 from holdfast.text.quoting import error_text, in_quotes, quoted
-
-if TYPE_CHECKING:
-    from holdfast.protocol.hooks.git_actions import GitAction
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -33,6 +26,9 @@ LONGEST_WORDS = 300
 """Characters of a step or a fault in the project's words."""
 MAX_LISTED = 4
 MAX_REMEMBERED = 1_000
+
+_COMMITS = re.compile(r"(?:^|[;&|\n])[ \t]*+git[ \t]++commit\b")
+"""The common way to commit, for a hint; others are left to git's own hook."""
 
 
 class ProtocolHooks:
@@ -45,7 +41,6 @@ class ProtocolHooks:
         self._protocols = protocols
         self._awaits_prompt: dict[str, bool] = {}
         self._reminded: dict[tuple[object, ...], bool] = {}
-        self._let_through: dict[str, tuple[str, GitAction]] = {}
         self._events: dict[HookKind, Callable[[HookEvent], Awaitable[HookAnswer | None]]] = {
             HookKind.STARTED: self._session_start,
             HookKind.PROMPTED: self._prompt,
@@ -65,8 +60,8 @@ class ProtocolHooks:
             return None
         active, project = await self._protocols.standing_at(event.cwd)
         if active is not None:
-            return _context(_standing(active)) if _speaks(active.project) else None
-        if project is None or not _speaks(project):
+            return _context(_standing(active)) if _speaks(active.enforcement) else None
+        if project is None or not _speaks(project.enforcement):
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
             _remember(self._awaits_prompt, event.session_id, True)
@@ -87,56 +82,38 @@ class ProtocolHooks:
         return _context(_standing(begun)) if begun is not None else None
 
     async def _before_tool(self, event: HookEvent) -> HookAnswer | None:
-        """Deny or report a commit or push while a blocking gate before work is unmet."""
-        tool, cwd = event.tool, event.cwd
-        if tool is None or tool.command is None:
+        """Tell an agent that is about to commit too early. Whether it can is up to git's own hook."""
+        command = event.tool.command if event.tool is not None else None
+        if command is None or "cd " in command or not _COMMITS.search(command):
             return None
-        from holdfast.protocol.hooks.git_actions import git_actions
-
-        for action in sorted(await asyncio.to_thread(git_actions, tool.command)):
-            active = await self._aimed_at(cwd, action)
-            gate = model.unmet_before_work(active.protocol, active.standing) if active else None
-            if active is None or gate is None or not _speaks(active.project):
-                continue
-            if active.project.enforcement is Enforcement.ENFORCE:
-                return HookAnswer(denied=_shortened(_too_early(active, gate, action)))
-            _remember(self._let_through, tool.call_id, (cwd, action))
-            return _context(
-                _too_early(active, gate, action) + " It was let through; if it succeeds, it is recorded as a violation."
-            )
-        return None
+        active = await self._protocols.active_run(event.cwd, only_stored=True)
+        gate = active.commits_wait_for if active is not None else None
+        if active is None or gate is None:
+            return None
+        refused = active.enforcement is Enforcement.ENFORCE
+        outcome = "Git will refuse it." if refused else "If it succeeds, it is recorded as a violation."
+        return _context(f"{active.too_early(gate)} {outcome}")
 
     async def _after_tool(self, event: HookEvent) -> HookAnswer | None:
         """Store what a tool's answer is evidence of; a tool that failed has another event."""
         tool = event.tool
         if tool is None or not tool.name.isascii() or tool.arguments is None:
             return None
-        if tool.kind is ToolKind.RUN:
-            await self._record_violation(tool.call_id)
         active = await self._protocols.active_run(event.cwd)
         if active is None:
             return None
-        for reading in await asyncio.to_thread(readings, tool, active.worktree):
+        for reading in await asyncio.to_thread(readings, tool, active.worktree, event.cwd):
             await self._protocols.record_seen(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
             await self._protocols.record_seen(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
-
-    async def _record_violation(self, call_id: str) -> None:
-        if call_id not in self._let_through:
-            return
-        cwd, action = self._let_through.pop(call_id)
-        active = await self._aimed_at(cwd, action)
-        gate = model.unmet_before_work(active.protocol, active.standing) if active else None
-        if active is not None and gate is not None:
-            await self._protocols.violated(active, gate, f"{gate.level} {gate.name} before git {action.name}")
 
     async def _stop(self, event: HookEvent) -> HookAnswer | None:
         """Send an agent that wants to stop back to work, once for the same reason and never twice in a row."""
         if event.already_sent_on is not False or event.is_subagent:
             return None
         active = await self._protocols.active_run(event.cwd)
-        if active is None or not _speaks(active.project):
+        if active is None or not _speaks(active.enforcement):
             return None
         missing = await self._protocols.missing(active)
         reason = (event.session_id, active.run.row_id, *(gate.name for gate, _ in missing))
@@ -144,10 +121,6 @@ class ProtocolHooks:
             return None
         _remember(self._reminded, reason, True)
         return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
-
-    async def _aimed_at(self, cwd: str, action: GitAction) -> ActiveRun | None:
-        """Return the active run of the worktree that a commit or push targets, wherever the agent is."""
-        return await self._protocols.active_run(await in_time(_existing, cwd, action.directory))
 
 
 def _remember(kept: dict[K, V], key: K, value: V) -> None:
@@ -157,15 +130,8 @@ def _remember(kept: dict[K, V], key: K, value: V) -> None:
         del kept[next(iter(kept))]
 
 
-def _existing(cwd: str, directory: str) -> str:
-    """Return the directory that is meant, or its nearest existing parent."""
-    meant = join(cwd, expanduser(directory))
-    path = Path(os.path.realpath(meant if is_path(meant) else cwd))
-    return str(next((folder for folder in (path, *path.parents) if isdir(folder)), path))
-
-
-def _speaks(project: ProjectProtocol) -> bool:
-    return project.enforcement is not Enforcement.OFF
+def _speaks(enforcement: Enforcement) -> bool:
+    return enforcement is not Enforcement.OFF
 
 
 def _context(text: str) -> HookAnswer:
@@ -175,13 +141,6 @@ def _context(text: str) -> HookAnswer:
 def _shortened(text: str) -> str:
     # A project's own words may stand in it: the names of its gates, what its document lacks.
     return clipped(error_text(text), LONGEST_TEXT)
-
-
-def _too_early(active: ActiveRun, gate: Gate, action: GitAction) -> str:
-    return (
-        f"`git {action.name}` comes too early: {gate.name} of session {active.run.id} is not met. Next:"
-        f" {_words(gate.recovery)} Then call validate_gate with phase {gate.name}."
-    )
 
 
 def _standing(active: ActiveRun) -> str:

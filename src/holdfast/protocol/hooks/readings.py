@@ -22,6 +22,11 @@ _SERENA = re.compile(r"(?=\w*?serena)\w*", re.IGNORECASE)
 """Names that agents may have for Serena's server."""
 
 
+_PLAIN = re.compile(r"cat(?: [\w./@+-]+)+")
+"""A command without anything that a shell would expand, redirect or join."""
+MAX_COMMAND = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A file that was read, and what was in it."""
@@ -31,7 +36,7 @@ class Reading:
     sha256: str
 
 
-def readings(tool: ToolUse, worktree: Path) -> list[Reading]:
+def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[Reading]:
     """Return the files that a successful call of a tool has read; a link is both itself and what it leads to."""
     arguments = tool.arguments or {}
     if tool.kind is ToolKind.READ:
@@ -40,9 +45,23 @@ def readings(tool: ToolUse, worktree: Path) -> list[Reading]:
     elif tool.server_tool.lower() == "read_memory" and _SERENA.fullmatch(tool.server):
         memory = arguments.get("memory_name", arguments.get("memory_file_name"))
         names = [f"{MEMORIES}/{memory.removesuffix('.md')}.md"] if isinstance(memory, str) else []
+    elif tool.server_tool.lower() == "read_file" and _SERENA.fullmatch(tool.server):
+        path, part = arguments.get("relative_path"), (arguments.get("start_line") or 0, arguments.get("end_line"))
+        whole = f"{worktree}/{path}"
+        names = _names(whole, worktree) if isinstance(path, str) and part == (0, None) and is_path(whole) else []
+    elif tool.kind is ToolKind.RUN and tool.command is not None:
+        names = [name for path in _printed(tool.command) for name in _names(str(Path(cwd) / path), worktree)]
     else:
         return []
     return [reading for name in names if (reading := _reading(worktree, name))]
+
+
+def _printed(command: str) -> list[str]:
+    """Return the files that a plain `cat FILE …` prints whole; anything that a shell would do more is not plain."""
+    if len(command) > MAX_COMMAND or _PLAIN.fullmatch(command) is None:
+        return []
+    paths = command.split()[1:]
+    return [] if any(path.startswith("-") for path in paths) else paths
 
 
 def is_path(text: object) -> TypeGuard[str]:

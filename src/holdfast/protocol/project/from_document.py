@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.protocol.model import (
@@ -24,8 +25,8 @@ from holdfast.protocol.model import (
 )
 from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.document import Document, DocumentPhase, Urgency
-from holdfast.protocol.project.gate_settings import how_to
-from holdfast.protocol.protocols import AGENTS
+from holdfast.protocol.project.gate_settings import how_to, inside
+from holdfast.protocol.protocols import AGENTS, EVERY_LOG, LOG_NAME, SESSION_LOG
 
 MAX_NAME = 48
 MAX_RECOVERY = 6
@@ -64,19 +65,23 @@ STEPS = (
 """Wordings of checklist steps, and the gate that verifies each. Deliberately narrow: a box ticked without
 verification is worse than one left open."""
 
+_ON_BRANCH = re.compile(r"\b(?:on|to)\s+(?:the\s+)?(?:branch\s+)?(main|master)\b(?:\s*(?:,|/|or)\s*(main|master)\b)?")
+_CONDITION = re.compile(r"\b(?:unless|without|if|when|except|until|before)\b")
+
 RESERVED = frozenset({ALL, BLOCKED, COMPLETE, INIT, VIOLATION, WORKING})
 
 
 def protocol_of(document: Document) -> tuple[Protocol, Mapping[str, DocumentPhase]]:
     """Return the protocol of a document with phases for start and end, and each gate's phase by its name."""
     phases = _named(document.phases)
+    logs = _log_patterns(phase for name, phase in phases.items() if name == SESSION_LOG.name)
     transitions: list[Transition] = []
     here = INIT
     for part, last in ((Part.START, WORKING), (Part.END, COMPLETE)):
         names = [name for name, phase in phases.items() if phase.part is part]
         for name in names:
             target = last if name == names[-1] else f"{name}_DONE"
-            transitions.append(Transition(here, target, _gate(name, phases[name])))
+            transitions.append(Transition(here, target, _gate(name, phases[name], logs)))
             here = target
     return Protocol(DOCUMENT, tuple(transitions), _checklist(document, phases)), phases
 
@@ -94,26 +99,53 @@ def _named(phases: Sequence[DocumentPhase]) -> dict[str, DocumentPhase]:
     return named
 
 
-def _gate(name: str, phase: DocumentPhase) -> Gate:
+def _gate(name: str, phase: DocumentPhase, logs: tuple[str, ...]) -> Gate:
     known = AGENTS.gate(WELL_KNOWN.get(phase.title.lower(), ""))
-    checks = () if known is None else _allowed(known.checks, phase)
-    blocking = phase.urgency is Urgency.BLOCKING
-    if not checks and not blocking:
+    must = phase.urgency in (Urgency.BLOCKING, Urgency.REQUIRED)
+    if phase.urgency is None:
+        must = any(one.level is Level.MUST for one in phase.requirements) or (known is not None and known.blocking)
+    checks = (*(() if known is None else _allowed(known.checks, phase, logs)), *_branches(phase))
+    # A MUST blocks, except where the built-in gate only records what was not done.
+    blocking = phase.urgency is Urgency.BLOCKING or (must and (known is None or known.blocking))
+    if not checks and phase.urgency is not Urgency.BLOCKING:
         checks = (Check(CheckKind.CLAIM),)
     requirements = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
     steps = known.recovery if known is not None and checks == known.checks else tuple(map(how_to, checks))
-    level = Level.MUST if phase.urgency in (Urgency.BLOCKING, Urgency.REQUIRED) else Level.SHOULD
-    return Gate(name, level, blocking, checks, (*requirements, *steps), phase.title)
+    return Gate(name, Level.MUST if must else Level.SHOULD, blocking, checks, (*requirements, *steps), phase.title)
 
 
-def _allowed(checks: Sequence[Check], phase: DocumentPhase) -> tuple[Check, ...]:
-    """Return the checks, without files that the phase says must not be changed."""
+def _log_patterns(phases: Iterable[DocumentPhase]) -> tuple[str, ...]:
+    """Return how the document itself names a session's log, such as `logs/YYYY-MM-DD-session-NN.md`."""
+    texts = [one.text for phase in phases for one in phase.requirements if one.level is Level.MUST]
+    named = (word.strip("'\"(),;:").rstrip(".") for text in texts for word in text.split() if f"/{LOG_NAME}" in word)
+    return tuple(dict.fromkeys(path for path in named if inside(path) and posixpath.splitext(path)[1]))
+
+
+def _branches(phase: DocumentPhase) -> tuple[Check, ...]:
+    """Return a check for the branches that a phase plainly says must not be worked on; a condition is not plain."""
+    texts = [one.text.lower() for one in phase.requirements if one.level is Level.MUST_NOT]
+    names = [
+        name
+        for text in texts
+        if not _CONDITION.search(text)
+        for found in _ON_BRANCH.finditer(text)
+        for name in found.groups()
+        if name
+    ]
+    return (Check(CheckKind.NOT_ON_BRANCH, names=tuple(dict.fromkeys(names))),) if names else ()
+
+
+def _allowed(checks: Sequence[Check], phase: DocumentPhase, logs: tuple[str, ...]) -> tuple[Check, ...]:
+    """Return the checks, without files that the phase says must not be changed, and with the document's own logs."""
     forbidden = [one.text for one in phase.requirements if one.level is Level.MUST_NOT]
     kept: list[Check] = []
     for check in checks:
         if check.kind is CheckKind.DOCS_CHANGED:
-            paths = tuple(path for path in check.paths if not any(path in text for text in forbidden))
-            kept += [replace(check, paths=paths)] if paths else []
+            allowed = [path for path in check.paths if not any(path in text for text in forbidden)]
+            paths = [new for path in allowed for new in (logs if logs and path == EVERY_LOG else (path,))]
+            kept += [replace(check, paths=tuple(paths))] if paths else []
+        elif check.kind is CheckKind.SESSION_LOG and logs:
+            kept.append(replace(check, paths=logs))
         else:
             kept.append(check)
     return tuple(kept)

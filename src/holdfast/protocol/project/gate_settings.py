@@ -63,6 +63,7 @@ def how_to(check: Check) -> str:
         CheckKind.COMMAND: f"Make `{shlex.join(check.argv)}` exit with 0.",
         CheckKind.SERENA: "Call Serena's activate_project and initial_instructions.",
         CheckKind.GIT_STATE: "Run git status, so that you know the branch and what is uncommitted.",
+        CheckKind.NOT_ON_BRANCH: f"Switch to another branch than {names}.",
         CheckKind.SESSION_LOG: f"Write the log of this session under {paths}.",
         CheckKind.DOCS_CHANGED: f"Change {paths}.",
         CheckKind.REPORT: f"Write a report ({paths}) whose front matter has `session: <session id>`.",
@@ -85,8 +86,13 @@ def _other_checks(table: Mapping[str, Any], complain: Complain) -> tuple[Check, 
     return tuple(checks)
 
 
+def inside(path: str) -> bool:
+    """Return whether a path is relative and stays in the project."""
+    return not (PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path.startswith("~"))
+
+
 def _stays_inside(path: str, key: str, complain: Complain) -> bool:
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path.startswith("~"):
+    if not inside(path):
         complain(key, f"{key}: {path} must be relative to the project, without `..` or `~`.")
         return False
     return True

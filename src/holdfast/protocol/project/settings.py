@@ -18,8 +18,6 @@ from holdfast.protocol.project.toml_lines import line_of, located
 from holdfast.protocol.project.trust_digest import (
     MAX_BYTES,
     MCP_SERVERS,
-    SERENA_LOCAL,
-    SERENA_PROJECT,
     SETTINGS,
     Executable,
     serena_entries,
@@ -42,7 +40,7 @@ StartedBy = Literal["agent", "hook"]
 
 
 class Enforcement(StrEnum):
-    """What hooks do about a commit or push that is too early."""
+    """What is done about a commit that is too early."""
 
     OFF = "off"
     WARN = "warn"
@@ -86,8 +84,6 @@ def read_project(worktree: Path) -> ProjectProtocol:
     parts = Executable(
         reading.content(SETTINGS),
         serena_entries(reading.content(MCP_SERVERS)),
-        reading.content(SERENA_PROJECT),
-        reading.content(SERENA_LOCAL),
     )
     digest = "" if reading.faults else parts.digest
     settings = reading.settings = _settings(parts.settings)

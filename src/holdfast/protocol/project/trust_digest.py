@@ -14,8 +14,6 @@ from holdfast.text import bounded_json
 SETTINGS = ".holdfast/protocol.toml"
 MCP_SERVERS = ".mcp.json"
 SERENA_PROJECT = ".serena/project.yml"
-SERENA_LOCAL = ".serena/project.local.yml"
-"""Overrides Serena's project settings; a cloned repository may bring one."""
 MAX_BYTES = 256 * 1024
 
 
@@ -26,15 +24,13 @@ class Executable:
     settings: bytes | None = None
     serena: Mapping[str, Any] = field(default_factory=dict)
     """The Serena entries among the project's MCP servers, by name."""
-    serena_project: bytes | None = None
-    serena_local: bytes | None = None
 
     @property
     def digest(self) -> str:
         """Hash of this content, whatever else the project contains."""
         entry = json.dumps(self.serena, sort_keys=True).encode() if self.serena else b""
         whole = hashlib.sha256(b"holdfast trust 1")
-        for part in (self.settings or b"", entry, self.serena_project or b"", self.serena_local or b""):
+        for part in (self.settings or b"", entry, b"", b""):  # the last two were Serena's own settings, once
             whole.update(len(part).to_bytes(8, "big") + part)
         return whole.hexdigest()
 

@@ -1,1 +1,1 @@
-"""Serena: finding it, talking to it, and mirroring runs into its memories."""
+"""Serena: finding it, asking whether it answers, and mirroring runs into its memories."""

@@ -55,18 +55,12 @@ def find_serena(worktree: Path, trusted: bool, env: Mapping[str, str]) -> Found:
     program = shutil.which(NAME, path=env.get("PATH", os.defpath))
     if _within(worktree, env.get(PROJECT_VARIABLE)):
         return Found(_direct(program or NAME), f"configured by {PROJECT_VARIABLE}")
-    brought, trouble_inside = _from_project(worktree, program, command_environment(env))
+    brought, known, trouble_inside = _from_project(worktree, command_environment(env))
     if brought is not None and not trusted:
         return Found(None, "The project names a Serena; it is used once the owner runs `holdfast trust`.")
+    if brought is None and program is not None and known:  # the user's own program, which does not open the project
+        return Found(_direct(program), f"configured by {SERENA_PROJECT}")
     return Found(brought, trouble or trouble_inside or "No Serena is configured.")
-
-
-def is_serena_project(worktree: Path) -> bool:
-    """Return whether Serena already knows the project; if not, opening it would create files there."""
-    try:
-        return read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None
-    except UnreadableInside:
-        return False
 
 
 def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, str]:
@@ -78,20 +72,14 @@ def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, s
     return next(filter(None, (_entry(servers, env) for servers in lists)), None), ""
 
 
-def _from_project(worktree: Path, program: str | None, env: Mapping[str, str]) -> tuple[Launch | None, str]:
-    """Return the Serena that the project's own files name."""
+def _from_project(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, bool, str]:
+    """Return the Serena that the project's own files name, and whether it has settings for Serena."""
     try:
         servers = read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)
         launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
-        if (
-            launch is None
-            and program is not None
-            and read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None
-        ):
-            launch = _direct(program)
+        return launch, read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None, ""
     except (UnreadableInside, ValueError) as error:
-        return None, f"The project's Serena configuration cannot be read: {error}"
-    return launch, ""
+        return None, False, f"The project's Serena configuration cannot be read: {error}"
 
 
 def _direct(program: str) -> Launch:

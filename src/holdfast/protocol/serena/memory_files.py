@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdfast.files.in_time import in_time
 from holdfast.files.inside import read_inside
 
 SERENA_FOLDER = ".serena"
@@ -18,23 +16,6 @@ MAX_MEMORY_BYTES = 600_000
 """150,000 characters of up to four bytes."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class FileMemories:
-    """The memories in Serena's own folder, for when Serena does not write them itself."""
-
-    def __init__(self, worktree: Path) -> None:
-        self._worktree = worktree
-
-    async def read(self, name: str) -> str | None:
-        return await in_time(read_text, self._worktree, f"{MEMORIES}/{name}.md")
-
-    async def write(self, name: str, text: str) -> None:
-        if await self.read(name) != text:  # an unchanged file must not show up as modified
-            await asyncio.to_thread(write_text, self._worktree, f"{MEMORIES}/{name}.md", text)
-
-    async def delete(self, name: str) -> None:
-        await asyncio.to_thread(delete_file, self._worktree, f"{MEMORIES}/{name}.md")
 
 
 def is_folder(worktree: Path, relative: str) -> bool:

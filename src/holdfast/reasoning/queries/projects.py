@@ -29,18 +29,13 @@ def is_paused(tx: Tx, root: Root | None, target: Session | None) -> bool:
 
     A directory of a checkout is paused with the checkout.
     """
+    paused = tx.all("SELECT root_uri, project_key FROM projects WHERE paused_at IS NOT NULL")
+    if not paused:
+        return False
     top = root.top if root else None
-    row = tx.one(
-        "SELECT 1 AS paused FROM projects WHERE paused_at IS NOT NULL"
-        " AND (root_uri IN (:root, :top, :other_root) OR project_key IN (:key, :top_key, :other_key)) LIMIT 1",
-        root=root.uri if root else None,
-        key=root.key if root else None,
-        top=top.uri if top else None,
-        top_key=top.key if top else None,
-        other_root=target.root_uri if target else None,
-        other_key=target.project_key if target else None,
-    )
-    return row is not None
+    uris = {root.uri if root else None, top.uri if top else None, target.root_uri if target else None}
+    keys = {root.key if root else None, top.key if top else None, target.project_key if target else None} - {None}
+    return any(row["root_uri"] in uris or row["project_key"] in keys for row in paused)
 
 
 def set_first_commit(tx: Tx, root: Root, commit: str) -> None:

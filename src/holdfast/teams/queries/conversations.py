@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.store import Row, Tx, leases
 from holdfast.teams.model import LEASE_MS, Ask, AskState, AskStatus, Conversation, ConversationStatus, Exchange
+from holdfast.teams.queries import permissions
 from holdfast.text.quoting import read_signed
 
 CONVERSATION = ", ".join(field.name for field in fields(Conversation))
@@ -23,10 +24,10 @@ ASKS = leases.Lease(
     taken="status = 'running', attempts = attempts + 1, started_at = :now",
     released="status = 'waiting', note = :note",
 )
-CONVERSATIONS = leases.Lease(
-    "conversations", "id", free="1 = 1", taken="last_started_at = :now", released="agent_pid = NULL"
-)
+CONVERSATIONS = leases.Lease("conversations", "id", taken="last_started_at = :now", released="agent_pid = NULL")
 """Taken along with an ask that `next_waiting` chose, which passes over conversations of others."""
+CLAIMS = "teams:claim"
+"""The lock under which asks and conversations are claimed, and waiting asks ended."""
 OF_A = ", ".join(f"a.{field.name}" for field in fields(Ask))
 
 # ruff: noqa: S608 - the only texts put into SQL here are column names
@@ -50,22 +51,23 @@ def between(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation |
     )
 
 
-def begin(tx: Tx, from_team: str, to_team: str, thread: str) -> Conversation:
-    """The one conversation of this pair and thread, made if there is none."""
+def begin(tx: Tx, from_team: str, to_team: str, thread: str, fork_of: str | None = None) -> Conversation:
+    """The one conversation of this pair and thread, made if there is none; then it may begin as a session's copy."""
     tx.lock(f"conversation:{from_team}:{to_team}:{thread}")
     known = between(tx, from_team, to_team, thread)
     if known is not None:
         return known
     row = tx.one(
         "INSERT INTO conversations (from_team, to_team, thread, session_id, begun, status, message_count,"
-        " compacted_count, created_at, last_used_at, last_started_at)"
-        " VALUES (:from_team, :to_team, :thread, :session, 0, 'active', 0, 0, :now, :now, 0)"
+        " compacted_count, created_at, last_used_at, last_started_at, fork_of)"
+        " VALUES (:from_team, :to_team, :thread, :session, 0, 'active', 0, 0, :now, :now, 0, :fork_of)"
         f" RETURNING {CONVERSATION}",
         from_team=from_team,
         to_team=to_team,
         thread=thread,
         session=tx.new_id(),
         now=tx.now(),
+        fork_of=fork_of,
     )
     made = _conversation(row)
     if made is None:
@@ -121,16 +123,9 @@ def adopt(tx: Tx, from_team: str, to_team: str, thread: str, session_id: str) ->
     return conversation(tx, made.id) or made
 
 
-def known_sessions(tx: Tx, to_team: str) -> set[str]:
-    """The sessions that a team's conversations are in."""
-    return {row["session_id"] for row in tx.all("SELECT session_id FROM conversations WHERE to_team = :t", t=to_team)}
-
-
-def copy_of(tx: Tx, original: Conversation, thread: str) -> Conversation:
-    """A new thread that begins as a copy of another conversation."""
-    made = begin(tx, original.from_team, original.to_team, thread)
-    tx.run("UPDATE conversations SET fork_of = :origin WHERE id = :id", origin=original.session_id, id=made.id)
-    return conversation(tx, made.id) or made
+def known_sessions(tx: Tx) -> set[str]:
+    """The sessions that conversations are in; those of several teams may be in one project."""
+    return {row["session_id"] for row in tx.all("SELECT session_id FROM conversations")}
 
 
 def begin_afresh(tx: Tx, conversation_id: int, session_id: str, summary: str) -> None:
@@ -144,14 +139,9 @@ def begin_afresh(tx: Tx, conversation_id: int, session_id: str, summary: str) ->
     )
 
 
-def busiest(tx: Tx, limit: int) -> list[Conversation]:
-    """The conversations with the most messages."""
-    rows = tx.all(
-        f"SELECT {CONVERSATION} FROM conversations WHERE begun = 1 AND status = 'active'"
-        " ORDER BY message_count DESC, id LIMIT :limit",
-        limit=limit,
-    )
-    return [found for row in rows if (found := _conversation(row))]
+def busiest(tx: Tx, runner: str, teams: Sequence[str], limit: int) -> list[Conversation]:
+    """The conversations of these teams with the most messages that no other runner has."""
+    return _free(tx, runner, teams, "status = 'active' ORDER BY message_count DESC, id LIMIT :limit", limit=limit)
 
 
 def mark_begun(tx: Tx, conversation_id: int, pid: int | None) -> None:
@@ -171,7 +161,7 @@ def used(tx: Tx, conversation_id: int, messages: int) -> None:
 
 
 def compacted(tx: Tx, conversation_id: int) -> None:
-    """The conversation was made shorter at this count of messages."""
+    """The conversation was made shorter at this count of messages, or could not be: it is tried when it has grown."""
     tx.run(
         "UPDATE conversations SET compacted_count = message_count, status = 'active' WHERE id = :id",
         id=conversation_id,
@@ -203,13 +193,41 @@ def ask(tx: Tx, ask_id: str) -> Ask | None:
     return _ask(tx.one(f"SELECT {ASK} FROM asks WHERE id = :id", id=ask_id))
 
 
+def is_claimed(tx: Tx, ask_id: str, token: str) -> bool:
+    """Whether an ask is still whoever's has this token."""
+    found = ask(tx, ask_id)
+    return found is not None and found.status == AskStatus.RUNNING.value and found.lease_token == token
+
+
 def ask_state(tx: Tx, ask_id: str) -> AskState | None:
     """The ask with this id, its conversation, and its place while it waits."""
     found = ask(tx, ask_id)
     if found is None:
         return None
     waiting = found.status == AskStatus.WAITING.value
-    return AskState(found, conversation(tx, found.conversation_id), place(tx, found.row_id) if waiting else None)
+    return AskState(
+        found,
+        conversation(tx, found.conversation_id),
+        place(tx, found.row_id) if waiting else None,
+        approval=permissions.waiting_of(tx, ask_id) if found.status == AskStatus.RUNNING.value else None,
+    )
+
+
+def open_asks(tx: Tx) -> list[AskState]:
+    """Asks that are not done, the oldest first."""
+    rows = tx.all("SELECT id FROM asks WHERE status IN ('waiting', 'running') ORDER BY row_id LIMIT 1000")
+    return [state for row in rows if (state := ask_state(tx, row["id"]))]
+
+
+def beginning_with(tx: Tx, beginning: str, *, done: bool) -> list[str]:
+    """The ids of at most two asks that begin so."""
+    rows = tx.all(
+        "SELECT id FROM asks WHERE substr(id, 1, :length) = :beginning"
+        f" AND status {'NOT' if done else ''} IN ('waiting', 'running') LIMIT 2",
+        length=len(beginning),
+        beginning=beginning,
+    )
+    return [row["id"] for row in rows]
 
 
 def asks_of(tx: Tx, conversation_id: int, before: int | None, limit: int) -> list[Ask]:
@@ -286,21 +304,29 @@ def next_waiting(tx: Tx, runner: str, teams: list[str], but: list[int]) -> Ask |
     )
 
 
-def waiting_teams(tx: Tx, runner: str) -> tuple[list[str], bool]:
-    """Return the teams that asks wait for, and whether another runner than this one is at work."""
-    teams = [row["to_team"] for row in tx.all("SELECT DISTINCT to_team FROM asks WHERE status = 'waiting'")]
-    others = teams and tx.one(
-        f"SELECT 1 AS found FROM conversations c WHERE {CONVERSATIONS.in_force('c')} AND c.lease_by <> :runner LIMIT 1",
+def unclaimed(tx: Tx) -> list[tuple[str, str]]:
+    """Return the id and the team of each ask that waits."""
+    rows = tx.all("SELECT id, to_team FROM asks WHERE status = 'waiting' ORDER BY row_id LIMIT 1000")
+    return [(row["id"], row["to_team"]) for row in rows]
+
+
+def others_at_work(tx: Tx, runner: str) -> set[str]:
+    """Return the other runners that have a conversation's agent."""
+    rows = tx.all(
+        "SELECT DISTINCT c.lease_by FROM conversations c"
+        f" WHERE {CONVERSATIONS.in_force('c')} AND c.lease_by <> :runner",
         now=tx.now(),
         runner=runner,
     )
-    return teams, bool(others)
+    return {row["lease_by"] for row in rows}
 
 
-def fail_waiting(tx: Tx, team: str, code: str, error: str) -> None:
-    """End every ask that waits for a team."""
-    for row in tx.all(f"SELECT {ASK} FROM asks WHERE status = 'waiting' AND to_team = :team", team=team):
-        finish(tx, Ask(**row), None, AskStatus.FAILED, error_code=code, error=error)
+def fail_waiting(tx: Tx, ask_id: str, code: str, error: str) -> None:
+    """End an ask if it still waits."""
+    tx.lock(CLAIMS)
+    found = ask(tx, ask_id)
+    if found is not None and found.status == AskStatus.WAITING.value:
+        finish(tx, found, None, AskStatus.FAILED, error_code=code, error=error)
 
 
 def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
@@ -311,11 +337,19 @@ def claim(tx: Tx, found: Ask, runner: str, token: str) -> bool:
     return True
 
 
-def renew(tx: Tx, runner: str, running: Sequence[str]) -> None:
-    """Keep a runner's sessions and the asks that it really works on; one that it lost sight of is taken up again."""
-    for ask_id in running:
-        leases.renew(tx, ASKS, LEASE_MS, key=ask_id, holder=runner)
-    leases.renew(tx, CONVERSATIONS, LEASE_MS, holder=runner)
+def hold(tx: Tx, conversation_id: int, runner: str) -> bool:
+    """Give a runner the conversation's agent session without an ask; False while another has it."""
+    tx.lock(CLAIMS)
+    return leases.take(tx, CONVERSATIONS, conversation_id, runner, LEASE_MS)
+
+
+def renew(tx: Tx, runner: str, running: Iterable[str], held: Iterable[int]) -> tuple[set[str], set[int]]:
+    """Renew the leases of the asks that a runner works on and of the conversations whose processes it has.
+
+    Returns those asks and conversations that are not its own any more."""
+    lost = {ask_id for ask_id in running if not leases.renew(tx, ASKS, LEASE_MS, key=ask_id, holder=runner)}
+    gone = {one for one in held if not leases.renew(tx, CONVERSATIONS, LEASE_MS, key=one, holder=runner)}
+    return lost, gone
 
 
 def let_go(tx: Tx, conversation_id: int, runner: str) -> None:
@@ -360,8 +394,34 @@ def finish(
         note=note,
     )
     if changed:
+        permissions.end(tx, found.id)
         tx.emit(f"teams.{status.value}", found.id, {"to": found.to_team})
     return bool(changed)
+
+
+def cancel(tx: Tx, ask_id: str) -> list[str]:
+    """Cancel an ask that is not done, and what its agent asked meanwhile; returns the ids of all that were."""
+    _lock_children(tx, ask_id)
+    found = ask(tx, ask_id)
+    if found is None or not finish(tx, found, None, AskStatus.CANCELLED):
+        return []
+    children = tx.all(
+        "SELECT id FROM asks WHERE parent = :id AND status IN ('waiting', 'running') ORDER BY row_id", id=ask_id
+    )
+    return [ask_id, *(one for child in children for one in cancel(tx, child["id"]))]
+
+
+def parent_in(tx: Tx, conversation_id: int) -> Ask | None:
+    """The ask on whose behalf a conversation's agent asks; it is not cancelled before the transaction ends."""
+    found = running_in(tx, conversation_id)
+    if found is None:
+        return None
+    _lock_children(tx, found.id)
+    return running_in(tx, conversation_id)
+
+
+def _lock_children(tx: Tx, ask_id: str) -> None:
+    tx.lock(f"asks of:{ask_id}")
 
 
 def add_usage(
@@ -381,21 +441,38 @@ def add_usage(
     )
 
 
-def requeue(tx: Tx, found: Ask, note: str) -> None:
-    """The ask waits again, at its old place."""
-    leases.release(tx, ASKS, found.id, note=note)
-    tx.emit("teams.requeued", found.id, {"to": found.to_team})
+def requeue(tx: Tx, found: Ask, runner: str, note: str) -> None:
+    """The ask waits again, at its old place, unless it is no longer this runner's."""
+    if leases.release(tx, ASKS, found.id, runner, note=note):
+        permissions.end(tx, found.id)
+        tx.emit("teams.requeued", found.id, {"to": found.to_team})
 
 
-def grown(tx: Tx, threshold: int, limit: int = 10) -> list[Conversation]:
-    """Conversations that are to be made shorter and that nobody works on."""
-    rows = tx.all(
-        f"SELECT {CONVERSATION} FROM conversations WHERE begun = 1 AND status <> 'archived'"
-        " AND (status = 'compact_pending' OR message_count - compacted_count >= :threshold)"
-        " AND NOT EXISTS (SELECT 1 FROM asks a WHERE a.conversation_id = conversations.id"
+def grown(tx: Tx, runner: str, teams: Sequence[str], threshold: int, limit: int = 10) -> list[Conversation]:
+    """Conversations of these teams that are to be made shorter, that nobody works on and no other runner has."""
+    return _free(
+        tx,
+        runner,
+        teams,
+        "status <> 'archived' AND (status = 'compact_pending' OR message_count - compacted_count >= :threshold)"
+        " AND NOT EXISTS (SELECT 1 FROM asks a WHERE a.conversation_id = c.id"
         " AND a.status IN ('waiting', 'running')) ORDER BY id LIMIT :limit",
         threshold=threshold,
         limit=limit,
+    )
+
+
+def _free(tx: Tx, runner: str, teams: Sequence[str], which: str, **values: Any) -> list[Conversation]:
+    names = {f"team{index}": name for index, name in enumerate(teams)}
+    if not names:
+        return []
+    rows = tx.all(
+        f"SELECT {CONVERSATION} FROM conversations c WHERE begun = 1 AND {CONVERSATIONS.takeable('c')}"
+        f" AND to_team IN ({', '.join(':' + name for name in names)}) AND {which}",
+        now=tx.now(),
+        holder=runner,
+        **names,
+        **values,
     )
     return [found for row in rows if (found := _conversation(row))]
 
@@ -496,3 +573,25 @@ def _conversation(row: Row | None) -> Conversation | None:
 
 def _ask(row: Row | None) -> Ask | None:
     return Ask(**row) if row else None
+
+
+def leave_session(tx: Tx, conversation_id: int, session_id: str, note: str | None) -> None:
+    """The conversation begins anew in another session, which is told nothing of what was before."""
+    set_session(tx, conversation_id, session_id, begun=False, note=note)
+    tx.run(
+        "UPDATE conversations SET fork_of = NULL, summary = NULL, compacted_count = message_count,"
+        " status = CASE status WHEN 'compact_pending' THEN 'active' ELSE status END WHERE id = :id",
+        id=conversation_id,
+    )
+
+
+def fork(tx: Tx, original: Conversation, thread: str, session_id: str) -> Conversation:
+    """A new thread in a session that is a copy of another conversation's."""
+    made = adopt(tx, original.from_team, original.to_team, thread, session_id)
+    tx.run(
+        "UPDATE conversations SET message_count = :messages, compacted_count = :compacted WHERE id = :id",
+        messages=original.message_count,
+        compacted=original.compacted_count,
+        id=made.id,
+    )
+    return conversation(tx, made.id) or made

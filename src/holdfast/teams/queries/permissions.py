@@ -3,37 +3,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
-from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
+from holdfast.teams.model import PermissionRequest
 
 REQUEST = "id, team, tool, input, allowed, created_at, expires_at"
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRequest:
-    """What a managed agent asks its owner for."""
-
-    id: str
-    team: str
-    tool: str
-    input: str
-    """The tool's input as JSON, whole."""
-    allowed: int | None
-    """The owner's decision; None while there is none."""
-    created_at: int
-    expires_at: int
-
-    @property
-    def digest(self) -> str:
-        """What stands for the content of the request: whoever allows it names this."""
-        return digest_of(self.tool, self.input)
-
-
-def digest_of(tool: str, text: str) -> str:
-    """What stands for a tool and its input."""
-    return hashlib.sha256(f"{tool}\0{text}".encode()).hexdigest()
 
 
 def add(tx: Tx, ask_id: str, team: str, tool: str, given: str, wait_ms: int) -> str:
@@ -52,6 +25,12 @@ def add(tx: Tx, ask_id: str, team: str, tool: str, given: str, wait_ms: int) -> 
     )
     tx.emit("teams.permission_requested", request_id, {"team": team, "tool": tool})
     return request_id
+
+
+def is_over(tx: Tx, ask_id: str) -> bool:
+    """Whether an ask is not being worked on any more."""
+    row = tx.one("SELECT status FROM asks WHERE id = :id", id=ask_id)
+    return row is not None and row["status"] != "running"
 
 
 def request(tx: Tx, request_id: str) -> PermissionRequest | None:
@@ -77,3 +56,23 @@ def undecided(tx: Tx) -> list[PermissionRequest]:
         f"SELECT {REQUEST} FROM permissions WHERE allowed IS NULL AND expires_at > :now ORDER BY row_id", now=tx.now()
     )
     return [PermissionRequest(**row) for row in rows]
+
+
+def waiting_of(tx: Tx, ask_id: str) -> PermissionRequest | None:
+    """The request that an ask's agent waits for."""
+    row = tx.one(
+        f"SELECT {REQUEST} FROM permissions WHERE ask_id = :ask AND allowed IS NULL AND expires_at > :now"
+        " ORDER BY row_id LIMIT 1",
+        ask=ask_id,
+        now=tx.now(),
+    )
+    return None if row is None else PermissionRequest(**row)
+
+
+def end(tx: Tx, ask_id: str) -> None:
+    """Nobody waits any more for what an ask's agent requested: its turn is over."""
+    tx.run(
+        "UPDATE permissions SET expires_at = :now WHERE ask_id = :ask AND allowed IS NULL AND expires_at > :now",
+        now=tx.now(),
+        ask=ask_id,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -24,7 +23,7 @@ from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.identity.caller import Caller, Era
 from holdfast.identity.senders import NotYours
 from holdfast.store.calls import AlreadyAnswered, CallKey
-from holdfast.store.events import Event
+from holdfast.store.events import Event, to_json
 from holdfast.text.masking import mask_for, mask_for_async
 from holdfast.text.quoting import as_data, error_text, in_quotes, quoted_name
 from holdfast.version import __version__
@@ -181,11 +180,11 @@ class Wire:
             # A model sees the structured content alone; a client that sends headers reads _meta.
             if not handle_sent(ctx):
                 result = {**result, "connection": {**result.get("connection", {}), **issued_view(met.issued)}}
-        text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+        text = to_json(result)
         # JSON escapes line feeds and the like, but not every character that ends a line; most texts have none of those.
         if "\x7f" in text or not (text.isascii() or text.isprintable()):
             result = as_data(result)
-            text = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
+            text = to_json(result)
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], structured_content=result, _meta=meta
         )

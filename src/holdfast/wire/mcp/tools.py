@@ -43,9 +43,11 @@ class Call:
 
     async def reply(self, result: Awaitable[T], view: Callable[[T], dict[str, Any]]) -> dict[str, Any]:
         """Return the reply that a view makes of a service's result; the same is stored for a repetition."""
-        if self.key is not None:
-            self.key.view = view
-        return view(await result)
+        if self.key is None:
+            return view(await result)
+        self.key.view = view
+        done = await result
+        return self.key.reply if self.key.reply is not None else view(done)
 
 
 Handler = Callable[[Call, Any], Awaitable[dict[str, Any]]]

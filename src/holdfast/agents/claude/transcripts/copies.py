@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from holdfast.agents.claude.transcripts import queries
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.folder_name import project_key
-from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge, text_of
+from holdfast.agents.claude.transcripts.merge import Line, lines_in, text_of
 from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.agents.claude.transcripts.spools import Spool
 from holdfast.agents.session_locks import is_canonical_session_id
@@ -106,12 +106,6 @@ def copy_moved(transcript: Path, before: Path, after: Path) -> Path | None:
         if beside.is_dir():
             shutil.copytree(beside, there.with_suffix(""), symlinks=True, dirs_exist_ok=True)
     return there if there.is_file() else None
-
-
-def together(stored: Mapping[str, Sequence[Entry]], here: Mapping[str, Sequence[Line]]) -> dict[str, list[Line]]:
-    """Return a conversation from the store and its files, for the store; either may be ahead."""
-    subpaths = sorted(stored.keys() | here.keys())
-    return {subpath: merge(lines_of(stored.get(subpath, [])), here.get(subpath, [])) for subpath in subpaths}
 
 
 def lines_from(entries: Iterable[Entry]) -> Iterator[bytes]:

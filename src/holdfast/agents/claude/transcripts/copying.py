@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-from holdfast.agents.claude.transcripts import copies
+from holdfast.agents.claude.transcripts import copies, transcript_copy
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.transcript_copies import MAIN, Parts, Relation, TranscriptTooLarge
@@ -21,11 +21,9 @@ async def to_store(store: Store, session_id: str, transcript: Path) -> None:
     stored, files = TranscriptStore(store), TranscriptFiles(transcript.parents[2])
     if not await asyncio.to_thread(_is_short, files, session_id):
         return
-    here = await asyncio.to_thread(files.read, session_id)
-    merged = await asyncio.to_thread(copies.together, await stored.everywhere(session_id), here)
-    for subpath, lines in merged.items():
-        key = {"project_key": transcript.parent.name, "session_id": session_id, "subpath": subpath}
-        await stored.put(key, [line.entry for line in lines if line.is_stored and line.entry is not None])
+    # A branch that its user left stays apart: see `one_branch`.
+    parts = await transcript_copy.merged(stored, files, session_id, in_one_branch=False)
+    await transcript_copy.store(stored, transcript.parent.name, session_id, parts)
 
 
 async def from_store(store: Store, session_id: str, folder: Path) -> bool:

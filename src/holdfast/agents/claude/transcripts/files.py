@@ -14,12 +14,15 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from holdfast.agents.claude.transcripts import entries
 from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge
 from holdfast.agents.transcript_copies import MAIN
 from holdfast.files import write_private
 from holdfast.text import bounded_json
 
 _COST_STATE = re.compile(r'^\{"type":"cost-state".*$', re.MULTILINE)
+MAX_HEADING = 300
+"""Characters of a prompt that count as its heading."""
 METADATA = "agent_metadata"
 """The type of the entry by which the copy in the store is told what stands in a subagent's `.meta.json`."""
 
@@ -41,9 +44,18 @@ class TranscriptFiles:
     def spent(self, project_key: str, session_id: str) -> float:
         """Return the conversation's cost when its last process ended; the next one adds to it."""
         text = self.main_file(project_key, session_id).read_text(encoding="utf-8", errors="surrogateescape")
-        entries = [line.entry or {} for line in lines_in("\n".join(_COST_STATE.findall(text)) + "\n")]
-        costs = [entry.get("totalCostUSD") for entry in entries]
+        states = [line.entry or {} for line in lines_in("\n".join(_COST_STATE.findall(text)) + "\n")]
+        costs = [state.get("totalCostUSD") for state in states]
         return float(costs[-1]) if costs and isinstance(costs[-1], int | float) else 0.0
+
+    def headings(self, project_key: str, session_id: str) -> list[str]:
+        """Return how each of the user's prompts begins, and the titles that the conversation got, in their order."""
+        found: list[str] = []
+        with self.main_file(project_key, session_id).open(encoding="utf-8", errors="surrogateescape") as file:
+            for text in file:
+                if '"user"' in text or '"custom-title"' in text:
+                    found += [heading[:MAX_HEADING] for line in lines_in(text) if (heading := _heading(line))]
+        return found
 
     def read(self, session_id: str) -> dict[str, list[Line]]:
         """Return the lines by subpath."""
@@ -90,6 +102,13 @@ class TranscriptFiles:
         return sorted(self._projects.glob(f"*/{session_id}.jsonl"))
 
 
+def _heading(line: Line) -> str | None:
+    entry = line.entry or {}
+    if entry.get("type") == "custom-title":
+        return entries.text_member(entry, "customTitle")
+    return entries.request_in(entry) if entry.get("type") == "user" else None
+
+
 def _inside(folder: Path, subpath: str) -> Path:
     """Return the file of a subagent; the subpath comes from outside and must not lead out of the session's folder."""
     parts = PurePosixPath(subpath).parts
@@ -106,8 +125,11 @@ def sidecar_of(path: Path) -> Path:
 
 def read_sidecar(path: Path) -> dict[str, Any] | None:
     """Read the file beside a transcript; None if there is none or if no agent can have written it."""
+    beside = sidecar_of(path)
+    if beside.is_fifo():  # to read it would wait for a writer
+        return None
     try:
-        sidecar = bounded_json.loads(sidecar_of(path).read_bytes())
+        sidecar = bounded_json.loads(beside.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
     return sidecar if isinstance(sidecar, dict) else None

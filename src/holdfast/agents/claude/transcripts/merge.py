@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from holdfast.agents.claude.transcripts import entries
 from holdfast.agents.claude.transcripts.queries import Entry
 from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
@@ -33,15 +34,29 @@ class Line:
         return self.entry is not None and self.entry.get("type") not in LOCAL_ONLY
 
     @property
+    def uuid(self) -> str | None:
+        """Its id, if it is a part of the conversation itself and not of a subagent's."""
+        return None if self.entry is None or self.entry.get("isSidechain") else _text(self.entry, "uuid")
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the line that it goes on from."""
+        return None if self.entry is None else _text(self.entry, "parentUuid")
+
+    @property
     def timestamp(self) -> str:
         """ISO 8601, or empty."""
-        timestamp = self.entry.get("timestamp") if self.entry else None
-        return timestamp if isinstance(timestamp, str) else ""
+        return "" if self.entry is None else _text(self.entry, "timestamp") or ""
 
 
-def lines_of(entries: Iterable[Entry]) -> list[Line]:
+def _text(entry: Entry, name: str) -> str | None:
+    value = entry.get(name)
+    return value if isinstance(value, str) else None
+
+
+def lines_of(stored: Iterable[Entry]) -> list[Line]:
     """Return entries from the store as lines."""
-    return _keyed((text_of(entry), entry) for entry in entries)
+    return _keyed((text_of(entry), entry) for entry in stored)
 
 
 def text_of(entry: Entry) -> str:
@@ -69,8 +84,8 @@ def _keyed(parsed: Iterable[tuple[str, Entry | None]]) -> list[Line]:
     seen: Counter[str] = Counter()
     lines = []
     for text, entry in parsed:
-        name = entry.get("uuid") if entry else None
-        if isinstance(name, str):
+        name = _text(entry, "uuid") if entry else None
+        if name is not None:
             key = f"uuid {name}"
         else:
             content = json.dumps(entry, sort_keys=True) if entry is not None else text
@@ -110,3 +125,41 @@ def merge(copy: Sequence[Line], local: Sequence[Line]) -> list[Line]:
 def _in_order(copy: list[Line], local: list[Line]) -> tuple[list[Line], list[Line]]:
     since = [next((line.timestamp for line in block if line.timestamp), "") for block in (copy, local)]
     return (local, copy) if since[1] and since[0] and since[1] < since[0] else (copy, local)
+
+
+def one_branch(lines: Sequence[Line], stored: Collection[str]) -> list[Line]:
+    """Put turns that another process took beside the stored ones behind them; `stored` are the keys of lines.
+
+    Claude Code reads a conversation from the file's last line to that line's parent, and so on. Where two processes
+    went on from the same line, it would leave out what one of them was told and answered.
+    """
+    known = [line for line in lines if line.key in stored and line.uuid is not None]
+    continued = {line.parent for line in known} - {None}
+    last = known[-1].uuid if known else None
+    first: list[Line] = []
+    behind: list[Line] = []
+    for line in lines:
+        moved, forks = line, False
+        if line.uuid is not None and line.key not in stored:
+            forks = line.parent != last and line.parent in continued
+            if not forks:
+                last = line.uuid
+            elif _opens_a_turn(line):
+                continued.add(last)
+                moved, last = _behind(line, last), line.uuid
+            else:
+                continued.add(line.uuid)  # how the other process made an end of the turn that was under way
+        (behind if forks or (behind and line.key not in stored) else first).append(moved)
+    return first + behind
+
+
+def _behind(line: Line, parent: str | None) -> Line:
+    entry = {**(line.entry or {}), "parentUuid": parent}
+    return Line(line.key, text_of(entry), entry)
+
+
+def _opens_a_turn(line: Line) -> bool:
+    """Return whether it is no part of a turn under way: within one, several lines may have the same parent."""
+    entry = line.entry or {}
+    answers = any(block.get("type") == "tool_result" for block in entries.blocks(entry))
+    return entry.get("type") != "assistant" and not answers

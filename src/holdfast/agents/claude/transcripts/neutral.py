@@ -108,11 +108,11 @@ def _from_user(line: Line, *, side: bool) -> Iterator[Part]:
     if request is not None:
         yield Asked(request)
         return
-    if not side and entries.is_interruption(line):
-        yield Ended()
     for block in entries.blocks(line):
         if block.get("type") == "tool_result":
             yield _answered(line, block)
+    if not side and entries.is_interruption(line):
+        yield Ended(by_user=True)
 
 
 def _from_agent(line: Line, *, side: bool) -> Iterator[Part]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from holdfast.agents.claude.open_elsewhere import opened_by
 from holdfast.agents.claude.transcripts.files import TranscriptFiles
-from holdfast.agents.claude.transcripts.merge import Line, lines_of, merge
-from holdfast.agents.claude.transcripts.queries import Entry
+from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge, one_branch
 from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.transcript_copies import MAIN
+from holdfast.lazy_dataclass import dataclass
 
 
 class TranscriptCopy:
@@ -20,18 +22,64 @@ class TranscriptCopy:
     directory with a copy of the user's credentials; without them the agent resumes its own merged file.
     """
 
-    def __init__(self, transcripts: TranscriptStore) -> None:
+    def __init__(self, transcripts: TranscriptStore, file: Path) -> None:
+        """`file` is the session's, as it is before its agent starts."""
         self._transcripts = transcripts
+        self._file = file
+        self._seen = _FileState.of(file)
+        self._written: set[Any] = set()
         self.appended = 0
         """How many lines have reached the store."""
 
     async def append(self, key: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]) -> None:
         """Keep what the agent wrote."""
+        self._written |= {entry.get("uuid") for entry in entries}
         await self._transcripts.append(key, entries)
         self.appended += len(entries)
 
+    async def is_overtaken(self, own: int | None) -> bool:
+        """Return whether somebody else than the agent, process `own`, wrote to its file or has the session open."""
+        return await asyncio.to_thread(self._is_overtaken, own)
+
+    def _is_overtaken(self, own: int | None) -> bool:
+        now = _FileState.of(self._file)
+        if now != self._seen:
+            new = now.ids_since(self._seen)
+            if new is None or not new <= self._written:
+                return True
+            self._seen = now
+            self._written -= new
+        return opened_by(self._file.stem, self._file.parents[2], own=own) is not None
+
     async def load(self, key: Mapping[str, Any]) -> None:
         """Return nothing: the agent has its own file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FileState:
+    """How far a transcript file was read."""
+
+    path: Path
+    inode: int = 0
+    size: int = 0
+
+    @staticmethod
+    def of(path: Path) -> _FileState:
+        """Return where a file ends now; its last line may not be complete."""
+        try:
+            about = path.stat()
+        except FileNotFoundError:
+            return _FileState(path)
+        return _FileState(path, about.st_ino, about.st_size)
+
+    def ids_since(self, before: _FileState) -> set[str] | None:
+        """Return the ids of the lines that were added since then; None if it is another file."""
+        if before.size > self.size or before.inode not in (0, self.inode):
+            return None if self.inode else set()  # one that was deleted is written again from the store
+        with self.path.open("rb") as file:
+            file.seek(before.size)
+            text = file.read(self.size - before.size).decode("utf-8", "surrogateescape")
+        return {line.uuid for line in lines_in(text) if line.uuid is not None}
 
 
 async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_key: str, session_id: str) -> bool:
@@ -39,18 +87,38 @@ async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_ke
 
     The caller holds the session's lock.
     """
-    stored = await transcripts.everywhere(session_id)
-    local = await asyncio.to_thread(files.read, session_id)
-    if not stored.get(MAIN) and not local.get(MAIN):
+    parts = await merged(transcripts, files, session_id, in_one_branch=True)
+    if not parts.get(MAIN):
         return False
-    for subpath in sorted(stored.keys() | local.keys()):
-        # A long conversation takes its time; the daemon has others to serve.
-        lines = await asyncio.to_thread(_merged, stored.get(subpath, []), local.get(subpath, []))
+    for subpath, lines in parts.items():
         await asyncio.to_thread(files.write, project_key, session_id, subpath, lines)
-        key = {"project_key": project_key, "session_id": session_id, "subpath": subpath}
-        await transcripts.put(key, [line.entry for line in lines if line.entry is not None and line.is_stored])
+    await store(transcripts, project_key, session_id, parts)
     return True
 
 
-def _merged(stored: Sequence[Entry], local: Sequence[Line]) -> list[Line]:
-    return merge(lines_of(stored), local)
+async def store(
+    transcripts: TranscriptStore, project_key: str, session_id: str, parts: Mapping[str, Sequence[Line]]
+) -> None:
+    """Make these the store's copy of a conversation."""
+    for subpath, lines in parts.items():
+        key = {"project_key": project_key, "session_id": session_id, "subpath": subpath}
+        await transcripts.put(key, [line.entry for line in lines if line.entry is not None and line.is_stored])
+
+
+async def merged(
+    transcripts: TranscriptStore, files: TranscriptFiles, session_id: str, *, in_one_branch: bool
+) -> dict[str, list[Line]]:
+    """Return a conversation from the store and its files, by subpath; either may be ahead."""
+    stored = await transcripts.everywhere(session_id)
+
+    def merge_all() -> dict[str, list[Line]]:
+        local, parts = files.read(session_id), dict[str, list[Line]]()
+        for subpath in sorted(stored.keys() | local.keys()):
+            copy = lines_of(stored.get(subpath, []))
+            parts[subpath] = merge(copy, local.get(subpath, []))
+            if in_one_branch and subpath == MAIN:
+                parts[subpath] = one_branch(parts[subpath], {line.key for line in copy})
+        return parts
+
+    # A long conversation takes its time; the daemon has others to serve.
+    return await asyncio.to_thread(merge_all)

@@ -18,6 +18,9 @@ MAX_COMMANDS = 4_096
 MAX_DEPTH = 24
 """Limit for nested substitutions; deeper ones are not parsed."""
 
+KEYWORDS = frozenset({"if", "then", "else", "elif", "while", "until", "do", "!", "{", "}", "coproc"})
+"""Words that a command can follow."""
+
 _PLAIN = re.compile(r"[^\s;&|()<>'\"\\$`]+")
 _BLANK = re.compile(r"(?:[ \t\r\f\v]++|\\\n)++")
 _REDIRECTION = re.compile(r"<<<|<<-|<<|<>|<&|<|&>>|&>|>>|>\||>&|>")
@@ -43,13 +46,11 @@ class Word:
 
 @dataclass(slots=True)
 class Command:
-    """A simple command: its words and its standard input."""
+    """A simple command: its words, and where its input comes from and its output goes."""
 
     words: list[Word]
     scope: int
     """Which shell runs it: a subshell has a number of its own."""
-    texts: list[str] = field(default_factory=list)
-    """Bodies of here-documents and here-strings."""
     upstream: Command | None = None
     """The command whose output is piped into this one."""
     outputs: list[Word] = field(default_factory=list)
@@ -72,12 +73,19 @@ def read(text: str) -> Script:
     return Script(reader.commands, reader.parents)
 
 
+def without_keywords(words: Sequence[Word]) -> list[Word]:
+    """Return a command's words without `then`, `do` and the like before them."""
+    first = 0
+    while first < len(words) and words[first].bare and words[first].text in KEYWORDS:
+        first += 1
+    return list(words[first:])
+
+
 @dataclass(slots=True)
 class _HereDocument:
     delimiter: str
     expands: bool
     strips_tabs: bool
-    texts: list[str]
     scope: int
 
 
@@ -123,7 +131,7 @@ class _Reader:
         self._ended(now)
 
     def _ended(self, now: Command, *, piped: bool = False) -> Command:
-        if now.words or now.texts or now.outputs:
+        if now.words or now.outputs:
             self.commands.append(now)
             if len(self.commands) >= MAX_COMMANDS:
                 self.at = len(self.text)
@@ -188,10 +196,8 @@ class _Reader:
         if blank := _BLANK.match(self.text, self.at):
             self.at = blank.end()
         target = self._word(now.scope)
-        if match[0] == "<<<":
-            now.texts.append(target.text)
-        elif match[0] in ("<<", "<<-"):
-            self._awaited.append(_HereDocument(target.text, target.bare, match[0] == "<<-", now.texts, now.scope))
+        if match[0] in ("<<", "<<-"):
+            self._awaited.append(_HereDocument(target.text, target.bare, match[0] == "<<-", now.scope))
         elif ">" in match[0] and not (match[0] == ">&" and re.fullmatch(r"\d+|-", target.text)):
             now.outputs.append(target)
 
@@ -199,7 +205,6 @@ class _Reader:
         awaited, self._awaited = self._awaited, []
         for document in awaited:
             body = self._body(document)
-            document.texts.append(body)
             if document.expands and ("$" in body or "`" in body) and self.depth < MAX_DEPTH:
                 inner = _Reader(body, self.commands, self.parents, self.depth + 1)
                 while inner.at < len(body):  # a quote in the body does not quote; it only ends one step of this loop
