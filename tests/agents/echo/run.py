@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from tests.agents.json_process import JsonProcess
 from holdfast.agents import AgentEvent, AgentSpec, Compaction, FoundSession, Lack, OnEvent, Permission, Turn
 from holdfast.agents.errors import AgentBusy, AgentDied, AgentNotReady, SessionInUse, SessionMissing
 from holdfast.agents.session_locks import SessionLocks, canonical_session_id
+from holdfast.ids import random_id
 
 PROGRAM = str(Path(__file__).resolve().with_name("echo_process.py"))
 LOCK_PATIENCE = 8.0
@@ -30,16 +33,28 @@ class EchoAgent:
         """It can always run."""
         return None
 
-    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool, fork_of: str | None = None) -> EchoSession:
+    async def open(self, spec: AgentSpec, session_id: str, *, resume: bool) -> EchoSession:
         """Start a process on a conversation."""
         session_id = canonical_session_id(session_id)
         self._folder.mkdir(parents=True, exist_ok=True)
         arguments = [str(self._folder), session_id, "resume" if resume else "new"]
-        if fork_of is not None:
-            arguments.append(canonical_session_id(fork_of))
         session = await EchoSession.start(spec, self._locks, session_id, [PROGRAM, *arguments])
         session.permission = spec.permission
         return session
+
+    async def fork(self, spec: AgentSpec, session_id: str, title: str) -> str:
+        """Copy a conversation's file."""
+        copy = random_id()
+        try:
+            shutil.copyfile(self._folder / f"{canonical_session_id(session_id)}.jsonl", self._folder / f"{copy}.jsonl")
+        except FileNotFoundError as error:
+            raise SessionMissing(f"No conversation found with session ID {session_id}") from error
+        return copy
+
+    async def headings(self, spec: AgentSpec, session_id: str) -> list[str]:
+        """What it was told, turn by turn."""
+        text = (self._folder / f"{canonical_session_id(session_id)}.jsonl").read_text()
+        return [json.loads(line)["text"] for line in text.splitlines()]
 
     async def delete_transcript(self, spec: AgentSpec, session_id: str) -> None:
         """Delete a conversation's file."""
@@ -55,7 +70,10 @@ class EchoAgent:
     async def list_sessions(self, spec: AgentSpec) -> list[FoundSession]:
         """Every conversation there is, the latest first; this agent does not tell projects apart."""
         found = [(path.stat().st_mtime_ns // 1_000_000, path.stem) for path in self._folder.glob("*.jsonl")]
-        return [FoundSession(name, "echo", modified) for modified, name in sorted(found, reverse=True)]
+        return [
+            FoundSession(name, "echo", modified, first_prompt=next(iter(await self.headings(spec, name)), None))
+            for modified, name in sorted(found, reverse=True)
+        ]
 
 
 class EchoSession(JsonProcess):
@@ -108,7 +126,8 @@ class EchoSession(JsonProcess):
 
     def take(self, message: dict[str, Any]) -> None:
         if "ready" in message:
-            self._ready.set_result(None)
+            if not self._ready.done():  # who opened it may have been cancelled
+                self._ready.set_result(None)
         elif "permission" in message:
             self._asking = asyncio.create_task(self._ask_permission(message["permission"]))
         elif "event" in message:
