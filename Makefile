@@ -12,11 +12,12 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 # Where it is set, every process would compile our modules again: a daemon's start takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: python-is-new-enough help serve test test-fast test-long chaos check format catalogue bench install uninstall clean
+.PHONY: python-is-new-enough help serve test test-again test-fast test-long chaos check format catalogue bench install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
 	@echo "make test     set up and run every test, two at a time (WORKERS=1 TESTS=tests/unit: one at a time, a part)"
+	@echo "make test-again the few tests that failed last, one at a time; names those that pass now as unstable"
 	@echo "make test-fast the tests without processes and PostgreSQL, in about three minutes"
 	@echo "make test-long the whole volume of what make test tries with a small one"
 	@echo "make chaos    clients at work under every fault on both engines, in about three minutes (SEED=7 FAULTS=kill,pause)"
@@ -46,6 +47,9 @@ serve: $(VENV)/serve.stamp
 
 test: $(VENV)/dev.stamp
 	$(PYTEST) $(if $(SEED),--shuffle $(SEED)) $(TESTS)
+
+test-again: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.again
 
 test-fast: $(VENV)/dev.stamp
 	$(PYTEST) tests/unit tests/contract --without-postgres
