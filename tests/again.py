@@ -22,7 +22,7 @@ def main() -> int:
     if not failed or len(failed) > MOST:
         print(f"{len(failed)} tests failed: only one to {MOST} of them are run again.")
         return 1
-    status = pytest.main(failed)
+    status = pytest.main([*failed])  # it adds its own options to the list
     if status == pytest.ExitCode.OK:
         print("UNSTABLE, failed among the others and passed alone; mend them:", *failed, sep="\n  ")
     return 0 if status == pytest.ExitCode.OK else 1
