@@ -101,7 +101,7 @@ class World:
     def lose_agents(self, caller: Agent) -> None:
         """Kill every agent, and wait until the daemon has seen that they are gone: the next ask starts one."""
         kill_all(self.agents())
-        wait_until(lambda: _processes(caller, self) == 0, "the daemon has seen that its agents are gone")
+        wait_until(lambda: _processes(caller, self) == 0, "the daemon has seen that its agents are gone", limit=20)
 
 
 def ask(caller: Agent, team: str, question: str, **more: Any) -> dict[str, Any]:

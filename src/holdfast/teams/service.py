@@ -266,7 +266,7 @@ class Teams:
                 sender.require(team, "The status")
         counts = {(name, status): count for name, status, count in await self._store.read(queries.counts)}
         names = [team] if team else self._names(sender)
-        slots = self._runner.pool.slots
+        slots = [slot for slot in self._runner.pool.slots if slot.session.alive]
         processes, busy = Counter(slot.team for slot in slots), Counter(slot.team for slot in slots if slot.busy)
         off = dict(await self.settings_off(names))
         broken = {name: fault for name in names if (fault := await self._fault(name)) is not None}
