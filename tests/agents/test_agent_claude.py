@@ -13,6 +13,8 @@ import pytest
 from tests.agents.agent_world import LINGERING, WAIT, Life, World, eventually, family, gone, new_id, play, say, world
 from tests.agents.scripted_model import Reply, Request, text, tool_use
 
+from holdfast.agents.claude import run
+from holdfast.agents.claude.open_elsewhere import opened_by
 from holdfast.agents.claude.run import ClaudeAgent, config_directory
 from holdfast.agents.errors import AgentUnavailable, CompactionFailed, SessionInUse
 from holdfast.errors import BadInput
@@ -40,6 +42,29 @@ def test_it_works_as_claude_code_with_the_projects_own_settings(made: World) -> 
         await session.close()
 
     play(made, scenario)
+
+
+def test_a_process_that_is_just_ending_does_not_keep_a_session_in_use(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = new_id()
+    waits = [sys.executable, "-c", "import signal; signal.pause()", "--resume", name]
+    seen: list[int | None] = []
+
+    def looked(session_id: str, config: Path) -> int | None:
+        seen.append(opened_by(session_id, config))
+        other.kill()
+        other.wait()
+        return seen[-1]
+
+    async def scenario() -> None:
+        session = await made.agent().open(made.spec(), name, resume=False)
+        assert seen == [other.pid, None]
+        await session.close()
+
+    monkeypatch.setattr(run, "opened_by", looked)
+    with subprocess.Popen(waits) as other:
+        play(made, scenario)
 
 
 def test_what_a_turn_costs_is_counted_once_also_after_a_resume(made: World) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import shlex
 import shutil
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,8 @@ CHANGING = ("Bash", "Edit", "NotebookEdit", "Write")
 """Tools that change something; a rule to ask is stronger than any that allows."""
 LOCK_PATIENCE = 8.0
 """Seconds an agent of a killed daemon may take to end."""
+ENDING_SECONDS = 3.0
+"""Seconds for which a process that was just killed may still be seen."""
 MESSAGE_LIMIT = 64 * 1024 * 1024
 """Bytes in one message of the agent; a transcript line may hold images."""
 
@@ -98,7 +101,7 @@ class ClaudeAgent:
     async def _alone_with(self, session_id: str, config: Path) -> AsyncIterator[None]:
         """Hold the session while no other process has it, started by Holdfast or by hand."""
         async with self._locks.held(session_id):
-            pid = await asyncio.to_thread(opened_by, session_id, config)
+            pid = await _still_opened_by(session_id, config)
             if pid is not None:
                 raise SessionInUse(
                     f"Session {session_id} is open in process {pid}.", recovery="Close it there, then try again."
@@ -176,6 +179,16 @@ class ClaudeAgent:
         """Return how each prompt of a session on this machine's disk begins, and the titles it got."""
         files = TranscriptFiles(config_directory(spec.env))
         return await asyncio.to_thread(files.headings, project_key(spec.project), canonical_session_id(session_id))
+
+
+async def _still_opened_by(session_id: str, config: Path) -> int | None:
+    """Return the process that has a session open and keeps it open; one that is just ending is waited for."""
+    began = time.monotonic()
+    while (pid := await asyncio.to_thread(opened_by, session_id, config)) is not None:
+        if time.monotonic() - began > ENDING_SECONDS:
+            return pid
+        await asyncio.sleep(0.1)
+    return None
 
 
 def config_directory(env: Mapping[str, str]) -> Path:
