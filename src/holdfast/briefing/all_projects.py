@@ -68,7 +68,7 @@ class AllProjects:
         told = {one.session_id: one for past in pasts if not past.is_paused for one in past.unfinished}
         here = [one for one in told.values() if one.where.relation is not Relation.ANOTHER_MACHINE]
         work = [one for one in here if one.where.relation is not Relation.GONE]
-        work.sort(key=lambda one: one.ledger.last_at, reverse=True)
+        work.sort(key=lambda one: (-one.ledger.last_at, one.session_id))
         progress(1.0, "done")
         return UnfinishedWork(
             tuple(work[:limit]),

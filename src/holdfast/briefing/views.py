@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -64,5 +65,6 @@ def _work(one: Predecessor, config: Path) -> dict[str, Any]:
 def _resume(one: Predecessor, config: Path) -> list[str]:
     """Return the command that continues a session, as a program and its arguments."""
     its = transcripts_of().config_of(Path(one.transcript))
-    words = shlex.split(resume_command_of()(one.session_id, config=None if its in (None, config) else its))
+    is_usual = its is None or os.path.realpath(its) == os.path.realpath(config)
+    words = shlex.split(resume_command_of()(one.session_id, config=None if is_usual else its))
     return ["env", *words] if "=" in words[0] else words

@@ -151,12 +151,11 @@ class TranscriptsOnDisk:
         return self._of(roots, known, thorough=True)
 
     def _of(self, roots: Sequence[Root], known: Path | None, *, thorough: bool) -> list[FoundTranscript]:
-        found: dict[Path, FoundTranscript] = {}
+        found: list[FoundTranscript] = []
         for number, root in enumerate(roots):
             for folder in self.folders_of(root, known if number == 0 else None):
-                for one in self._newest(folder, root, thorough=thorough):
-                    found.setdefault(one.path, one)
-        return sorted(found.values(), key=lambda one: one.changed_ns, reverse=True)
+                found += self._newest(folder, root, thorough=thorough)
+        return _once(sorted(found, key=lambda one: one.changed_ns, reverse=True))
 
     def file_of(self, folder: Path, session_id: str) -> Path:
         """Return the transcript of a session in a folder."""
@@ -169,13 +168,12 @@ class TranscriptsOnDisk:
 
     def of_all_projects(self, most: int, since_ms: int) -> list[FoundTranscript]:
         """Return the newest transcripts of all projects that were written to since a time, the newest first."""
-        found: dict[Path, FoundTranscript] = {}
+        found: list[FoundTranscript] = []
         for folder in self._project_folders():
             for name, (changed, size) in self._looked_at(folder, thorough=True).items():
                 if changed // 1_000_000 >= since_ms and is_session_id(name):
-                    path = self._transcripts.file_of(folder, name)
-                    found[path] = FoundTranscript(name, path, changed, size, None)
-        return nlargest(most, found.values(), key=lambda one: one.changed_ns)
+                    found.append(FoundTranscript(name, self._transcripts.file_of(folder, name), changed, size, None))
+        return _once(nlargest(most, found, key=lambda one: one.changed_ns))
 
     def _project_folders(self) -> Iterator[Path]:
         for config in self.configs:
@@ -211,6 +209,11 @@ class TranscriptsOnDisk:
             self._folders.pop(next(iter(self._folders), folder), None)
         self._folders[folder] = states
         return states
+
+
+def _once(found: Iterable[FoundTranscript]) -> list[FoundTranscript]:
+    """Leave out further transcripts of a session: a directory can have two names, and a project that was moved two."""
+    return list({one.session_id: one for one in reversed(list(found))}.values())[::-1]
 
 
 def _states(transcripts: TranscriptsPart, folder: Path, names: Iterable[str]) -> dict[str, FileState]:
