@@ -245,7 +245,7 @@ async def test_a_start_among_a_thousand_transcripts_looks_at_few_of_them(sqlite_
             crashed(one, f"Work {number}.", days_ago=1 + number / 1_000)
         disk = one.briefings._ledgers.on_disk
         root: list[Root] = [one.root]
-        assert len(disk.newest(root, None)) == 60
+        assert len(disk.newest(root, None).found) == 30
         looked_at: list[Path] = []
         stat = Path.stat
 
@@ -256,8 +256,8 @@ async def test_a_start_among_a_thousand_transcripts_looks_at_few_of_them(sqlite_
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Path, "stat", counted)
             new = crashed(one, "Newer than all.")
-            found = disk.newest(root, None)
-        assert found[0].session_id == new.session_id and len(looked_at) < 150
+            found = disk.newest(root, None).found
+        assert found[0].session_id == new.session_id and len(looked_at) < 60
         resumed = one.folder / f"{sorted(os.listdir(one.folder))[0]}"
         os.utime(resumed)
-        assert resumed in [item.path for item in disk.newest_thoroughly(root, None)[:2]]
+        assert resumed in [item.path for item in disk.newest_thoroughly(root, None).found[:2]]

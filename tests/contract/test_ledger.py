@@ -14,7 +14,7 @@ from tests.transcripts import Transcript, folded
 from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.briefing.ledger.on_disk import folders
+from holdfast.briefing.ledger.on_disk import with_known
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.queries import settling
 from holdfast.identity.project import Root, RootSource, canonical_uri
@@ -37,7 +37,7 @@ async def discovered(ledgers: Ledgers, store: Store, folder: Path, project: Path
     """Whether there was something to read in a folder of transcripts."""
     root = root_of(project)
     found = await ledgers.newest_on_disk([root], folder, thorough=True)
-    return await ledgers.catch_up(await store.read(lambda tx: folders(tx, [root], found)), ())
+    return await ledgers.catch_up(await store.read(lambda tx: with_known(tx, [root], found)), ())
 
 
 def root_of(path: Path, key: str | None = None) -> Root:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.briefing.ledger.on_disk import Folders, FoundTranscript, folders
+from holdfast.briefing.ledger.on_disk import Folders, with_known
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.queries import agent_sessions, settling
 from holdfast.briefing.queries.agent_sessions import AgentSession
@@ -217,10 +217,10 @@ class Predecessors:
             looked_at=len(over),
         )
 
-    def _read(self, tx: Tx, roots: Sequence[Root], found: Sequence[FoundTranscript]) -> _Known:
+    def _read(self, tx: Tx, roots: Sequence[Root], found: Folders) -> _Known:
         """Read all that is known in one transaction, without sessions to weigh if transcripts are to be read first."""
         sessions = {one.session_id: one for near in roots for one in agent_sessions.latest(tx, near, LOOKED_AT)}
-        on_disk, is_paused = folders(tx, roots, found), project_queries.is_paused(tx, roots[0], None)
+        on_disk, is_paused = with_known(tx, roots, found), project_queries.is_paused(tx, roots[0], None)
         is_behind = not is_paused and self._ledgers.is_behind(on_disk)
         weighed = None if is_behind else _weighed(tx, roots)
         return _Known(tx.now(), list(sessions.values()), connected_agents(tx), on_disk, is_paused, weighed)
@@ -293,10 +293,9 @@ class Predecessors:
     ) -> bool:
         """Read what sessions wrote after they were read last; returns whether there was anything."""
         has_read = await self._ledgers.catch_up(known.folders, passed_over)
-        listed = {str(one.path) for one in known.folders.found}
         here = [one for one in others if one.machine == self._machine and one.session_id not in passed_over]
-        here = [one for one in here if one.transcript is not None and one.transcript not in listed]
-        here = [one for one in here if one.ended_at is None or one.read_to is None]
+        here = [one for one in here if one.transcript is not None and (one.ended_at is None or one.read_to is None)]
+        here = [one for one in here if Path(str(one.transcript)).parent not in known.folders.looked_at]
         grown = (await asyncio.to_thread(_grown, here))[:CAUGHT_UP] if here else []
         for one in grown:
             await self._ledgers.bring_up_to_date(one.session_id, Path(str(one.transcript)), one.project)

@@ -1,14 +1,10 @@
-"""Transcripts on this machine's disk, by project: what lies in the folders in which the agent keeps them.
-
-Every agent that starts waits for it. So a folder is listed without looking at each file: at those that are new, at
-the newest, and in turn at some of the others, because an old conversation may have been continued.
-"""
+"""Transcripts on this machine's disk, by project: what lies in the folders in which the agent keeps them."""
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from enum import Enum, auto
 from heapq import nlargest
 from itertools import islice
@@ -16,6 +12,7 @@ from pathlib import Path
 
 from holdfast.agents import TranscriptsPart
 from holdfast.briefing.ledger import queries
+from holdfast.briefing.ledger.folder_listing import FolderListing
 from holdfast.briefing.ledger.model import is_session_id
 from holdfast.briefing.ledger.queries import KnownTranscript
 from holdfast.identity import forgotten_queries
@@ -23,10 +20,9 @@ from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
 
-NEWEST = 60
-"""Files of a folder that are considered."""
-IN_TURN = 40
-"""Further files of a known folder that are looked at each time."""
+NEWEST, NEWEST_THOROUGHLY = 30, 200
+"""Files of a folder that are considered, when an agent starts and when somebody asks."""
+MAX_MANAGED = 10_000
 MAX_CONFIGS = 4
 MAX_FOLDERS = 64
 """Folders whose files are remembered."""
@@ -35,9 +31,6 @@ MAX_PROJECT_FOLDERS = 2_000
 
 ENDING_MS = 60_000
 UNKNOWN = KnownTranscript("", None, None, None, None, None, is_managed=False)
-
-FileState = tuple[int, int]
-"""When a file was changed, in nanoseconds, and its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +68,10 @@ class Folders:
     """The newest transcripts in some projects' folders, and what is known of them."""
 
     found: Sequence[FoundTranscript]
-    known: Mapping[str, KnownTranscript]
-    forgotten: Mapping[str, int]
+    looked_at: frozenset[Path]
+    """The folders."""
+    known: Mapping[str, KnownTranscript] = field(default_factory=dict)
+    forgotten: Mapping[str, int] = field(default_factory=dict)
     """Until when each project was forgotten."""
 
     def about(self, one: FoundTranscript) -> KnownTranscript:
@@ -84,12 +79,11 @@ class Folders:
         return self.known.get(one.session_id, UNKNOWN)
 
 
-def folders(tx: Tx, roots: Sequence[Root], found: Sequence[FoundTranscript]) -> Folders:
-    """Return transcripts that were found in these projects' folders, with what is known of them."""
-    known = queries.known_transcripts(tx, [one.session_id for one in found])
-    return Folders(
-        found, {one.session_id: one for one in known}, {root.uri: forgotten_queries.until(tx, root) for root in roots}
-    )
+def with_known(tx: Tx, roots: Sequence[Root], folders: Folders) -> Folders:
+    """Return what lies in these projects' folders, with what is known of it."""
+    known = queries.known_transcripts(tx, [one.session_id for one in folders.found])
+    forgotten = {root.uri: forgotten_queries.until(tx, root) for root in roots}
+    return replace(folders, known={one.session_id: one for one in known}, forgotten=forgotten)
 
 
 def standing_of(one: FoundTranscript, known: KnownTranscript, machine: str, forgotten: int) -> Standing:
@@ -113,8 +107,9 @@ class TranscriptsOnDisk:
         self._transcripts = transcripts
         self._configs: dict[Path, None] = {transcripts.config_directory(env): None}
         """Where the agent keeps them: by this process's environment, and as sessions showed, the latest last."""
-        self._folders: dict[Path, dict[str, FileState]] = {}
-        """What was seen of each folder's files; those looked at longest ago come first."""
+        self._folders: dict[Path, FolderListing] = {}
+        self._managed: frozenset[str] = frozenset()
+        """Sessions that are known to be teams' conversations: they do not hide those of people."""
 
     def learn(self, transcript: Path) -> None:
         """Note the configuration directory that a session's transcript lies in."""
@@ -127,6 +122,12 @@ class TranscriptsOnDisk:
         if config not in self._configs:
             others = list(self._configs)
             self._configs = dict.fromkeys([others[0], *others[1:][2 - MAX_CONFIGS :], config])
+
+    def learn_managed(self, session_ids: Iterable[str]) -> None:
+        """Note sessions that are teams' conversations."""
+        new = self._managed.union(session_ids)
+        if len(new) <= MAX_MANAGED:
+            self._managed = new
 
     @property
     def configs(self) -> tuple[Path, ...]:
@@ -142,20 +143,26 @@ class TranscriptsOnDisk:
             folders += [self._transcripts.folder(config) / name for config in self._configs]
         return list(dict.fromkeys(folders))
 
-    def newest(self, roots: Sequence[Root], known: Path | None) -> list[FoundTranscript]:
+    def newest(self, roots: Sequence[Root], known: Path | None) -> Folders:
         """Return the newest transcripts of some projects, the newest first; `known` is a folder of the first one."""
         return self._of(roots, known, thorough=False)
 
-    def newest_thoroughly(self, roots: Sequence[Root], known: Path | None) -> list[FoundTranscript]:
+    def newest_thoroughly(self, roots: Sequence[Root], known: Path | None) -> Folders:
         """Do the same by looking at every file, so that no old conversation is missed that was continued."""
         return self._of(roots, known, thorough=True)
 
-    def _of(self, roots: Sequence[Root], known: Path | None, *, thorough: bool) -> list[FoundTranscript]:
+    def _of(self, roots: Sequence[Root], known: Path | None, *, thorough: bool) -> Folders:
+        most = NEWEST_THOROUGHLY if thorough else NEWEST
         found: list[FoundTranscript] = []
-        for number, root in enumerate(roots):
-            for folder in self.folders_of(root, known if number == 0 else None):
-                found += self._newest(folder, root, thorough=thorough)
-        return _once(sorted(found, key=lambda one: one.changed_ns, reverse=True))
+        folders = [
+            (root, folder)
+            for number, root in enumerate(roots)
+            for folder in self.folders_of(root, known if number == 0 else None)
+        ]
+        for root, folder in folders:
+            found += self._newest(folder, root, most, thorough=thorough)
+        newest = _once(sorted(found, key=lambda one: one.changed_ns, reverse=True))
+        return Folders(newest, frozenset(folder for _, folder in folders))
 
     def file_of(self, folder: Path, session_id: str) -> Path:
         """Return the transcript of a session in a folder."""
@@ -170,9 +177,7 @@ class TranscriptsOnDisk:
         """Return the newest transcripts of all projects that were written to since a time, the newest first."""
         found: list[FoundTranscript] = []
         for folder in self._project_folders():
-            for name, (changed, size) in self._looked_at(folder, thorough=True).items():
-                if changed // 1_000_000 >= since_ms and is_session_id(name):
-                    found.append(FoundTranscript(name, self._transcripts.file_of(folder, name), changed, size, None))
+            found += (one for one in self._newest(folder, None, most, thorough=True) if one.changed_ms >= since_ms)
         return _once(nlargest(most, found, key=lambda one: one.changed_ns))
 
     def _project_folders(self) -> Iterator[Path]:
@@ -183,46 +188,16 @@ class TranscriptsOnDisk:
             except OSError:
                 continue  # the agent never worked with this configuration
 
-    def _newest(self, folder: Path, root: Root, *, thorough: bool) -> Iterator[FoundTranscript]:
-        states = self._looked_at(folder, thorough=thorough)
-        for name in nlargest(NEWEST, states, key=states.__getitem__):
-            if is_session_id(name):
-                changed, size = states[name]
-                yield FoundTranscript(name, self._transcripts.file_of(folder, name), changed, size, root)
-
-    def _looked_at(self, folder: Path, *, thorough: bool) -> dict[str, FileState]:
-        """Return when the files of a folder were last seen to change, and their sizes then."""
-        names = self._transcripts.sessions_in(folder)
-        before = self._folders.pop(folder, {})
-        if not names:
-            return {}
-        there = set(names)
-        states = {name: state for name, state in before.items() if name in there}
-        chosen: Iterable[str] = there
-        if not thorough:
-            newest = nlargest(NEWEST, states, key=states.__getitem__)
-            chosen = {*(there - states.keys()), *newest, *islice(states, IN_TURN)}
-        for name, state in _states(self._transcripts, folder, chosen).items():
-            states.pop(name, None)
-            states[name] = state
+    def _newest(self, folder: Path, root: Root | None, most: int, *, thorough: bool) -> Iterator[FoundTranscript]:
+        listing = self._folders.pop(folder, None) or FolderListing(self._transcripts, folder)
         while len(self._folders) >= MAX_FOLDERS:
             self._folders.pop(next(iter(self._folders), folder), None)
-        self._folders[folder] = states
-        return states
+        self._folders[folder] = listing
+        for name, (changed, size) in listing.newest(most, self._managed, thorough=thorough):
+            if is_session_id(name):
+                yield FoundTranscript(name, self._transcripts.file_of(folder, name), changed, size, root)
 
 
 def _once(found: Iterable[FoundTranscript]) -> list[FoundTranscript]:
     """Leave out further transcripts of a session: a directory can have two names, and a project that was moved two."""
     return list({one.session_id: one for one in reversed(list(found))}.values())[::-1]
-
-
-def _states(transcripts: TranscriptsPart, folder: Path, names: Iterable[str]) -> dict[str, FileState]:
-    states: dict[str, FileState] = {}
-    for name in names:
-        try:
-            about = transcripts.file_of(folder, name).stat()
-        except OSError:
-            continue  # deleted meanwhile
-        if stat.S_ISREG(about.st_mode):
-            states[name] = (about.st_mtime_ns, about.st_size)
-    return states

@@ -87,18 +87,16 @@ class Ledgers:
 
     # -- transcripts that no hook told of ------------------------------------------------------------------------------
 
-    async def newest_on_disk(
-        self, roots: Sequence[Root], folder: Path | None, *, thorough: bool
-    ) -> tuple[FoundTranscript, ...]:
+    async def newest_on_disk(self, roots: Sequence[Root], folder: Path | None, *, thorough: bool) -> Folders:
         """Return the newest transcripts in these projects' folders, the newest first."""
         await self._learn()
         if folder is not None:
             self.on_disk.learn(self._transcripts.file_of(folder, "any"))
         look = self.on_disk.newest_thoroughly if thorough else self.on_disk.newest
         try:
-            return tuple(await in_time(look, tuple(roots), folder))
+            return await in_time(look, tuple(roots), folder)
         except ProjectTooSlow:
-            return ()  # what is known is told all the same
+            return Folders((), frozenset())  # what is known is told all the same
 
     async def newest_of_all(self, most: int, since_ms: int) -> list[FoundTranscript]:
         """Return the newest transcripts of all projects that were written to since a time, the newest first."""
@@ -131,6 +129,7 @@ class Ledgers:
         """Read what these transcripts have to tell by now, but for some sessions; returns whether there was anything.
 
         Of those that no hook told of, the newest of each project are read."""
+        self.on_disk.learn_managed(one.session_id for one in folders.known.values() if one.is_managed)
         numbers: Counter[str] = Counter()
         for one, root, standing in self._considered(folders):
             if one.session_id in passed_over:
