@@ -238,8 +238,7 @@ class Predecessors:
         if not by_directory:
             return {}
         since = min(one.ledger.started_at or one.ledger.last_at for one in sessions)
-        states = await asyncio.gather(*(git_now(directory, files, since) for directory, files in by_directory.items()))
-        return {directory: known for directory, known in zip(by_directory, states, strict=True) if known is not None}
+        return await git_now(by_directory, since)
 
     async def _places(
         self, root: Root, sessions: Sequence[WeighedSession], folder: Path | None, *, fetches: bool
