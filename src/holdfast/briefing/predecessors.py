@@ -118,7 +118,7 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SessionLookup:
     """A session, as far as the disk is asked about it."""
 
     session_id: str
@@ -247,7 +247,9 @@ class Predecessors:
         if not sessions:
             return []
         asked = tuple(
-            _Place(one.id, one.directory, tuple(own_files(one.ledger)), one.machine == self._machine, self._files(one))
+            _SessionLookup(
+                one.id, one.directory, tuple(own_files(one.ledger)), one.machine == self._machine, self._files(one)
+            )
             for one in sessions
         )
         near, places = await in_time(self._look_at, root, folder, asked)
@@ -259,7 +261,7 @@ class Predecessors:
         return found
 
     def _look_at(
-        self, root: Root, folder: Path | None, asked: Sequence[_Place]
+        self, root: Root, folder: Path | None, asked: Sequence[_SessionLookup]
     ) -> tuple[list[Path], list[tuple[SessionDirectory, bool]]]:
         near = self._ledgers.on_disk.folders_of(root, folder)
         places = []
