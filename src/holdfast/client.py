@@ -293,6 +293,10 @@ class Client:
         """Return the briefing that an agent starting in a project would get."""
         return self._ask("GET", "/api/briefing", {"project": project, "budget": budget})
 
+    def unfinished(self, *, project: str | None = None, limit: int | None = None) -> dict[str, Any]:
+        """Return the unfinished work of all projects on the daemon's machine, or of one, the newest first."""
+        return self._ask("GET", "/api/unfinished", {"project": project, "limit": limit})
+
     def _ask(
         self,
         method: str,

@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
@@ -19,6 +20,8 @@ from tests.shared_daemon import Guest
 
 from holdfast.agents.claude.settings import PURPOSES, installed
 from holdfast.briefing.model import tokens
+from holdfast.cli.control import ask_daemon
+from holdfast.config import read_settings
 
 BRIEFING = "Holdfast briefing"
 TOOLS = ["Bash", "Read", "Write", "Edit", "Agent"]
@@ -27,13 +30,25 @@ TOOLS = ["Bash", "Read", "Write", "Edit", "Agent"]
 class Workshop:
     """A project in which Claude Code works with Holdfast's session hooks, and nothing else of Holdfast."""
 
-    def __init__(self, holdfast: Installation, place: Path) -> None:
+    def __init__(self, holdfast: Installation, place: Path, *, hooks: bool = True) -> None:
         self.holdfast = holdfast
         self.project = place / "fence"
         self.claude_home = place / "claude"
         self.project.mkdir()
         (self.project / "plan.md").write_text("Posts first, then boards.\n")
-        installed(self.project, PURPOSES["briefing"], home=str(holdfast.home)).write()
+        if hooks:
+            self.install()
+
+    def install(self) -> None:
+        """Install Holdfast's hooks here."""
+        installed(self.project, PURPOSES["briefing"], home=str(self.holdfast.home)).write()
+
+    def unfinished(self) -> list[dict[str, Any]]:
+        """What the command line is told of unfinished work here."""
+        args = {"project": str(self.project), "config": str(self.claude_home / ".claude")}
+        settings = read_settings({}, home=str(self.holdfast.home))
+        work: list[dict[str, Any]] = ask_daemon(settings, "unfinished", args)["work"]
+        return work
 
     def work(
         self, script: Script, prompt: str, *, session: str | None = None, resume: str | None = None
@@ -85,6 +100,38 @@ def test_an_agent_that_was_killed_is_told_of_at_the_next_plain_start(workshop: W
     assert "Mend the fence, north side first." in told
     assert "north.txt" in told and "plan.md" in told and "KeyError" in told
     assert f"claude --resume {old}" in told
+
+
+def test_what_was_killed_before_holdfast_was_installed_is_found_and_continued(
+    shared_embedded: Guest, tmp_path: Path
+) -> None:
+    place = tmp_path / "before"
+    place.mkdir()
+    workshop = Workshop(shared_embedded, place, hooks=False)
+    old = new_id()
+    while_at_work: list[dict[str, Any]] = []
+
+    def dying(request: Request) -> Reply:
+        written_down(workshop.claude_home / ".claude", "KeyError: 'nails'")
+        while_at_work.extend(workshop.unfinished())
+        return workshop.dying(request)
+
+    script = steps(workshop.post("north.txt"), failing(), dying)
+    run, _ = workshop.work(script, "Mend the fence, north side first.", session=old)
+    assert run.exit_code == -signal.SIGKILL
+    assert while_at_work == []
+
+    (found,) = workshop.unfinished()
+    assert (found["asked"], found["cut_off"], found["resumable"]) == ("Mend the fence, north side first.", True, True)
+    assert found["resume"] == ["claude", "--resume", old] and found["directory"] == str(workshop.project)
+    assert "Mend the fence" in shared_embedded.run("resume", str(workshop.project)).stdout
+
+    workshop.install()
+    _, (first, *_) = workshop.work(steps(text("Shall I go on?")), "Hello.")
+    assert "was cut off" in first.text and f"claude --resume {old}" in first.text
+    again, (request, *_) = workshop.work(steps(text("It is mended.")), "Go on.", resume=found["resume"][-1])
+    assert not again.is_error and "Mend the fence, north side first." in request.text
+    assert [one["session"] for one in workshop.unfinished()] == []
 
 
 def test_a_first_start_in_a_project_is_told_nothing(workshop: Workshop) -> None:

@@ -214,17 +214,3 @@ def test_what_the_user_says_during_a_turn_answers_and_refuses_is_kept(tmp_path: 
     assert [(one.question, one.answer) for one in ledger.decisions] == [("Wood or wire?", "Wood")]
     assert ledger.ruled_out == ["the user refused Write /nowhere/gate.py: Not there."]
     assert ledger.modified == []
-
-
-def test_a_session_of_which_nobody_told_is_discovered(tmp_path: Path) -> None:
-    workplace = Workplace(tmp_path)
-    run = workplace.run(steps(text("Very well.")))
-
-    async def discover() -> list[str]:
-        store = SqliteStore.open(workplace.store)
-        try:
-            return await Ledgers(store, "here").discover(workplace.transcript(run.session_id).parent, workplace.root)
-        finally:
-            await store.close()
-
-    assert asyncio.run(discover()) == [run.session_id]

@@ -16,6 +16,7 @@ from tests.assembly import make_connections
 from tests.contract.conftest import Place
 
 from holdfast.agents.claude.hooks import HOOKS
+from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.briefing.hooks import BriefingHooks
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.service import NOTHING, Briefings
@@ -131,15 +132,17 @@ class World:
 async def world(place: Place, machine: str = "here", *, gives: bool = True) -> AsyncIterator[World]:
     """A project with nothing in it yet."""
     store = place.open()
-    project, folder = place.home / "project", place.home / machine / "claude" / "projects" / "project"
+    project, config = place.home / "project", place.home / machine / "claude"
     project.mkdir(exist_ok=True)
+    folder = config / "projects" / project_key(project)
     folder.mkdir(parents=True, exist_ok=True)
     connections = make_connections(store, machine)
     await connections.start()
     reasoning = Reasoning(store, connections)
     alive: set[str] = set()
     shared = SharedTranscripts(store, place.home / machine, gives=gives) if store.engine == "postgres" else None
-    briefings = Briefings(store, machine, Ledgers(store, machine), [thoughts(reasoning)], alive.__contains__, shared)
+    ledgers = Ledgers(store, machine, env={"CLAUDE_CONFIG_DIR": str(config)})
+    briefings = Briefings(store, machine, ledgers, [thoughts(reasoning)], alive.__contains__, shared)
     hooks = BriefingHooks(briefings, machine)
     try:
         yield World(place, store, connections, reasoning, briefings, hooks, project, folder, alive)

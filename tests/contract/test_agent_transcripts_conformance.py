@@ -11,7 +11,6 @@ from tests.transcripts import Transcript
 
 from holdfast.agents import TranscriptsPart
 from holdfast.agents.registry import AGENTS, transcripts_of
-from holdfast.agents.session_locks import is_canonical_session_id
 from holdfast.agents.transcript_entries import Asked, Called, Entry, Part, Said
 from holdfast.agents.transcript_position import CallKind, Position
 
@@ -105,7 +104,8 @@ def test_a_file_that_is_not_there_is_no_error(world: World) -> None:
     nowhere = world.folder / "nowhere"
     assert world.part.follow(nowhere, Position(), world.seen.append, restart=world.seen.clear) is None
     assert world.part.follow_subagents(nowhere, {}, world.seen.append, most=5) == {}
-    assert world.part.newest(nowhere, is_canonical_session_id) == []
+    assert world.part.sessions_in(nowhere) == []
+    assert world.part.running(nowhere) == frozenset()
     assert world.seen == []
 
 
@@ -115,7 +115,8 @@ def test_transcripts_are_found_by_their_project(world: World) -> None:
         assert (file.path, file.session_id) == (world.sample.path, world.sample.session_id)
         assert world.part.directory_of(file, {}) == str(world.project)
     assert world.part.found(world.config, "another") == []
-    assert [path for _, path in world.part.newest(world.folder, is_canonical_session_id)] == [world.sample.path]
+    assert world.part.sessions_in(world.folder) == [world.sample.session_id]
+    assert world.part.file_of(world.folder, world.sample.session_id) == world.sample.path
     assert world.part.began_in(world.sample.path) == str(world.project)
 
 

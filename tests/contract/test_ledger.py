@@ -14,6 +14,7 @@ from tests.transcripts import Transcript, folded
 from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.model import Ledger
+from holdfast.briefing.ledger.on_disk import with_known
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.queries import settling
 from holdfast.identity.project import Root, RootSource, canonical_uri
@@ -24,11 +25,19 @@ def play(place: Place, scenario: Callable[[Ledgers, Store], Awaitable[None]]) ->
     async def run() -> None:
         store = place.open()
         try:
-            await scenario(Ledgers(store, "here"), store)
+            env = {"CLAUDE_CONFIG_DIR": str(place.home / "claude")}
+            await scenario(Ledgers(store, "here", env=env), store)
         finally:
             await store.close()
 
     asyncio.run(run())
+
+
+async def discovered(ledgers: Ledgers, store: Store, folder: Path, project: Path) -> bool:
+    """Whether there was something to read in a folder of transcripts."""
+    root = root_of(project)
+    found = await ledgers.newest_on_disk([root], folder, thorough=True)
+    return await ledgers.catch_up(await store.read(lambda tx: with_known(tx, [root], found)), ())
 
 
 def root_of(path: Path, key: str | None = None) -> Root:
@@ -160,12 +169,16 @@ def test_sessions_that_no_hook_told_of_are_discovered(place: Place, tmp_path: Pa
                 id=told.session_id,
             )
         )
-        assert await ledgers.discover(folder, root_of(project)) == [mine.session_id]
-        assert await ledgers.discover(folder, root_of(project)) == [mine.session_id]
+        assert await discovered(ledgers, store, folder, project)
+        assert not await discovered(ledgers, store, folder, project)
+        assert await ledgers.of(told.session_id) is None and await ledgers.of(elsewhere.session_id) is None
         ledger = await ledgers.of(mine.session_id)
         assert ledger is not None
         assert ledger.first_request == "Mend the fence."
-        assert await ledgers.discover(tmp_path / "missing", root_of(project)) == []
+        mine.ask("And the gate?")
+        mine.write(folder)
+        assert await discovered(ledgers, store, folder, project)
+        assert not await discovered(ledgers, store, tmp_path / "missing", project)
 
     play(place, scenario)
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from tests.installation import HOLDFAST, PATIENCE, TO_THE_TOOLS, Installation
+from tests.process.hooks import left_behind
 
+from holdfast.agents.claude.transcripts.folder_name import project_key
 from holdfast.agents.settings import CORE_TOOLS
 
 
@@ -99,6 +101,41 @@ def test_it_asks_once_offers_the_rules_and_ends_with_doctor(
     assert gone.returncode == 0, gone.stderr
     assert files(tmp_path) == {}
     assert person.run("setup", "claude", "--remove").stdout == "Holdfast is not set up here.\n"
+
+
+def test_it_ends_with_the_unfinished_work_on_this_machine_and_offers_the_index_once(
+    person: Installation, tmp_path: Path
+) -> None:
+    config = tmp_path / ".claude"
+    config.mkdir()
+    assert ending(person.run("setup", "claude", "--yes")) == ["No unfinished work was found on this machine."]
+    cut_off: dict[Path, Path] = {}
+    for number in range(6):
+        project = tmp_path / f"the shop {number}"
+        project.mkdir()
+        folder = config / "projects" / project_key(project)
+        folder.mkdir(parents=True)
+        cut_off[project] = left_behind(folder, project, f"Mend fence {number}.\x1b[2J")
+    told = ending(person.run("setup", "claude", "--yes"))
+    assert told[0] == "6 conversations were cut off:" and len(told) == 8
+    lines = [f"): cd '{project}' && claude --resume {left.stem}" for project, left in cut_off.items()]
+    assert all(any(line.endswith(end) for end in lines) for line in told[1:6])
+    assert all(line.startswith("  Mend fence ") and "\x1b" not in line for line in told[1:6])
+    assert told[6] == "and 1 more: holdfast"
+    assert "`holdfast import claude --all` indexes" in told[7]
+    assert len(ending(person.run("setup", "claude", "--yes"))) == 7
+
+    (person.home / "setup" / "index-offered").unlink()
+    asked = answered(person, "y\n", "setup", "claude")
+    assert asked.returncode == 0 and "Index all conversations" in asked.stdout
+    assert "indexed." in ending(asked)[-1] and "Mend fence 5." in person.run("find", "fence").stdout
+    assert "Index all" not in answered(person, "", "setup", "claude").stdout
+
+
+def ending(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What setup printed after the last empty line."""
+    assert done.returncode == 0, done.stderr
+    return done.stdout.rstrip("\n").rpartition("\n\n")[2].split("\n")
 
 
 def test_malformed_settings_are_named_and_left(person: Installation, tmp_path: Path) -> None:

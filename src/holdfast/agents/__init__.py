@@ -243,10 +243,22 @@ class TranscriptsPart(Protocol):
         """Return the directory in which a session was begun."""
         ...
 
-    def newest(self, folder: Path, is_session: Callable[[str], bool]) -> list[tuple[int, Path]]:
-        """Return the transcripts in a folder with the time of their last change in ns, the newest first.
+    def config_directory(self, env: Mapping[str, str]) -> Path:
+        """Return the configuration directory of an agent with this environment."""
+        ...
 
-        Only those whose name is a session's id, as `is_session` says."""
+    def sessions_in(self, folder: Path) -> list[str]:
+        """Return the names of the sessions with a transcript in a folder, in any order; nothing without a folder.
+
+        It opens and looks at none of them: agents that start wait for it. A name may be none that a session has."""
+        ...
+
+    def file_of(self, folder: Path, session_id: str) -> Path:
+        """Return the transcript of a session in a folder."""
+        ...
+
+    def running(self, config: Path) -> frozenset[str]:
+        """Return the sessions that a process on this machine has open, as far as the agent itself lists them."""
         ...
 
     def folder(self, config: Path) -> Path:

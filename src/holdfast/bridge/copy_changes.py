@@ -39,8 +39,7 @@ def changes(copied: Path, project: Path, session_id: str, since: int) -> str | N
     if config is None:
         return None
     folder = transcripts.folder(config) / transcripts.folder_name(project)
-    for _, path in transcripts.newest(folder, lambda name: name == session_id):
-        transcripts.follow(path, Position(), fold, restart=lambda: None)
+    transcripts.follow(transcripts.file_of(folder, session_id), Position(), fold, restart=lambda: None)
     files = dict.fromkeys(one.path for one in done.values() if one.kind is CallKind.CHANGE and one.path)
     ran = dict.fromkeys(one_line(one.command, MAX_COMMAND) for one in done.values() if one.kind is CallKind.RUN)
     told = [f"changed {', '.join(files)}"] if files else []

@@ -58,24 +58,19 @@ class BriefingHooks:
         if source not in SOURCES:
             return None
         transcript = _transcript(event)
-        root = await in_time(_root, cwd)
-
-        def read() -> tuple[StartedSession, BriefingSetting | None]:
-            started = StartedSession(
-                session_id=session,
-                root=root,
-                machine=self._machine,
-                source=source,
-                transcript=str(transcript) if transcript is not None else None,
-                pid=pid,
-                pid_mark=mark_of(pid) if pid is not None else None,
-            )
-            return started, briefing_setting(wanted, Path(cwd))
-
         try:
-            started, setting = await in_time(read)
+            root, setting = await in_time(_root_and_setting, cwd, wanted)
         except BriefingSettingUnreadable as failure:
             return HookAnswer(notice=error_text(f"Holdfast: {failure}"))
+        started = StartedSession(
+            session_id=session,
+            root=root,
+            machine=self._machine,
+            source=source,
+            transcript=str(transcript) if transcript is not None else None,
+            pid=pid,
+            pid_mark=mark_of(pid) if pid is not None else None,
+        )
         briefing = await self._briefings.begins(started, setting, covered)
         return None if briefing is None else _answer(briefing)
 
@@ -90,6 +85,10 @@ def _answer(briefing: Briefing) -> HookAnswer:
 
 def _root(cwd: str) -> Root:
     return locate(cwd, RootSource.DIRECTORY)
+
+
+def _root_and_setting(cwd: str, wanted: str | None) -> tuple[Root, BriefingSetting | None]:
+    return _root(cwd), briefing_setting(wanted, Path(cwd))
 
 
 def _transcript(event: HookEvent) -> Path | None:

@@ -57,6 +57,17 @@ def also_unfinished(sessions: Sequence[Predecessor], more: int) -> list[Item]:
     return lines
 
 
+def left_open(one: Predecessor) -> str:
+    """Return what a session left open, in a few words."""
+    left = one.open
+    parts = ["cut off in the middle of a turn" if one.cut_off else "a turn without an end"] if left.turn else []
+    if left.todos:
+        parts.append(f"{len(left.todos)} of {counted(len(one.ledger.todos), 'step')} open")
+    if left.files:
+        parts.append(f"{counted(len(left.files), 'file')} not committed")
+    return ", ".join(parts)
+
+
 def _way_back(one: Predecessor, *, is_newest: bool) -> Item:
     """Say how a session ended, and how it is continued."""
     who = "The last session" if is_newest else "An earlier session"

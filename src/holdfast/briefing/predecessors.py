@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.briefing.ledger.model import Ledger
+from holdfast.briefing.ledger.on_disk import Folders, with_known
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.queries import agent_sessions, settling
 from holdfast.briefing.queries.agent_sessions import AgentSession
@@ -61,6 +62,10 @@ class Predecessor:
     """What git says of its files now; None if it says nothing."""
     settled: Settled | None = None
     """Why nothing of it is open."""
+    root: str = ""
+    """The project that it belongs to."""
+    transcript: str = ""
+    """Where it is on its machine."""
 
     @property
     def session_id(self) -> str:
@@ -90,11 +95,41 @@ class Past:
     weighed_at: int = 0
     """When they were."""
     is_paused: bool = False
+    looked_at: int = 0
+    """How many sessions were considered."""
 
     @property
     def main(self) -> Predecessor | None:
         """The session whose work is told in full: the newest that is unfinished, else the newest."""
         return self.unfinished[0] if self.unfinished else self.newest
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the store knows before any transcript is read."""
+
+    now: int
+    sessions: list[AgentSession]
+    """Those seen last by hooks."""
+    attached: set[str]
+    folders: Folders
+    is_paused: bool
+    weighed: list[WeighedSession] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _SessionLookup:
+    """A session, as far as the disk is asked about it."""
+
+    session_id: str
+    directory: str | None
+    files: tuple[str, ...]
+    is_here: bool
+    transcripts: tuple[str, ...]
+
+
+ANYWHERE = ("",)
+"""Stands for the folders of the project."""
 
 
 class Predecessors:
@@ -122,35 +157,52 @@ class Predecessors:
         folder: Path | None = None,
         *,
         within_ms: int | None = OFFERED_MS,
+        most: int = MAX_UNFINISHED,
+        thorough: bool = False,
+        fetches: bool = True,
     ) -> Past:
-        """Return the sessions before a caller's, whose process and folder of transcripts these are."""
+        """Return the sessions before a caller's, whose process and folder of transcripts these are.
+
+        At most `most` unfinished ones. A thorough look takes longer where there are many transcripts; `fetches` writes
+        those of other machines here."""
         roots = _roots(root)
-
-        def read(tx: Tx) -> tuple[int, list[AgentSession], set[str], bool]:
-            known = {one.session_id: one for near in roots for one in agent_sessions.latest(tx, near, LOOKED_AT)}
-            others = [one for one in known.values() if one.session_id != session_id]
-            return tx.now(), others, connected_agents(tx), project_queries.is_paused(tx, root, None)
-
-        now, others, attached, paused = await self._store.read(read)
-        live = [one for one in others if self._is_live(one, attached, pid, now)]
-        await self._catch_up([one for one in others if one not in live])
-        if folder is not None and not others:
-            await self._ledgers.discover(folder, root)
+        found = await self._ledgers.newest_on_disk(roots, folder, thorough=thorough)
+        known = await self._store.read(lambda tx: self._read(tx, roots, found))
+        others = [one for one in known.sessions if one.session_id != session_id]
+        live = [one for one in others if self._is_live(one, known.attached, pid, known.now)]
         passed_over = {session_id, *(one.session_id for one in live)}
-        weighed_at, weighed = await self._store.read(
-            lambda tx: (tx.now(), settling.weighed(tx, roots, CAUGHT_UP, WEIGHED))
-        )
-        since = 0 if within_ms is None else now - within_ms
+        has_read = not known.is_paused and await self._catch_up(known, others, passed_over)
+        weighed_at, weighed = known.now, known.weighed or []
+        if known.weighed is None or has_read:
+            weighed_at, weighed = await self._store.read(lambda tx: (tx.now(), _weighed(tx, roots)))
         over = [one for one in weighed if one.id not in passed_over and not self._is_connected(one.id)]
+        over = await self._without_running(over)
+        since = 0 if within_ms is None else known.now - within_ms
         # What is open is told however old it is.
         latest = next((one for one in over if not one.ledger.is_empty and one.ledger.last_at >= since), None)
         maybe = [one for one in over if one.settled is None and may_be_open(one.ledger)]
         git = await self._git_now([*maybe, *([latest] if latest is not None and latest not in maybe else [])])
         open_ones, settled = _sorted_out(over, maybe, git, [one.as_later() for one in weighed])
-        unfinished = [await self._predecessor(root, one, left, git, folder) for one, left in open_ones[:MAX_UNFINISHED]]
-        newest = next((one for one in unfinished if latest is not None and one.session_id == latest.id), None)
-        if newest is None and latest is not None:
-            newest = await self._predecessor(root, latest, NOTHING_OPEN, git, folder)
+        told = [*open_ones[:most]]
+        if latest is not None and all(one is not latest for one, _ in told):
+            told.append((latest, NOTHING_OPEN))
+        places = await self._places(root, [one for one, _ in told], folder, fetches=fetches)
+        predecessors = [
+            Predecessor(
+                one.ledger,
+                one.seen,
+                resumable,
+                left,
+                where,
+                git.get(one.directory or ""),
+                root=one.root,
+                transcript=one.transcript,
+            )
+            for (one, left), (where, resumable) in zip(told, places, strict=True)
+        ]
+        unfinished = predecessors[: len(open_ones[:most])]
+        newest = next((one for one in predecessors if latest is not None and one.session_id == latest.id), None)
+        if newest is not None and newest not in unfinished and latest is not None:
             newest = replace(newest, settled=settled.get(latest.id) or latest.settled)
         older = max((one.ledger.last_at for one in over if not one.ledger.is_empty), default=None)
         return Past(
@@ -161,12 +213,21 @@ class Predecessors:
             older=older if newest is None and not unfinished else None,
             settled=tuple(settled.items()),
             weighed_at=weighed_at,
-            is_paused=paused,
+            is_paused=known.is_paused,
+            looked_at=len(over),
         )
+
+    def _read(self, tx: Tx, roots: Sequence[Root], found: Folders) -> _Known:
+        """Read all that is known in one transaction, without sessions to weigh if transcripts are to be read first."""
+        sessions = {one.session_id: one for near in roots for one in agent_sessions.latest(tx, near, LOOKED_AT)}
+        on_disk, is_paused = with_known(tx, roots, found), project_queries.is_paused(tx, roots[0], None)
+        is_behind = not is_paused and self._ledgers.is_behind(on_disk)
+        weighed = None if is_behind else _weighed(tx, roots)
+        return _Known(tx.now(), list(sessions.values()), connected_agents(tx), on_disk, is_paused, weighed)
 
     async def dismiss(self, root: Root, session_id: str) -> str | None:
         """Stop telling a session's work as open; returns its id, or None if the project has no such session."""
-        await self.find(root, None)  # what was cut off may not have been read yet
+        await self.find(root, None, thorough=True)  # what was cut off may not have been read yet
         return await self._store.write(lambda tx: settling.dismiss(tx, _roots(root), session_id))
 
     async def _git_now(self, sessions: Sequence[WeighedSession]) -> dict[str, GitNow]:
@@ -177,32 +238,69 @@ class Predecessors:
         if not by_directory:
             return {}
         since = min(one.ledger.started_at or one.ledger.last_at for one in sessions)
-        states = await asyncio.gather(*(git_now(directory, files, since) for directory, files in by_directory.items()))
-        return {directory: known for directory, known in zip(by_directory, states, strict=True) if known is not None}
+        return await git_now(by_directory, since)
 
-    async def _predecessor(
-        self, root: Root, one: WeighedSession, left: OpenWork, git: Mapping[str, GitNow], folder: Path | None
-    ) -> Predecessor:
-        files, same = tuple(own_files(one.ledger)), one.machine == self._machine
-        where = await in_time(session_directory, root, one.directory, files, same)
-        resumable = await asyncio.to_thread(self._has_transcript, one.id, one.seen, folder)
-        if not resumable and self._shared is not None and self._is_elsewhere(one.seen) and folder is not None:
-            resumable = await self._shared.fetch(one.id, folder)
-        return Predecessor(one.ledger, one.seen, resumable, left, where, git.get(one.directory or ""))
+    async def _places(
+        self, root: Root, sessions: Sequence[WeighedSession], folder: Path | None, *, fetches: bool
+    ) -> list[tuple[SessionDirectory, bool]]:
+        """Return where each session worked, and whether the agent on this machine finds its transcript."""
+        if not sessions:
+            return []
+        asked = tuple(
+            _SessionLookup(
+                one.id, one.directory, tuple(own_files(one.ledger)), one.machine == self._machine, self._files(one)
+            )
+            for one in sessions
+        )
+        near, places = await in_time(self._look_at, root, folder, asked)
+        found: list[tuple[SessionDirectory, bool]] = []
+        for one, (where, resumable) in zip(sessions, places, strict=True):
+            if not resumable and fetches and self._shared is not None and self._is_elsewhere(one.seen) and near:
+                resumable = await self._shared.fetch(one.id, near[0])
+            found.append((where, resumable))
+        return found
 
-    async def _catch_up(self, over: Sequence[AgentSession]) -> None:
-        """Read what the latest sessions wrote after they were read last."""
-        here = [one for one in over if one.machine == self._machine and one.transcript is not None]
-        here = [one for one in here if one.ended_at is None or one.read_to is None]
-        for one in (await asyncio.to_thread(_grown, here))[:CAUGHT_UP]:
+    def _look_at(
+        self, root: Root, folder: Path | None, asked: Sequence[_SessionLookup]
+    ) -> tuple[list[Path], list[tuple[SessionDirectory, bool]]]:
+        near = self._ledgers.on_disk.folders_of(root, folder)
+        places = []
+        for one in asked:
+            where = session_directory(root, one.directory, one.files, one.is_here)
+            paths = [Path(path) for path in one.transcripts]
+            if one.transcripts == ANYWHERE:
+                paths = [self._ledgers.on_disk.file_of(place, one.session_id) for place in near]
+            places.append((where, any(path.is_file() for path in paths)))
+        return near, places
+
+    def _files(self, one: WeighedSession) -> tuple[str, ...]:
+        """Return where a session's transcript can be on this machine; ANYWHERE for this project's folders."""
+        if one.seen is not None and not self._is_elsewhere(one.seen):
+            return () if one.seen.transcript is None else (one.seen.transcript,)
+        if one.seen is not None and self._shared is not None:
+            return ()  # the store's copy is to be brought level with it first
+        return (one.transcript,) if one.seen is None and one.machine == self._machine else ANYWHERE
+
+    async def _without_running(self, over: list[WeighedSession]) -> list[WeighedSession]:
+        """Leave out sessions that no hook told of and that a process has open, as the agent itself says."""
+        untold = {one.transcript for one in over if one.seen is None and one.ledger.unfinished and one.settled is None}
+        if not untold:
+            return over
+        running = await in_time(self._ledgers.on_disk.running, frozenset(untold))
+        return [one for one in over if one.seen is not None or one.id not in running]
+
+    async def _catch_up(
+        self, known: _Known, others: Sequence[AgentSession], passed_over: Collection[str | None]
+    ) -> bool:
+        """Read what sessions wrote after they were read last; returns whether there was anything."""
+        has_read = await self._ledgers.catch_up(known.folders, passed_over)
+        here = [one for one in others if one.machine == self._machine and one.session_id not in passed_over]
+        here = [one for one in here if one.transcript is not None and (one.ended_at is None or one.read_to is None)]
+        here = [one for one in here if Path(str(one.transcript)).parent not in known.folders.looked_at]
+        grown = (await asyncio.to_thread(_grown, here))[:CAUGHT_UP] if here else []
+        for one in grown:
             await self._ledgers.bring_up_to_date(one.session_id, Path(str(one.transcript)), one.project)
-
-    def _has_transcript(self, session_id: str, seen: AgentSession | None, folder: Path | None) -> bool:
-        """Return whether the agent on this machine finds the session's transcript."""
-        if seen is not None and not self._is_elsewhere(seen):
-            return seen.transcript is not None and Path(seen.transcript).is_file()
-        shared = seen is not None and self._shared is not None
-        return not shared and folder is not None and (folder / f"{session_id}.jsonl").is_file()
+        return has_read or bool(grown)
 
     def _is_elsewhere(self, seen: AgentSession | None) -> bool:
         return seen is not None and seen.machine != self._machine
@@ -247,6 +345,10 @@ def runs_here(session: AgentSession) -> bool:
     """Return whether the process that said it was in this session still runs on this machine."""
     pid = session.pid
     return pid is not None and is_running(pid) and session.pid_mark in (None, mark_of(pid))
+
+
+def _weighed(tx: Tx, roots: Sequence[Root]) -> list[WeighedSession]:
+    return settling.weighed(tx, roots, CAUGHT_UP, WEIGHED)
 
 
 def _roots(root: Root) -> tuple[Root, ...]:

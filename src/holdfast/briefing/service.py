@@ -29,6 +29,7 @@ from holdfast.store import Store, Tx
 from holdfast.text.quoting import in_quotes, named
 
 if TYPE_CHECKING:
+    from holdfast.briefing.all_projects import Progress, UnfinishedWork
     from holdfast.briefing.sharing import SharedTranscripts
 
 VOUCHED_MS = 90_000
@@ -46,6 +47,10 @@ FRAMES = {
 }
 LEFT_OPEN = "work in this project was left unfinished. Continue it only if asked."
 CLEARED = "Holdfast: what was done here before is kept; the tool `resume` tells it."
+
+
+def _untold(share: float, message: str) -> None:
+    """Show no progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,7 @@ class Briefings:
         self._shared = shared
         """Set if several machines share the store."""
         self._predecessors = Predecessors(store, machine, ledgers, is_connected, shared)
+        self._machine = machine
 
     # -- an agent's hooks ---------------------------------------------------------------------------------------------
 
@@ -143,7 +149,7 @@ class Briefings:
         root, session_id = audience.root, audience.session_id
         own = await self._own_ledger(session_id, root)
         items = ledger_items(own, path_of(root.uri), Occasion.COMPACT) if own is not None and _worked(own) else []
-        past = await self._predecessors.find(root, session_id, within_ms=None)
+        past = await self._predecessors.find(root, session_id, within_ms=None, thorough=True)
         recovered = None
         if items:
             items += also_unfinished(past.unfinished, past.more)
@@ -154,6 +160,26 @@ class Briefings:
         if session_id is not None and past.unfinished:
             await self._store.write(lambda tx: agent_sessions.mark_told(tx, session_id, briefing.marks))
         return briefing
+
+    async def unfinished(
+        self,
+        only: Root | None,
+        limit: int,
+        progress: Progress = lambda share, message: None,
+        config: Path | None = None,
+    ) -> UnfinishedWork:
+        """Return the unfinished work of one project or of all on this machine; `config` is the asker's own."""
+        from holdfast.briefing.all_projects import AllProjects  # hooks do without it
+
+        if config is not None:
+            self._ledgers.on_disk.learn_config(config)
+        projects = AllProjects(self._store, self._machine, self._ledgers, self._predecessors)
+        return await projects.unfinished(only, limit, progress)
+
+    @property
+    def config(self) -> Path:
+        """The agent's configuration directory, by the environment of this process."""
+        return self._ledgers.on_disk.configs[0]
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""

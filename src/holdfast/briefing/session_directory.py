@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -79,26 +79,41 @@ def session_directory(root: Root, directory: str | None, files: Sequence[str], s
     return SessionDirectory(directory, relation, ours.branch, differing, compared)
 
 
-async def git_now(directory: str, files: Sequence[str], since_ms: int) -> GitNow | None:
-    """Return what git says of a directory's files; None if it does not answer in time."""
+async def git_now(files: Mapping[str, Sequence[str]], since_ms: int) -> dict[str, GitNow]:
+    """Return what git says of the files of some directories; of those for which it answers in time.
+
+    It is asked once for each checkout, however many directories of it there are."""
+    try:
+        async with asyncio.timeout(GIT_SECONDS):
+            inside = await asyncio.to_thread(lambda: {name: _inside(name, paths) for name, paths in files.items()})
+    except TimeoutError:
+        return {}
+    checkouts: dict[Path, dict[str, set[str]]] = {}
+    for one in inside.values():
+        if one is not None:
+            top, names = one
+            for name, path in names.items():
+                checkouts.setdefault(top, {}).setdefault(name, set()).add(path)
+    answers = await asyncio.gather(*(_asked(top, names, since_ms) for top, names in checkouts.items()))
+    known = dict(zip(checkouts, answers, strict=True))
+    now = {name: known.get(one[0], GitNow()) for name, one in inside.items() if one is not None}
+    return {name: answer for name, answer in now.items() if answer is not None}
+
+
+async def _asked(top: Path, names: Mapping[str, set[str]], since_ms: int) -> GitNow | None:
+    """Return what git says of a checkout's files, by their names there; None if it does not answer in time."""
     from holdfast.git.state import Git, GitFault  # most starts have nothing to ask git
 
+    asked = list(names)[-MAX_FILES:]
     with contextlib.suppress(TimeoutError, GitFault):
         async with asyncio.timeout(GIT_SECONDS):
-            inside = await asyncio.to_thread(_inside, directory, files)
-            if inside is None:
-                return None
-            top, names = inside
-            if not names:
-                return GitNow()
             git = Git(top, timeout_s=GIT_SECONDS)
-            uncommitted = await git.uncommitted(list(names))
+            uncommitted = await git.uncommitted(asked)
             # Where nothing is committed, the log has nothing to add, and the agent waits.
-            is_all_open = len(uncommitted) == len(names)
-            committed = {} if is_all_open else await git.last_commits(list(names), since_ms)
+            committed = {} if len(uncommitted) == len(asked) else await git.last_commits(asked, since_ms)
             return GitNow(
-                frozenset(path for name, path in names.items() if name in uncommitted),
-                {names[name]: at for name, at in committed.items() if name in names},
+                frozenset(path for name in asked if name in uncommitted for path in names[name]),
+                {path: at for name, at in committed.items() for path in names.get(name, ())},
             )
     return None
 

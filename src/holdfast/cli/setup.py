@@ -13,17 +13,20 @@ from holdfast.agents.registry import AGENTS
 from holdfast.agents.settings import CORE_TOOLS, Allow, Scope, SettingsPart, SetupRequest
 from holdfast.cli.common import add_home, other_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.cli.handoff import config_directory
 from holdfast.cli.hook_settings import exclude_from_git
 from holdfast.config import Settings
 from holdfast.errors import BadInput, HoldfastError
+from holdfast.setup import ending
 from holdfast.setup.steps import Step, apply
+from holdfast.text import counted
 from holdfast.text.terminal import say
 
 DESCRIPTION = """\
 Adds Holdfast to an agent's settings: the MCP server `holdfast` and, for Claude Code, three hooks (at the start, at
 a compaction and at the end of a session). Shows every change first and asks once. Running it again changes nothing;
 --remove removes what it added, and restores files that were not changed since, byte for byte. Files that
-cannot be read are refused.
+cannot be read are refused. For Claude Code it ends with the unfinished work that it finds on this machine.
 """
 EXAMPLES = """\
 examples:
@@ -114,7 +117,42 @@ def run(options: argparse.Namespace) -> int:
 
     if doctor.run(["--home", str(settings.home)]) != 0:
         say(f"{agent.title} is set up, but the faults above still need repair.", file=sys.stderr)
+    if agent.transcripts is not None:
+        _end(agent, settings, asks=not options.yes)
     return 0
+
+
+def _end(agent: Agent, settings: Settings, *, asks: bool) -> None:
+    """Show the unfinished work on this machine, and offer to index conversations; what fails here fails no setup."""
+    config = config_directory()
+    print()
+    try:
+        found = ask_or_do(settings, "unfinished", {"limit": ending.ASKED_FOR, "config": config}, show_progress)
+        for line in ending.unfinished_lines(found):
+            say(line)
+        offer = ending.IndexOffer(settings.home)
+        has_any = found["looked_at"]["sessions"] > 0
+        if has_any and offer.is_due and not ask_or_do(settings, "history-imported", {}, show_progress)["files"]:
+            offer.note()
+            _offer_index(agent, settings, config, asks=asks)
+    except (HoldfastError, OSError) as failure:
+        say(f"Unfinished work could not be looked for: {failure} `holdfast` tries again.", file=sys.stderr)
+
+
+def _offer_index(agent: Agent, settings: Settings, config: str, *, asks: bool) -> None:
+    command = f"holdfast import {agent.name} --all"
+    if not asks or not sys.stdin.isatty():
+        say(f"`{command}` indexes all conversations on this machine for `holdfast find`.")
+        return
+    try:
+        answer = input(f"Index all conversations on this machine for `holdfast find` ({command})? [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() in ("y", "yes"):
+        done = ask_or_do(settings, "history-import", {"project": None, "config": config}, show_progress)
+        say(f"{done['passages']} passages of {counted(done['found'], 'transcript')} indexed.")
+    else:
+        say(f"`{command}` does it at any time.")
 
 
 def _open_gates(settings: Settings) -> None:

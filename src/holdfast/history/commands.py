@@ -25,6 +25,9 @@ def commands(history: History) -> list[Command]:
         query, config = _text(args, "query"), Path(_text(args, "config"))
         return found_view(await history.find(query, _project(args), _limit(args), progress), config)
 
+    async def imported(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        return {"files": await history.imported()}
+
     async def saved(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         return saved_view(await history.saved(ever=bool(args.get("all"))))
 
@@ -32,6 +35,7 @@ def commands(history: History) -> list[Command]:
         Command("history-import", import_transcripts),
         Command("history-remove", remove),
         Command("history-find", find, for_agents=True),
+        Command("history-imported", imported),
         Command("saved", saved, for_agents=True),
     ]
 

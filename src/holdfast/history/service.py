@@ -105,6 +105,10 @@ class History:
 
         return await self._store.read(read)
 
+    async def imported(self) -> int:
+        """Return how many files were imported."""
+        return (await self._store.read(queries.imported))[0]
+
     async def saved(self, *, ever: bool) -> list[Recovery]:
         """Return what was recovered in the last week, or ever."""
         return await self._store.read(lambda tx: queries.recoveries(tx, 0 if ever else tx.now() - WEEK_MS))

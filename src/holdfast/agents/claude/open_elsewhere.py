@@ -32,6 +32,11 @@ def opened_by(
     return next((pid for pid in seen if pid not in (own, os.getpid())), None)
 
 
+def running(config: Path) -> frozenset[str]:
+    """Return the sessions that a process has open, as Claude Code lists them."""
+    return frozenset(session for _, session in _listed(config) if isinstance(session, str))
+
+
 def _listed(config: Path) -> Iterator[tuple[int, object]]:
     """Yield the running processes that Claude Code lists, each with its session."""
     for path in (config / LISTED).glob("*.json"):

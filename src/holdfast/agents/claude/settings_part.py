@@ -28,7 +28,7 @@ class ClaudeSettings(SettingsPart):
     hook_timeout_s = claude_settings.TIMEOUT_S
 
     def config_directory(self, env: Env) -> Path:
-        from holdfast.agents.claude.setup import config_directory
+        from holdfast.agents.claude.config import config_directory
 
         return config_directory(env)
 

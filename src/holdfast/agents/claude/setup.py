@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.agents.claude import permissions
 from holdfast.agents.claude import settings as claude_settings
 from holdfast.agents.claude.cli import Registry
+from holdfast.agents.claude.config import config_directory, user_directory
 from holdfast.agents.claude.program import find_claude
 from holdfast.agents.settings import Allow, Registered, Scope, SetupRequest, registered
 from holdfast.errors import Conflict
@@ -125,19 +126,13 @@ class ClaudeSetup(SetupRequest):
         return [config_directory(self.env) / "settings.json", *(inside(self.project, file) for file in project)]
 
 
-def config_directory(env: Mapping[str, str]) -> Path:
-    """Return the directory of a user's Claude Code settings."""
-    chosen = env.get("CLAUDE_CONFIG_DIR")
-    return Path(chosen).absolute() if chosen else _user(env) / ".claude"
-
-
 def global_file(env: Mapping[str, str]) -> Path:
     """Return the file of a user's MCP servers: beside the default directory, but inside a chosen one."""
     old = config_directory(env) / ".config.json"
     if old.exists():
         return Path(os.path.realpath(old))
     chosen = env.get("CLAUDE_CONFIG_DIR")
-    return Path(os.path.realpath((Path(chosen) if chosen else _user(env)) / ".claude.json"))
+    return Path(os.path.realpath((Path(chosen) if chosen else user_directory(env)) / ".claude.json"))
 
 
 def plugin(files: Sequence[Path]) -> str | None:
@@ -169,10 +164,6 @@ def servers(env: Mapping[str, str], project: Path) -> list[Registered]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _user(env: Mapping[str, str]) -> Path:
-    return Path(env["HOME"]) if env.get("HOME") else Path.home()
 
 
 def _claude_project(directory: Path) -> Path:

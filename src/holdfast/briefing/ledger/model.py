@@ -265,12 +265,20 @@ _PARTS: dict[str, type[Any]] = {
     "commits": Commit,
     "calls": Call,
 }
+_NAMES: dict[type[Any], frozenset[str]] = {}
+"""The members of each part, because a ledger has hundreds of parts."""
 _LISTS = (*_PARTS, "mentioned", "requests", "waiting", "ruled_out", "edits")
 
 
 def _known(kind: type[Any], stored: dict[str, Any]) -> dict[str, Any]:
-    names = {one.name for one in fields(kind)}
-    return {name: value for name, value in stored.items() if name in names}
+    names = _names(kind)
+    return stored if stored.keys() <= names else {name: stored[name] for name in stored.keys() & names}
+
+
+def _names(kind: type[Any]) -> frozenset[str]:
+    if kind not in _NAMES:
+        _NAMES[kind] = frozenset(one.name for one in fields(kind))
+    return _NAMES[kind]
 
 
 def _json(value: Any) -> str:

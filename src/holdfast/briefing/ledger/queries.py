@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger.model import Ledger
-from holdfast.identity.project import Root
+from holdfast.identity.project import Root, RootSource
 from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.queries import projects as project_queries
 from holdfast.store import Tx
@@ -27,6 +27,25 @@ class TranscriptLocation:
     root: Root
     machine: str
     transcript: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTranscript:
+    """What is known of a session whose transcript lies on the disk."""
+
+    session_id: str
+    read_to: int | None
+    """How far it was read; None if it never was."""
+    ledger_root: str | None
+    """The project that its ledger belongs to."""
+    seen_in: Root | None
+    """The project that a hook saw it in; None if none did."""
+    machine: str | None
+    """Where a hook saw it."""
+    ended_at: int | None
+    """When it was last seen, if it ended then."""
+    is_managed: bool
+    """Whether it is the conversation of a team, which Holdfast runs."""
 
 
 def find(tx: Tx, session_id: str) -> Kept | None:
@@ -112,7 +131,39 @@ def _put(tx: Tx, ledger: Ledger, position: Position, location: TranscriptLocatio
     )
 
 
-def seen_by_hooks(tx: Tx, session_ids: Sequence[str]) -> set[str]:
-    """Return those of these sessions that a hook reported."""
-    sql = "SELECT session_id FROM agent_sessions WHERE session_id = :id"
-    return {one for one in session_ids if tx.one(sql, id=one) is not None}
+def known_transcripts(tx: Tx, session_ids: Sequence[str]) -> list[KnownTranscript]:
+    """Return what is known of these sessions."""
+    if not session_ids:
+        return []
+    names = {f"id{number}": one for number, one in enumerate(session_ids)}
+    wanted = ", ".join(f"(:{name})" for name in names)
+    rows = tx.all(
+        f"WITH wanted (id) AS (VALUES {wanted})"  # noqa: S608 - numbered names
+        " SELECT w.id, l.read_to, l.root AS ledger_root, a.machine, a.root, a.project_key, a.seen_at, a.ended_at,"
+        " c.session_id AS managed FROM wanted w LEFT JOIN ledgers l ON l.session_id = w.id"
+        " LEFT JOIN agent_sessions a ON a.session_id = w.id LEFT JOIN conversations c ON c.session_id = w.id",
+        **names,
+    )
+    return [
+        KnownTranscript(
+            str(row["id"]),
+            row["read_to"],
+            row["ledger_root"],
+            None if row["root"] is None else Root(row["root"], row["project_key"], RootSource.DIRECTORY),
+            row["machine"],
+            row["seen_at"] if row["ended_at"] is not None else None,
+            is_managed=row["managed"] is not None,
+        )
+        for row in rows
+    ]
+
+
+def transcripts_seen(tx: Tx, machine: str, limit: int) -> list[str]:
+    """Return the transcripts of a machine's sessions, of those seen last."""
+    rows = tx.all(
+        "SELECT transcript FROM agent_sessions WHERE machine = :machine AND transcript IS NOT NULL"
+        " ORDER BY seen_at DESC LIMIT :limit",
+        machine=machine,
+        limit=limit,
+    )
+    return [str(row["transcript"]) for row in rows]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +15,10 @@ from holdfast.agents.transcript_position import Position
 from holdfast.briefing.ledger import queries
 from holdfast.briefing.ledger.git_watch import GitWatch
 from holdfast.briefing.ledger.model import MAX_SUBAGENTS, Ledger, is_session_id
+from holdfast.briefing.ledger.on_disk import Folders, FoundTranscript, Standing, TranscriptsOnDisk, standing_of
 from holdfast.briefing.ledger.queries import Kept, TranscriptLocation
 from holdfast.errors import BadInput
+from holdfast.files.in_time import ProjectTooSlow, in_time
 from holdfast.identity import forgotten_queries
 from holdfast.identity.project import Root, canonical_uri
 from holdfast.lazy_dataclass import dataclass
@@ -22,18 +27,33 @@ from holdfast.store import Store, Tx
 if TYPE_CHECKING:
     from holdfast.agents.transcript_entries import Entry
 
-LOOKED_AT = 4
-"""Transcripts that are opened for each one that is wanted: a folder may belong to several projects."""
+DISCOVERED = 5
+"""How many transcripts of a project are read that no hook told of."""
+CAUGHT_UP = 5
+"""How many are read on of sessions that hooks told of."""
+LEARNED = 100
+"""How many sessions' transcripts show in which directories the agent keeps them."""
+SEEN, NEW = "seen", "new"
 
 
 class Ledgers:
     """The ledgers of agent sessions."""
 
-    def __init__(self, store: Store, machine: str, transcripts: TranscriptsPart | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        machine: str,
+        transcripts: TranscriptsPart | None = None,
+        env: Mapping[str, str] = os.environ,
+    ) -> None:
         self._store = store
         self._transcripts = transcripts or transcripts_of()
         self._machine = machine
         self.git = GitWatch(store, machine)
+        self.on_disk = TranscriptsOnDisk(self._transcripts, env)
+        self._has_learned = False
+        self._foreign: set[tuple[Path, str]] = set()
+        """Transcripts that lie in the folder of a project and were begun in another one."""
 
     async def bring_up_to_date(self, session_id: str, transcript: Path, root: Root) -> Ledger | None:
         """Return the ledger with all that its transcript tells by now; None if there is neither ledger nor file."""
@@ -65,29 +85,79 @@ class Ledgers:
         kept = await self._store.read(lambda tx: queries.find(tx, session_id))
         return None if kept is None else kept.ledger
 
-    async def discover(self, folder: Path, root: Root, limit: int = 5) -> list[str]:
-        """Bring up to date the newest sessions in a folder of transcripts that no hook reported; returns their ids."""
-        since = await self._store.read(lambda tx: forgotten_queries.until(tx, root))
-        newest = await asyncio.to_thread(self._newest, folder, limit * LOOKED_AT, since)
-        known = await self._store.read(lambda tx: queries.seen_by_hooks(tx, [path.stem for path in newest]))
-        sessions: list[str] = []
-        for path in newest:
-            if len(sessions) == limit:
-                break
-            if path.stem in known or not await asyncio.to_thread(self._is_of, path, root):
-                continue
-            if await self.bring_up_to_date(path.stem, path, root) is not None:
-                sessions.append(path.stem)
-        return sessions
+    # -- transcripts that no hook told of ------------------------------------------------------------------------------
 
-    def _newest(self, folder: Path, limit: int, since_ms: int) -> list[Path]:
-        """Return the transcripts in a folder that were written to last, after a time."""
-        newest = self._transcripts.newest(folder, is_session_id)
-        return [path for changed, path in newest if changed // 1_000_000 > since_ms][:limit]
+    async def newest_on_disk(self, roots: Sequence[Root], folder: Path | None, *, thorough: bool) -> Folders:
+        """Return the newest transcripts in these projects' folders, the newest first."""
+        await self._learn()
+        if folder is not None:
+            self.on_disk.learn(self._transcripts.file_of(folder, "any"))
+        look = self.on_disk.newest_thoroughly if thorough else self.on_disk.newest
+        try:
+            return await in_time(look, tuple(roots), folder)
+        except ProjectTooSlow:
+            return Folders((), frozenset())  # what is known is told all the same
+
+    async def newest_of_all(self, most: int, since_ms: int) -> list[FoundTranscript]:
+        """Return the newest transcripts of all projects that were written to since a time, the newest first."""
+        await self._learn()
+        return await asyncio.to_thread(self.on_disk.of_all_projects, most, since_ms)
+
+    async def _learn(self) -> None:
+        """Learn from sessions of earlier daemons where the agent keeps transcripts."""
+        if not self._has_learned:
+            seen = await self._store.read(lambda tx: queries.transcripts_seen(tx, self._machine, LEARNED))
+            self._has_learned = True
+            for one in reversed(seen):
+                self.on_disk.learn(Path(one))
+
+    def began_in(self, transcript: Path) -> str | None:
+        """Return the directory in which a session was begun, by its transcript."""
+        return self._transcripts.began_in(transcript)
+
+    def is_behind(self, folders: Folders) -> bool:
+        """Return whether there are transcripts that no hook told of, with something that was not read."""
+        numbers: Counter[str] = Counter()
+        for _, root, standing in self._considered(folders):
+            if standing in (Standing.READ, Standing.UNREAD) and numbers[root.uri] < DISCOVERED:
+                if standing is Standing.UNREAD:
+                    return True
+                numbers[root.uri] += 1
+        return False
+
+    async def catch_up(self, folders: Folders, passed_over: Collection[str | None]) -> bool:
+        """Read what these transcripts have to tell by now, but for some sessions; returns whether there was anything.
+
+        Of those that no hook told of, the newest of each project are read."""
+        self.on_disk.learn_managed(one.session_id for one in folders.known.values() if one.is_managed)
+        numbers: Counter[str] = Counter()
+        for one, root, standing in self._considered(folders):
+            if one.session_id in passed_over:
+                continue
+            if standing is Standing.SEEN_UNREAD and numbers[SEEN] < CAUGHT_UP:
+                seen_in = folders.known[one.session_id].seen_in or root
+                await self.bring_up_to_date(one.session_id, one.path, seen_in)
+                numbers[SEEN] += 1
+            elif standing in (Standing.READ, Standing.UNREAD) and numbers[root.uri] < DISCOVERED:
+                if standing is Standing.UNREAD:
+                    is_known = folders.about(one).ledger_root is not None
+                    if not is_known and not await asyncio.to_thread(self._is_of, one.path, root):
+                        self._foreign.add((one.path, root.uri))
+                        continue
+                    await self.bring_up_to_date(one.session_id, one.path, root)
+                    numbers[NEW] += 1
+                numbers[root.uri] += 1
+        return bool(numbers[SEEN] or numbers[NEW])
+
+    def _considered(self, folders: Folders) -> Iterator[tuple[FoundTranscript, Root, Standing]]:
+        for one in folders.found:
+            if one.root is not None and (one.path, one.root.uri) not in self._foreign:
+                standing = standing_of(one, folders.about(one), self._machine, folders.forgotten.get(one.root.uri, 0))
+                yield one, one.root, standing
 
     def _is_of(self, path: Path, root: Root) -> bool:
         """Return whether a session began in this project: projects of different paths can share a folder."""
-        cwd = self._transcripts.began_in(path)
+        cwd = self.began_in(path)
         try:
             return cwd is not None and canonical_uri(cwd) == root.uri
         except BadInput:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from holdfast.agents.transcript_position import CallKind
@@ -139,7 +140,8 @@ def _next(ledger: Ledger) -> list[Item]:
 def _work(ledger: Ledger, project: Path | None) -> list[Item]:
     items: list[Item] = []
     own, others = changed_files(ledger)
-    modified, meanwhile = ([_file(file, project, ledger.cwd) for file in reversed(files)] for files in (own, others))
+    near = _directories(project, ledger.cwd)
+    modified, meanwhile = ([_file(file, near) for file in reversed(files)] for files in (own, others))
     if modified:
         items.append(_files("modified", Rank.MODIFIED, "Files modified", modified))
     if meanwhile:
@@ -155,7 +157,7 @@ def _work(ledger: Ledger, project: Path | None) -> list[Item]:
         )
         items.append(_item("failed", Rank.FAILED + 1, "Failed, and not repeated with success", whole, few))
     changed = {file.path for file in own}
-    read = [relative(file.path, project, ledger.cwd) for file in reversed(ledger.read) if file.path not in changed]
+    read = [_inside(file.path, near) for file in reversed(ledger.read) if file.path not in changed]
     if read:
         items.append(_files("read", Rank.READ, "Files read" + (" besides" if modified else ""), read))
     return items
@@ -195,7 +197,7 @@ def _files(kind: str, rank: int, what: str, paths: Sequence[str]) -> Item:
         else:
             untold += len(names)
     text += f"; and {untold} more" if untold else ""
-    few = _within(map(_path, paths), SHORT_FILES_SPACE)
+    few = _within(whole, SHORT_FILES_SPACE)
     return _item(kind, rank, f"{what} ({len(paths)})", text, _counted(few, len(paths), ", "))
 
 
@@ -213,19 +215,30 @@ def _by_folder(paths: Iterable[str]) -> dict[str, list[str]]:
     return folders
 
 
+@lru_cache(1_000)
 def _path(path: str) -> str:
     """Return a path, or a part of one, for a list: on one line, without markup and what separates paths."""
     return _name(path.removesuffix(REMOVED), 300).replace(", ", ",") + (" (removed)" if path.endswith(REMOVED) else "")
 
 
-def _file(file: Touched, project: Path | None, cwd: str | None) -> str:
-    return relative(file.path, project, cwd) + (REMOVED if file.removed else "")
+def _file(file: Touched, near: Sequence[str]) -> str:
+    return _inside(file.path, near) + (REMOVED if file.removed else "")
 
 
 def relative(path: str, *bases: Path | str | None) -> str:
     """Return a path without the first of these directories that it is in."""
-    prefixes = (str(base).rstrip(os.sep) + os.sep for base in bases if base)
-    return path.removeprefix(next((prefix for prefix in prefixes if path.startswith(prefix)), ""))
+    return _inside(path, _directories(*bases))
+
+
+def _directories(*bases: Path | str | None) -> list[str]:
+    return [str(base).rstrip(os.sep) + os.sep for base in bases if base]
+
+
+def _inside(path: str, directories: Sequence[str]) -> str:
+    for one in directories:
+        if path.startswith(one):
+            return path[len(one) :]
+    return path
 
 
 def _failure(one: Failure) -> str:

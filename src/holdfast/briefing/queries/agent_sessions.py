@@ -11,10 +11,12 @@ from holdfast.identity.project import Root, RootSource
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx, leases
 
-COLUMNS = (
-    "session_id, root, project_key, machine, pid, pid_mark, transcript, source, started_at, seen_at, ended_at,"
-    " end_reason, alive_until, told,"
-    " (SELECT NULLIF(read_to, 0) FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
+NAMES = (
+    *("session_id", "root", "project_key", "machine", "pid", "pid_mark", "transcript", "source"),
+    *("started_at", "seen_at", "ended_at", "end_reason", "alive_until", "told"),
+)
+COLUMNS = ", ".join(NAMES) + (
+    ", (SELECT NULLIF(read_to, 0) FROM ledgers WHERE ledgers.session_id = agent_sessions.session_id) AS read_to"
 )
 SESSIONS = leases.Lease("agent_sessions", "session_id", until="alive_until", holder=None, held="ended_at IS NULL")
 MAX_REMEMBERED_MARKS = 100

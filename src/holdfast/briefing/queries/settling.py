@@ -8,9 +8,12 @@ from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.queries import agent_sessions
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.briefing.unfinished import LaterSession, Settled
-from holdfast.identity.project import Root, path_of
+from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.lazy_dataclass import dataclass
-from holdfast.store import Tx
+from holdfast.store import Row, Tx
+from holdfast.teams.model import read_frame
+
+_SEEN = ", ".join(f"a.{name}" for name in agent_sessions.NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class WeighedSession:
     """Why nothing of it is open any more."""
     seen: AgentSession | None
     """As its hooks told of it; None if only its transcript does."""
+    transcript: str
+    """Where it is on its machine."""
 
     @property
     def id(self) -> str:
@@ -42,17 +47,46 @@ class WeighedSession:
 
 
 def weighed(tx: Tx, roots: Sequence[Root], most_latest: int, most_unsettled: int) -> list[WeighedSession]:
-    """Return the latest sessions of a project and those that are not settled, the latest first."""
+    """Return the latest sessions of a project and those that are not settled, the latest first; no team's."""
     ids = (*latest(tx, roots, most_latest), *latest(tx, roots, most_unsettled, " AND settled_at IS NULL"))
-    sessions: list[WeighedSession] = []
-    for session_id in dict.fromkeys(ids):
-        sql = "SELECT content, root, machine, settled, settled_at FROM ledgers WHERE session_id = :id"
-        if row := tx.one(sql, id=session_id):
-            settled = Settled(row["settled"]) if row["settled_at"] is not None else None
-            seen = agent_sessions.of(tx, session_id)
-            ledger = Ledger.from_json(row["content"])
-            sessions.append(WeighedSession(ledger, str(row["root"]), str(row["machine"]), settled, seen))
-    return sorted(sessions, key=lambda one: one.ledger.last_at, reverse=True)
+    names = {f"id{number}": one for number, one in enumerate(dict.fromkeys(ids))}
+    if not names:
+        return []
+    wanted = ", ".join(f":{name}" for name in names)
+    rows = tx.all(
+        "SELECT l.content, l.root AS ledger_root, l.machine AS ledger_machine, l.transcript AS file,"  # noqa: S608
+        f" l.settled, l.settled_at, NULLIF(l.read_to, 0) AS read_to, {_SEEN} FROM ledgers l"
+        " LEFT JOIN agent_sessions a ON a.session_id = l.session_id"
+        f" WHERE l.session_id IN ({wanted})"
+        " AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.session_id = l.session_id)",
+        **names,
+    )
+    sessions = [_weighed(row) for row in rows]
+    people = [one for one in sessions if read_frame(one.ledger.latest_request or "") is None]
+    return sorted(people, key=lambda one: (-one.ledger.last_at, ids.index(one.id)))
+
+
+def _weighed(row: Row) -> WeighedSession:
+    seen = {name: row[name] for name in agent_sessions.NAMES}
+    return WeighedSession(
+        Ledger.from_json(row["content"]),
+        str(row["ledger_root"]),
+        str(row["ledger_machine"]),
+        Settled(row["settled"]) if row["settled_at"] is not None else None,
+        None if seen["session_id"] is None else AgentSession(**seen, read_to=row["read_to"]),
+        str(row["file"]),
+    )
+
+
+def roots_with_unsettled(tx: Tx, machine: str, limit: int) -> list[Root]:
+    """Return the projects in which sessions of a machine may have left work open, the latest first."""
+    rows = tx.all(
+        "SELECT root, max(project_key) AS key FROM ledgers WHERE machine = :machine AND settled_at IS NULL"
+        " GROUP BY root ORDER BY max(last_at) DESC LIMIT :limit",
+        machine=machine,
+        limit=limit,
+    )
+    return [Root(row["root"], row["key"], RootSource.DIRECTORY) for row in rows]
 
 
 def settle(tx: Tx, settled: Iterable[tuple[str, Settled]], weighed_at: int) -> None:

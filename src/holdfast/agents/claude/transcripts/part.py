@@ -44,17 +44,25 @@ class ClaudeTranscripts:
 
         return first_cwd(transcript)
 
-    def newest(self, folder: Path, is_session: Callable[[str], bool]) -> list[tuple[int, Path]]:
-        sessions: list[tuple[int, str]] = []
+    def config_directory(self, env: Mapping[str, str]) -> Path:
+        from holdfast.agents.claude.config import config_directory
+
+        return config_directory(env)
+
+    def sessions_in(self, folder: Path) -> list[str]:
         try:
-            with os.scandir(folder) as listed:
-                for one in listed:
-                    name = one.name
-                    if name.endswith(SUFFIX) and is_session(name.removesuffix(SUFFIX)) and one.is_file():
-                        sessions.append((one.stat().st_mtime_ns, one.path))
+            names = os.listdir(folder)  # noqa: PTH208 - one call, whatever their number
         except OSError:
             return []  # a project in which no agent has worked has no folder
-        return [(changed, Path(path)) for changed, path in sorted(sessions, reverse=True)]
+        return [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
+
+    def file_of(self, folder: Path, session_id: str) -> Path:
+        return folder / f"{session_id}{SUFFIX}"
+
+    def running(self, config: Path) -> frozenset[str]:
+        from holdfast.agents.claude.open_elsewhere import running
+
+        return running(config)
 
     def folder(self, config: Path) -> Path:
         return config / "projects"

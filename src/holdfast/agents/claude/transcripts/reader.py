@@ -22,6 +22,7 @@ from holdfast.text import bounded_json
 WINDOW = 24 * 1024 * 1024
 """Bytes that are read at once; of a longer file its end, and its beginning for the first request."""
 HEAD = 1024 * 1024
+BEGINNING = 32 * 1024
 LONGEST_LINE = 8 * 1024 * 1024
 """Bytes of a line; a longer one holds an image or the like, and no fact that a ledger keeps."""
 PIECE = 1024 * 1024
@@ -139,14 +140,12 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
 
 def first_cwd(path: Path) -> str | None:
     """Return the directory in which a session was begun."""
-    directories: list[str] = []
-
-    def look(entry: Entry) -> None:
-        cwd = entry.get("cwd")
-        if isinstance(cwd, str) and not directories:
-            directories.append(cwd)
-
     with _opened(path) as file:
         if file is not None:
-            _fold_lines(file, 0, min(os.fstat(file.fileno()).st_size, HEAD), look, inside=False)
-    return directories[0] if directories else None
+            size = os.fstat(file.fileno()).st_size
+            for length in (BEGINNING, HEAD):  # nearly always it stands at the very beginning
+                for line, _ in _lines(file, 0, min(size, length)):
+                    cwd = (_entry(line) or {}).get("cwd")
+                    if isinstance(cwd, str):
+                        return cwd
+    return None
