@@ -30,7 +30,10 @@ WORKERS = {
     "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
     "protocol": ("evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
     "forgetting": ("rows", "scope", "copies"),
-    "briefing": ("predecessors", "session_directory", "unfinished", "sharing", "moved", "git_watch", "git_view"),
+    "briefing": (
+        *("all_projects", "predecessors", "session_directory", "unfinished", "sharing", "moved"),
+        *("git_watch", "git_view", "folder_listing"),
+    ),
     "history": ("search",),
     "handoff": ("adopt", "local_project"),
 }
@@ -39,6 +42,7 @@ VIEWS = ("views", "rest_models")
 UNTYPED = frozenset({"dict", "Dict", "Mapping", "MutableMapping", "Any", "Row"})
 """Names that say nothing of what is in them; `Row` is the store's alias of a dict."""
 ALLOWED = {
+    "briefing/session_directory.py: git_now": "files and answers by directory, which never leave the process",
     "briefing/unfinished.py: GitNow.committed": "commit times by path, which never leave the process",
     "bridge/chat/service.py: Chats.loops": "background loops by name, which never leave the process",
     "handoff/queries/adopt.py: insert": "a row of an archive, with the columns that handoff/tables.py lists",
