@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/holdfast
 USERBIN := $(HOME)/.local/bin
+USERMAN := $(or $(XDG_DATA_HOME),$(HOME)/.local/share)/man/man1
 TESTS ?= tests
 WORKERS ?= 2
 EXTRAS ?= postgres,claude
@@ -81,12 +82,14 @@ install: | python-is-new-enough
 	$(DATA)/venv/bin/python -m pip install --quiet --disable-pip-version-check --upgrade '.[$(EXTRAS)]'
 	@mkdir -p $(USERBIN)
 	@ln -sf $(DATA)/venv/bin/holdfast $(USERBIN)/holdfast
+	@mkdir -p $(USERMAN) && $(USERBIN)/holdfast man > $(USERMAN)/holdfast.1
 	@echo "Installed: $(USERBIN)/holdfast ($$($(USERBIN)/holdfast --version))"
 	@case ":$$PATH:" in *":$(USERBIN):"*) ;; *) echo "$(USERBIN) is not on your PATH yet. Add it: export PATH=\"$(USERBIN):\$$PATH\"";; esac
 
 uninstall:
 	rm -rf $(DATA)/venv
 	@test ! -L $(USERBIN)/holdfast || rm $(USERBIN)/holdfast
+	@rm -f $(USERMAN)/holdfast.1
 	@echo "Removed the command. Your sessions in ~/.holdfast were not touched."
 
 clean:

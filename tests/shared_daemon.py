@@ -21,6 +21,8 @@ import psycopg
 from tests.installation import PATIENCE, Installation, wait_until
 from tests.postgres import fresh_database, postgres_server
 
+from holdfast.cli import spelled_out
+
 OWNERSHIP = {
     "sessions": "root_uri",
     "connections": "COALESCE(bound_root, root_uri)",
@@ -34,7 +36,7 @@ OWNERSHIP = {
 }
 """What a test may leave in the store of a shared daemon, and the column that tells whose it is."""
 
-NOT_ON_A_SHARED_DAEMON = ("stop", "serve", "restore", "setup")
+NOT_ON_A_SHARED_DAEMON = ("daemon stop", "daemon serve", "admin restore", "setup")
 
 
 class SharedDaemons:
@@ -82,7 +84,8 @@ class Guest(Installation):
         self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run one command that does the daemon no harm."""
-        assert arguments[0] not in NOT_ON_A_SHARED_DAEMON, _needs_its_own(f"holdfast {arguments[0]}")
+        command = " ".join(spelled_out(arguments))
+        assert not command.startswith(NOT_ON_A_SHARED_DAEMON), _needs_its_own(f"holdfast {command}")
         return super().run(*arguments, stdin=stdin, env=env)
 
     def serve(self, *, another_than: int | None = None) -> None:

@@ -10,7 +10,7 @@ import signal
 import termios
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,7 +34,10 @@ class Terminal:
         *,
         mcp_config: Mapping[str, Any],
         allowed_tools: str = "mcp__holdfast,Bash,Write",
+        started_by: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        """With `started_by`, this command starts Claude Code, in an environment that also has `variables`."""
         self.session = str(uuid.uuid4())
         self.config = config
         self._model = model
@@ -51,10 +54,12 @@ class Terminal:
         options = ["--session-id", self.session, "--permission-mode", "default", "--allowed-tools", allowed_tools]
         options += ["--strict-mcp-config", "--mcp-config", json.dumps(mcp_config)]
         env = {**environment(model, config.parent), "CLAUDE_CONFIG_DIR": str(config), "TERM": "xterm-256color"}
+        env |= {"PATH": f"{CLAUDE.parent}:{env['PATH']}", **(variables or {})}
+        argv = [*started_by] or [str(CLAUDE), *options]
         self.pid, self._screen = pty.fork()
         if self.pid == 0:
             os.chdir(project)
-            os.execve(CLAUDE, [str(CLAUDE), *options], env)  # noqa: S606 - what a terminal does
+            os.execve(argv[0], argv, env)  # noqa: S606 - what a terminal does
         termios.tcsetwinsize(self._screen, (50, 200))
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

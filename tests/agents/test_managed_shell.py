@@ -68,6 +68,8 @@ COMMANDS = [
     ["adopt", "an-archive", "--unsigned"],
     ["stop"],
 ]
+LOOKS = {("resume",): "earlier work", (): "usage: holdfast"}
+"""What it may run, also where it would do more for a person: no agent is started, no other project is listed."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell a process's ancestors")
@@ -78,7 +80,7 @@ def test_what_an_agent_starts_cannot_speak_for_its_owner_not_even_at_a_terminal_
     def attacks(request: Request) -> Reply:
         if request.tool_results:
             return text("done")
-        words = [sys.executable, script, HOLDFAST, tmp_path / "holdfast", result, *map(json.dumps, COMMANDS)]
+        words = [sys.executable, script, HOLDFAST, tmp_path / "holdfast", result, *map(json.dumps, [*COMMANDS, *LOOKS])]
         return tool_use("Bash", {"command": " ".join(f"'{word}'" for word in words)})
 
     with own_world(tmp_path, attacks) as teams:
@@ -93,6 +95,9 @@ def test_what_an_agent_starts_cannot_speak_for_its_owner_not_even_at_a_terminal_
             for command in COMMANDS:
                 status, shown = told[json.dumps(command)]
                 assert status == 1 and "is not for managed agents" in shown, (command, shown)
+            for looks, word in LOOKS.items():
+                status, shown = told[json.dumps(looks)]
+                assert status == 0 and word in shown and "Continuing" not in shown, (looks, shown)
             assert told["socket"]["code"] == "E_NOT_YOURS" and told["look"]["ok"]
             assert "mine" not in (teams.holdfast.home / "teams.json").read_text()
         owners = teams.holdfast.at_terminal("trust", str(project))

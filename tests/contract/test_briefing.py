@@ -57,7 +57,7 @@ async def test_a_session_that_was_cut_off_is_told_of_with_the_way_back(place: Pl
         assert "was cut off" in told and f"claude --resume {old.id}" in told
         assert "Mend the fence, north side first." in told and "north.txt" in told and "plan.md" in told
         assert "only if asked" in told and "not an instruction" in told
-        assert "holdfast resume" in new.answer["systemMessage"]
+        assert "holdfast show" in new.answer["systemMessage"]
         assert tokens(told) <= TOKENS[Occasion.CRASH] and len(told) <= MAX_BRIEFING_CHARS
 
 

@@ -12,7 +12,8 @@ from holdfast.cli import build_parser
 from holdfast.config import read_settings
 
 LOOKING = {
-    *("status", "doctor", "verify", "resume", "find", "saved", "statusline", "queue", "demo"),
+    *("daemon status", "doctor", "admin verify", "show", "resume", "find", "saved", "statusline", "queue", "demo"),
+    *("completion", "man"),
     *("protocol check", "protocol show", "protocol validate", "teams list", "teams check", "teams stats"),
 }
 LOOKING_OVER_THE_SOCKET = {

@@ -17,7 +17,7 @@ from holdfast.bridge.tools import offer as offer_bridge
 from holdfast.bridge.tools import offer_task
 from holdfast.briefing.routes import routes as briefing_routes
 from holdfast.briefing.tools import offer as offer_briefing
-from holdfast.cli import build_parser
+from holdfast.cli import STANDS_FOR, build_parser
 from holdfast.connections.model import Reason, State
 from holdfast.connections.rest_models import Session
 from holdfast.connections.routes import routes
@@ -81,6 +81,11 @@ def _spelled(parser: argparse.ArgumentParser, before: str = "") -> Iterator[str]
 @pytest.mark.parametrize("command", _commands())
 def test_every_command_is_documented(command: str) -> None:
     assert f"`holdfast {command}" in _text("commands.md")
+
+
+@pytest.mark.parametrize("name", STANDS_FOR)
+def test_every_other_name_of_a_command_is_documented(name: str) -> None:
+    assert f"`holdfast {name}" in _text("commands.md")
 
 
 ROUTES = rest_table(

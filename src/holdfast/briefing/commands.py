@@ -1,4 +1,4 @@
-"""What `holdfast`, `holdfast resume` and `holdfast dismiss` ask for."""
+"""What `holdfast`, `holdfast show`, `holdfast resume` and `holdfast dismiss` ask for."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _answer(briefing: Briefing) -> HookAnswer:
     if not briefing.items:
         return HookAnswer(briefing.text)
     kinds = ", ".join(dict.fromkeys(item.kind for item in briefing.items))
-    notice = f"Holdfast told the agent of earlier work here: {kinds}. `holdfast resume` shows it."
+    notice = f"Holdfast told the agent of earlier work here: {kinds}. `holdfast show` prints it."
     return HookAnswer(briefing.text, notice)
 
 

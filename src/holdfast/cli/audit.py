@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from holdfast.cli.common import add_home, settings_of
 from holdfast.cli.control import ask_daemon
+from holdfast.cli.table import show_table
 from holdfast.client import AuditEntry, Client
 from holdfast.config import Settings
 from holdfast.errors import BadInput, NoDaemon
@@ -17,13 +18,11 @@ from holdfast.text.terminal import say
 from holdfast.times import local
 
 AT_ONCE = 200
-COLUMNS = "{:24} {:13} {:24} {:36} {:12} {:16} {}"
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     audit = commands.add_parser(
         "audit",
-        help="show attempts to reconnect to a connection, and their outcome",
         description="Show who asked for tokens and who tried to reconnect to which connection, newest first.",
     )
     audit.add_argument("--session", metavar="ID", help="only for this connection")
@@ -44,11 +43,12 @@ def show_audit(options: argparse.Namespace) -> int:
     if not entries:
         say("No audit entries.")
         return 0
-    say(COLUMNS.format("TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT"))
-    for entry in entries:
-        outcome = entry.outcome if entry.times == 1 else f"{entry.outcome} x{entry.times}"
-        rest = (entry.session_id, entry.principal, entry.address, entry.client)
-        say(COLUMNS.format(local(entry.at), entry.action, outcome, *(text or "-" for text in rest)).rstrip())
+    rows: list[tuple[str, ...]] = [("TIME", "ACTION", "OUTCOME", "SESSION", "KEY", "ADDRESS", "CLIENT")]
+    for one in entries:
+        outcome = one.outcome if one.times == 1 else f"{one.outcome} x{one.times}"
+        rest = (one.session_id, one.principal, one.address, one.client)
+        rows.append((local(one.at), one.action, outcome, *(text or "-" for text in rest)))
+    show_table(rows, whole=("TIME",))
     return 0
 
 

@@ -15,7 +15,7 @@ from holdfast.text.terminal import say
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command."""
     chat = verbs.add_parser("chat", help="link a Telegram chat to a target; the bot tells its number and yours")
-    chat.add_argument("target", metavar="TARGET", help="as `holdfast queue` shows it")
+    chat.add_argument("target", metavar="TARGET", help="as `holdfast inbox` shows it")
     chat.add_argument("chat", metavar="CHAT", nargs="?", help="the chat's number, or a group's @name")
     chat.add_argument("--topic", metavar="N", type=int, help="only this topic of a forum group")
     chat.add_argument(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from holdfast.config import Settings, read_settings
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.identity.managed import VARIABLE, runs_under_agent
 from holdfast.process.home_lock import check_home_owner
-from holdfast.text import clipped
-from holdfast.text.terminal import one_line, say, write_own
+from holdfast.text.terminal import one_line, write_own
 
 BAR = 24
+PATIENCE_SECONDS = 1.0
+"""How long somebody waits without asking what is going on."""
 
 
 def add_home(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +26,12 @@ def add_home(parser: argparse.ArgumentParser) -> None:
 
 
 def described_parser(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, description: str
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, description: str, text: str | None = None
 ) -> argparse.ArgumentParser:
-    """Add a command whose description is printed as it is written, with the --home option."""
+    """Add a command whose description is printed as it is written, with the --home option.
+
+    `text` is its line in help; the commands of the table have theirs there.
+    """
     form = argparse.RawDescriptionHelpFormatter
     parser = commands.add_parser(name, help=text, description=description, formatter_class=form)
     add_home(parser)
@@ -81,14 +85,21 @@ def given_text(words: Sequence[str], field: str) -> str:
     return text
 
 
-def show_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns; the last column is cut at the edge of the screen."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]) - 1)]
-    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    for row in cells:
-        line = "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        say(clipped(line, room))
+class PassingProgress:
+    """Shows what is being done if it takes a while, on a line that is empty again when it is done."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._shown = False
+
+    def __call__(self, share: float, message: str) -> None:
+        """Show it if stderr is a terminal."""
+        if sys.stderr.isatty() and share < 1 and time.monotonic() - self._began > PATIENCE_SECONDS:
+            write_own(f"\r{share:4.0%} {one_line(message)[:60]:60}", sys.stderr)
+            self._shown = True
+        elif share >= 1 and self._shown:
+            write_own(f"\r{'':65}\r", sys.stderr)
+        sys.stderr.flush()
 
 
 def show_progress(share: float, message: str) -> None:

@@ -34,16 +34,14 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the commands."""
     status = commands.add_parser(
         "status",
-        help="show the running daemon (exit status 3 if there is none)",
         description="Show the running daemon. Exit status 3: there is none; 1: its store does not answer.",
     )
     status.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(status)
-    status.set_defaults(run=show_status, for_agents=True)
+    status.set_defaults(run=show_status)
 
     stop = commands.add_parser(
         "stop",
-        help="stop the daemon",
         description="Stop the daemon. It stays stopped until the next `holdfast serve` or a newly started agent.",
     )
     add_home(stop)

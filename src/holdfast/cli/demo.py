@@ -37,14 +37,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     parser = commands.add_parser(
         "demo",
-        help="watch an agent and the daemon being killed, and the work come back (30 s, offline)",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--fast", action="store_true", help="without pauses for reading")
     parser.add_argument("--keep", action="store_true", help="keep the data directory and the project, and print where")
-    parser.set_defaults(run=run, for_agents=True)
+    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

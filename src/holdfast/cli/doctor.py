@@ -47,7 +47,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     parser = commands.add_parser(
         "doctor",
-        help="check the whole chain as it is installed, with a repair for each fault (exit status 1 if there is one)",
         description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -55,7 +54,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--fix", action="store_true", help="make the safe repairs: permissions, daemon, hooks")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_home(parser)
-    parser.set_defaults(run=examine, for_agents=True)
+    parser.set_defaults(run=examine)
 
 
 def run(arguments: Sequence[str] = ()) -> int:

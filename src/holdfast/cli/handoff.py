@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import sys
@@ -49,14 +50,13 @@ example:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    text = "write a project's sessions and transcripts into one file, for another machine"
-    handoff = described_parser(commands, "handoff", text, HANDOFF)
+    handoff = described_parser(commands, "handoff", HANDOFF)
     handoff.add_argument("project", metavar="PROJECT", nargs="?", default=".", help="its directory (default: here)")
     handoff.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: ./<project>.handoff)")
     handoff.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
     handoff.set_defaults(run=run_handoff)
 
-    adopt = described_parser(commands, "adopt", "import what `holdfast handoff` wrote on another machine", ADOPT)
+    adopt = described_parser(commands, "adopt", ADOPT)
     adopt.add_argument("file", metavar="FILE", help="what `holdfast handoff` wrote")
     adopt.add_argument("--project", metavar="DIR", default=".", help="the project's directory here (default: here)")
     adopt.add_argument("--trust-signer", metavar="FINGERPRINT", help="as `holdfast handoff` printed it; do not ask")
@@ -65,12 +65,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     adopt.set_defaults(run=run_adopt)
 
-    text = "release held messages that came with an archive to their agent"
-    release = described_parser(commands, "release", text, RELEASE)
+    release = described_parser(commands, "release", RELEASE)
     release.add_argument("target", metavar="TARGET", nargs="?", help="whose messages (default: list those of all)")
     release.add_argument("ids", metavar="ID", nargs="*", help="only these")
     release.add_argument("--drop", action="store_true", help="remove them instead")
     release.add_argument("--yes", action="store_true", help="with --drop: do not ask")
+    release.add_argument("--json", action="store_true", help="list them as JSON, and release nothing")
     release.set_defaults(run=run_release)
 
 
@@ -137,6 +137,9 @@ def run_release(options: argparse.Namespace) -> int:
     messages = [one for one in held["messages"] if not options.ids or one["id"] in options.ids]
     if missing := set(options.ids) - {one["id"] for one in messages}:
         raise NotFound(f"Not held for {shown(options.target)}: {', '.join(map(shown, sorted(missing)))}.")
+    if options.json:
+        say(json.dumps({"messages": messages, "more": held["more"]}))
+        return 0
     if not messages:
         print("No messages are held.")
         return 0

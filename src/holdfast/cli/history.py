@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.cli.common import add_home, described_parser, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.handoff import config_directory
+from holdfast.cli.table import show_table
 from holdfast.text.terminal import say
 from holdfast.times import local
 
@@ -54,34 +55,32 @@ AFTER = {
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    imports = commands.add_parser("import", help="index conversations that an agent kept on this machine")
+    imports = commands.add_parser("import")
     agents = imports.add_subparsers(metavar="<agent>", title="agents", required=True)
-    claude = described_parser(agents, "claude", "the transcripts of Claude Code", IMPORT)
+    claude = described_parser(agents, "claude", IMPORT, "the transcripts of Claude Code")
     which = claude.add_mutually_exclusive_group()
     which.add_argument("--project", metavar="DIR", default=".", help="of this project (default: here)")
     which.add_argument("--all", action="store_true", help="of every project")
     claude.add_argument("--remove", action="store_true", help="drop what was imported instead")
     claude.set_defaults(run=run_import)
 
-    find = described_parser(commands, "find", "find what was said in earlier conversations", FIND)
+    find = described_parser(commands, "find", FIND)
     find.add_argument("text", metavar="TEXT", nargs="+", help="words that must all occur")
     find.add_argument("--project", metavar="DIR", help="in this project's conversations (default: in all)")
     find.add_argument("--limit", metavar="N", type=int, default=10, help="conversations shown, 1 to 100 (default: 10)")
     find.add_argument("--scan", action="store_true", help="read the transcripts themselves; stores nothing")
     find.add_argument("--json", action="store_true", help="print the hits as JSON")
-    find.set_defaults(run=run_find, for_agents=True)
+    find.set_defaults(run=run_find)
 
-    saved = commands.add_parser("saved", help="show what agents recovered from Holdfast, by project")
+    saved = commands.add_parser("saved", description="Show what agents recovered from Holdfast, by project.")
     span = saved.add_mutually_exclusive_group()
     span.add_argument("--all", action="store_true", help="ever")
     span.add_argument("--week", action="store_false", dest="all", help="in the last seven days (the default)")
     saved.add_argument("--json", action="store_true", help="print it as JSON")
     add_home(saved)
-    saved.set_defaults(run=run_saved, for_agents=True)
+    saved.set_defaults(run=run_saved)
 
-    described_parser(commands, "statusline", "one line for Claude Code's status line", STATUSLINE).set_defaults(
-        run=run_statusline, for_agents=True
-    )
+    described_parser(commands, "statusline", STATUSLINE).set_defaults(run=run_statusline)
 
 
 def run_import(options: argparse.Namespace) -> int:
@@ -164,14 +163,12 @@ def run_saved(options: argparse.Namespace) -> int:
     if not projects:
         say(f"Nothing had to be recovered {span}.")
         return 0
-    rows = [("PROJECT", "TIMES", "AFTER", "WHAT", "LAST")]
+    rows = [("LAST", "TIMES", "PROJECT", "AFTER", "WHAT")]
     for project in projects:
         after = ", ".join(f"{AFTER.get(name, name)} {times}x" for name, times in project["after"].items())
         what = ", ".join(project["what"])
-        rows.append((project["project"], str(project["times"]), after, what, local(project["last"])))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        say("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]))
+        rows.append((local(project["last"]), str(project["times"]), project["project"], after, what))
+    show_table(rows)
     say(f"{sum(project['times'] for project in projects)} times {span}.")
     return 0
 

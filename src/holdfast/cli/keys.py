@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 
 from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.cli.table import show_table
 from holdfast.files.private import read_or_make
 from holdfast.process.home_lock import make_home
 from holdfast.text.terminal import say
@@ -16,7 +18,6 @@ from holdfast.times import iso, local
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     key = commands.add_parser(
         "key",
-        help="print the key that HTTP clients send as a bearer token; create and revoke additional ones",
         description="Print the owner's key, which HTTP clients send as a bearer token, or manage additional keys.",
     )
     add_home(key)
@@ -40,7 +41,9 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     create.set_defaults(run=create_key)
 
-    _action(actions, "list", "list the keys, without their secrets").set_defaults(run=list_keys)
+    listed = _action(actions, "list", "list the keys, without their secrets")
+    listed.add_argument("--json", action="store_true", help="print them as JSON")
+    listed.set_defaults(run=list_keys)
 
     revoke = _action(actions, "revoke", "revoke a key")
     revoke.add_argument("name", metavar="NAME")
@@ -67,12 +70,15 @@ def create_key(options: argparse.Namespace) -> int:
 
 def list_keys(options: argparse.Namespace) -> int:
     keys = ask_or_do(settings_of(options), "key-list", {}, show_progress)["keys"]
-    say(f"{'NAME':24} {'SCOPE':6} {'CREATED':20} STATE")
-    say(f"{'owner':24} {'admin':6} {'':20} active (`holdfast key` prints it)")
+    if options.json:
+        say(json.dumps(keys))
+        return 0
+    rows = [("NAME", "SCOPE", "CREATED", "STATE"), ("owner", "admin", "-", "active (`holdfast key` prints it)")]
     for key in keys:
         state = "active" if key["revoked_at"] is None else f"revoked {local(iso(key['revoked_at']))}"
         limited = f"; limited to {', '.join(key['teams'])}" if key["teams"] else ""
-        say(f"{key['name']:24} {key['scope']:6} {local(iso(key['created_at'])):20} {state}{limited}")
+        rows.append((key["name"], key["scope"], local(iso(key["created_at"])), f"{state}{limited}"))
+    show_table(rows, whole=("NAME", "CREATED"))
     return 0
 
 

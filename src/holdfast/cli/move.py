@@ -21,7 +21,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     parser = commands.add_parser(
         "move",
-        help="update Holdfast's data after a project's directory was moved",
+        description="Tell Holdfast that a project's directory was moved: its data moves along.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

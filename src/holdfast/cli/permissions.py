@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from holdfast.cli.common import add_home, require_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.errors import BadInput
 from holdfast.teams.config_fields import shown
 from holdfast.teams.permissions import LONGEST, shown_input
 from holdfast.text.terminal import quoted_block, say
@@ -17,11 +19,12 @@ MIN_ID = 4
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for name, allowed, text in (
-        ("approve", True, "allow what a managed agent asks for (without an id: list the requests)"),
-        ("deny", False, "refuse what a managed agent asks for"),
+        ("approve", True, "Allow what a managed agent asks for. Without an id, the requests are listed."),
+        ("deny", False, "Refuse what a managed agent asks for. Without an id, the requests are listed."),
     ):
-        parser = commands.add_parser(name, help=text)
+        parser = commands.add_parser(name, description=text)
         parser.add_argument("id", metavar="ID", nargs="?", help="the request; its first four characters are enough")
+        parser.add_argument("--json", action="store_true", help="list the requests as JSON")
         add_home(parser)
         parser.set_defaults(run=run, allowed=allowed)
 
@@ -30,11 +33,13 @@ def run(options: argparse.Namespace) -> int:
     """Decide a request, or list them."""
     settings = settings_of(options)
     waiting = ask_or_do(settings, "permissions", {}, show_progress)["requests"]
+    if options.json and options.id is not None:
+        raise BadInput("--json", "lists the requests; leave it out to decide one")
     if options.id is None:
-        for request in waiting:
+        for request in [] if options.json else waiting:
             _show(request)
-        if not waiting:
-            say("No permission requests.")
+        if options.json or not waiting:
+            say(json.dumps(waiting) if options.json else "No permission requests.")
         return 0
     matching = [request for request in waiting if request["id"].startswith(options.id) and len(options.id) >= MIN_ID]
     decision = {"id": options.id, "allowed": options.allowed}

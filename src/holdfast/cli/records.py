@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.common import add_home, require_person, settings_of, show_progress
+from holdfast.cli.common import add_home, described_parser, require_person, settings_of, show_progress
 from holdfast.cli.control import ask_daemon, ask_or_do
 from holdfast.config import Settings
 from holdfast.errors import DaemonRunning, HoldfastError, NoDaemon
@@ -21,20 +21,48 @@ if TYPE_CHECKING:
     from holdfast.store import Tx
 
 MAX_NAMED_TEXTS = 20
+BACKUP = """\
+Writes everything into one file while work goes on. The file is verified before it gets its name, and can be restored
+into either engine with `holdfast admin restore`.
+
+example:
+  holdfast backup ~/holdfast.backup
+"""
+FORGET = """\
+Permanently removes a session, or everything of a project: from the database, its log and index, from the daemon's log,
+and with every copy of the store that Holdfast made by itself. Shows what would go and asks. Backups that you made
+still contain it.
+
+examples:
+  holdfast forget ~/work/shop      everything of a project
+  holdfast forget 3f2a91c0-5d1e-4a6b-9c77-0f1e2d3c4b5a --yes    one session, without asking
+"""
+PAUSE = """\
+Records nothing for a project until `holdfast resume-recording`: no thoughts, no ledger, no briefing. What is stored
+already stays.
+
+examples:
+  holdfast pause               the project here
+  holdfast pause ~/private
+"""
+RESUME_RECORDING = """\
+Records again for a project that was paused.
+
+example:
+  holdfast resume-recording ~/private
+"""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    backup = commands.add_parser("backup", help="write everything into one file, while work goes on")
+    backup = described_parser(commands, "backup", BACKUP)
     backup.add_argument("file", metavar="FILE", help="the file to write; it can be restored into either engine")
     backup.add_argument("--replace", action="store_true", help="overwrite FILE if it exists")
     backup.add_argument("--anyway", action="store_true", help="even if verification of the store fails")
-    add_home(backup)
     backup.set_defaults(run=run_backup)
 
     restore = commands.add_parser(
         "restore",
-        help="replace the store by a backup (the daemon must be stopped)",
         description="Restore a backup into the embedded store, or into PostgreSQL when HOLDFAST_DATABASE_URL is set."
         " From a backup that this installation did not make, keys and trust are left out and waiting work is held,"
         " unless you say that it is yours.",
@@ -51,44 +79,31 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
     verify = commands.add_parser(
         "verify",
-        help="prove that nothing was lost or changed (exit status 1 if something was)",
         description="Check the database, the log of events, the register of sessions and every hash chain, and name"
         " what is lost or changed. It does not change the store. Exit status 1 if anything is lost that was not"
         " acknowledged with `holdfast acknowledge-loss`.",
     )
     verify.add_argument("--json", action="store_true", help="print the findings as JSON")
     add_home(verify)
-    verify.set_defaults(run=run_verify, for_agents=True)
+    verify.set_defaults(run=run_verify)
 
     acknowledge = commands.add_parser(
         "acknowledge-loss",
-        help="dismiss the notices of a loss, once you have seen what was lost",
         description="Show the losses that were noticed, and end their notices in status, serve, doctor and briefings."
         " It does not change the store.",
     )
     add_home(acknowledge)
     acknowledge.set_defaults(run=run_acknowledge)
 
-    forget = commands.add_parser(
-        "forget",
-        help="permanently remove a session, or everything of a project",
-        description="Permanently remove a session, or everything of a project: from the database, its log and index,"
-        " from the daemon's log, and with every copy of the store that Holdfast made by itself. Backups that you made"
-        " still contain it.",
-    )
+    forget = described_parser(commands, "forget", FORGET)
     forget.add_argument("what", metavar="PROJECT|SESSION", help="a project's directory or URI, or a session id")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     forget.add_argument("--json", action="store_true", help="print what was removed as JSON (with --yes)")
-    add_home(forget)
     forget.set_defaults(run=run_forget)
 
-    for name, command, text in (
-        ("pause", "pause", "stop recording for a project"),
-        ("resume-recording", "unpause", "record again for a paused project"),
-    ):
-        parser = commands.add_parser(name, help=text)
+    for name, command, text in (("pause", "pause", PAUSE), ("resume-recording", "unpause", RESUME_RECORDING)):
+        parser = described_parser(commands, name, text)
         parser.add_argument("project", metavar="PROJECT", nargs="?", default=".", help="its directory (default: here)")
-        add_home(parser)
         parser.set_defaults(run=run_recording, command=command)
 
 
@@ -292,5 +307,7 @@ def run_recording(options: argparse.Namespace) -> int:
     """Pause or resume recording."""
     project = options.project if "://" in options.project else str(Path(options.project).expanduser().resolve())
     report = ask_or_do(settings_of(options), options.command, {"project": project}, show_progress)
-    say(f"Recording is {'paused' if report['paused'] else 'on'} for {report['project']}.")
+    say(f"Recording is {'paused' if report['paused'] else 'on'} for {report['project'].removeprefix('file://')}.")
+    if report["paused"]:
+        say("`holdfast resume-recording` records again.")
     return 0

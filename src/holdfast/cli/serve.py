@@ -28,7 +28,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command."""
     parser = commands.add_parser(
         "serve",
-        help="run the daemon in the foreground",
         description="Run the daemon in the foreground. It serves agents on a unix socket and HTTP on loopback.",
     )
     parser.add_argument("--host", help=f"the address HTTP listens on (HOLDFAST_HOST, default {DEFAULT_HOST})")

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from holdfast.cli.common import add_home, settings_of, show_progress, show_table
+from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.cli.table import show_table
 from holdfast.text.terminal import quoted_block, say
 from holdfast.times import local
 
@@ -35,7 +36,6 @@ MAX_DEPTH = 100
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "sessions",
-        help="show what agents thought: list, show, search, export",
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -107,7 +107,7 @@ def run_list(options: argparse.Namespace) -> int:
         )
         for session in sessions
     ]
-    show_table([row if options.all else (*row[:4], row[5]) for row in rows])
+    show_table([row if options.all else (*row[:4], row[5]) for row in rows], whole=("ID", "UPDATED"))
     if page["more"]:
         say(f"These are the first {len(sessions)}; --limit shows more.")
     return 0

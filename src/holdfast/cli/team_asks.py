@@ -20,9 +20,9 @@ from holdfast.cli.common import (
     is_person,
     settings_of,
     show_progress,
-    show_table,
 )
 from holdfast.cli.control import ask_daemon, ask_or_do
+from holdfast.cli.table import show_table
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError, NoDaemon
 from holdfast.ids import random_id
@@ -84,7 +84,7 @@ example:
 
 def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    ask = described_parser(verbs, "ask", "ask a team a question and wait for the answer", ASK)
+    ask = described_parser(verbs, "ask", ASK, "ask a team a question and wait for the answer")
     ask.add_argument("team", metavar="TEAM", help="as `holdfast teams list` shows it")
     ask.add_argument("words", metavar="QUESTION", nargs="+", help="the question; - reads it from stdin")
     _add_conversation(ask)
@@ -92,29 +92,29 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_waiting(ask)
     ask.set_defaults(run=run_ask)
 
-    wait = described_parser(verbs, "wait", "go on waiting for an answer", WAIT)
+    wait = described_parser(verbs, "wait", WAIT, "go on waiting for an answer")
     wait.add_argument("id", metavar="ASK", help="its id; the first eight characters are enough")
     _add_waiting(wait)
     wait.set_defaults(run=run_wait)
 
-    cancel = described_parser(verbs, "cancel", "cancel a question that is not answered yet", CANCEL)
+    cancel = described_parser(verbs, "cancel", CANCEL, "cancel a question that is not answered yet")
     cancel.add_argument("id", metavar="ASK", help="its id; the first eight characters are enough")
     _add_json(cancel)
     cancel.set_defaults(run=run_cancel)
 
-    status = described_parser(verbs, "status", "show teams, their queues, and questions under way", STATUS)
+    status = described_parser(verbs, "status", STATUS, "show teams, their queues, and questions under way")
     status.add_argument("team", metavar="TEAM", nargs="?", help="only this one")
     _add_json(status)
     status.set_defaults(run=run_status)
 
-    history = described_parser(verbs, "history", "show what was asked and answered", HISTORY)
+    history = described_parser(verbs, "history", HISTORY, "show what was asked and answered")
     history.add_argument("team", metavar="TEAM", nargs="?", help="which team was asked (default: list all)")
     _add_conversation(history)
     history.add_argument("--limit", metavar="N", type=int, default=20, help="how many questions (default: 20)")
     _add_json(history)
     history.set_defaults(run=run_history)
 
-    reset = described_parser(verbs, "reset", "begin a fresh conversation with a team", RESET)
+    reset = described_parser(verbs, "reset", RESET, "begin a fresh conversation with a team")
     reset.add_argument("team", metavar="TEAM", help="as `holdfast teams list` shows it")
     _add_conversation(reset)
     _add_json(reset)
@@ -306,7 +306,7 @@ def run_status(options: argparse.Namespace) -> int:
             say(f"{team['team']} waits to be allowed {approval['tool']}: `holdfast approve {approval['id']}`.")
     if asks:
         print()
-        show_table([("ASK", "SINCE", "STATE", "FROM", "TO", "QUESTION"), *map(_ask_row, asks)])
+        show_table([("ASK", "SINCE", "STATE", "FROM", "TO", "QUESTION"), *map(_ask_row, asks)], whole=("ASK", "SINCE"))
     return 0
 
 
@@ -355,7 +355,7 @@ def _list_conversations(options: argparse.Namespace, settings: Settings) -> int:
         for one in found["conversations"]
     ]
     if rows:
-        show_table([("FROM", "TO", "MESSAGES", "STATE", "LAST USED", "SESSION"), *rows])
+        show_table([("FROM", "TO", "MESSAGES", "STATE", "LAST USED", "SESSION"), *rows], whole=("LAST USED",))
     else:
         say("There are no conversations yet. `holdfast teams ask TEAM QUESTION` begins one.")
     return 0

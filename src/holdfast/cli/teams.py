@@ -15,8 +15,9 @@ from typing import Any
 
 from holdfast.agents.registry import AGENTS
 from holdfast.cli import team_asks
-from holdfast.cli.common import add_home, agreed, described_parser, is_person, settings_of, show_progress, show_table
+from holdfast.cli.common import add_home, agreed, described_parser, is_person, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
+from holdfast.cli.table import show_table
 from holdfast.config import Settings
 from holdfast.errors import BadInput
 from holdfast.teams.config import TeamsConfig
@@ -44,11 +45,11 @@ examples:
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    teams = commands.add_parser("teams", help="agents that answer for a project: ask them, add, check and remove them")
+    teams = commands.add_parser("teams")
     verbs = teams.add_subparsers(metavar="<what>", title="what", required=True)
     team_asks.add_to(verbs)
 
-    add = described_parser(verbs, "add", "add a team, or choose from the projects that you used an agent in", ADD)
+    add = described_parser(verbs, "add", ADD, "add a team, or choose from the projects that you used an agent in")
     add.add_argument("name", metavar="NAME", nargs="?", help="1 to 64 of A-Z a-z 0-9 . _ - (default: the folder's)")
     add.add_argument("--project", metavar="DIR", help="where its agent works (default with a NAME: here)")
     add.add_argument("--description", metavar="TEXT", help="what other teams may ask it")
@@ -62,6 +63,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add.set_defaults(run=run_add)
 
     found = verbs.add_parser("found", help="list sessions on disk in the teams' projects that can be adopted")
+    found.add_argument("--json", action="store_true", help="print them as JSON")
     add_home(found)
     found.set_defaults(run=run_found)
 
@@ -93,6 +95,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     listed.set_defaults(run=run_list, for_agents=True)
 
     check = verbs.add_parser("check", help="show every fault with its repair (exit status 1 if one keeps a team away)")
+    check.add_argument("--json", action="store_true", help="print them as JSON")
     add_home(check)
     check.set_defaults(run=run_check, for_agents=True)
 
@@ -100,10 +103,12 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 def run_found(options: argparse.Namespace) -> int:
     """List sessions that can be adopted."""
     sessions = ask_or_do(settings_of(options), "teams-found", {}, show_progress)["sessions"]
-    for session in sessions:
-        when = local(session["modifiedAt"])
-        say(f"{session['team'][:20]:20} {session['sessionId']}  {when}  {session['title'][:60]}")
-    if not sessions:
+    rows = [(one["team"], one["sessionId"], local(one["modifiedAt"]), one["title"]) for one in sessions]
+    if options.json:
+        say(json.dumps(sessions))
+    elif rows:
+        show_table([("TEAM", "SESSION", "MODIFIED", "TITLE"), *rows], whole=("SESSION", "MODIFIED"))
+    else:
         say("There are no sessions on disk to adopt.")
     return 0
 
@@ -122,12 +127,9 @@ def run_stats(options: argparse.Namespace) -> int:
     if options.json:
         say(json.dumps(figures))
         return 0
-    say(f"{'team':20} {'asks':>6} {'answered':>8} {'failed':>6} {'tokens in':>10} {'out':>8} {'USD':>8}")
-    for team in figures["teams"]:
-        say(
-            f"{team['team'][:20]:20} {team['asks']:6} {team['answered']:8} {team['failed']:6}"
-            f" {team['input_tokens']:10} {team['output_tokens']:8} {team['cost_usd']:8.2f}"
-        )
+    names = ("team", "asks", "answered", "failed", "input_tokens", "output_tokens")
+    rows = [(*(str(team[name]) for name in names), f"{team['cost_usd']:.2f}") for team in figures["teams"]]
+    show_table([("TEAM", "ASKS", "ANSWERED", "FAILED", "TOKENS IN", "OUT", "USD"), *rows])
     for pair in figures["pairs"]:
         say(f"{pair['from'] or 'outside'} → {pair['to']}: {pair['messages']} messages")
     say(
@@ -252,10 +254,14 @@ def run_check(options: argparse.Namespace) -> int:
     """Show every fault: of teams.json, and of what its agents need."""
     file = TeamsFile(settings_of(options).home)
     config = file.config
-    for fault in config.faults:
-        say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
     teams = ask_or_do(settings_of(options), "teams-status", {}, show_progress)["teams"] if config.teams else []
     faults = by_reason(teams, "fault")
+    if options.json:
+        of_file = [asdict(fault) for fault in config.faults]
+        say(json.dumps({"file": of_file, "agents": faults, "settings": by_reason(teams, "settings")}))
+        return 1 if config.errors or faults else 0
+    for fault in config.faults:
+        say(f"{'warning' if fault.warning else 'FAULT':8} {fault}")
     for mark, reasons in (("FAULT", faults), ("warning", by_reason(teams, "settings"))):
         for why, names in reasons.items():
             say(f"{mark:8} {shown(', '.join(names), MAX_SHOWN_PATH)}: {why}")
