@@ -78,8 +78,15 @@ class _FileState:
             return None if self.inode else set()  # one that was deleted is written again from the store
         with self.path.open("rb") as file:
             file.seek(before.size)
-            text = file.read(self.size - before.size).decode("utf-8", "surrogateescape")
-        return {line.uuid for line in lines_in(text) if line.uuid is not None}
+            added = file.read(self.size - before.size)
+        # An ask waits for this, so lines without an id are not parsed.
+        return {name for line in added.split(b"\n") if b'"uuid"' in line and (name := _id_in(line)) is not None}
+
+
+def _id_in(line: bytes) -> str | None:
+    """Return the id of a line that is a part of the conversation itself."""
+    found = lines_in(line.decode("utf-8", "surrogateescape"))
+    return found[0].uuid if found else None
 
 
 async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_key: str, session_id: str) -> bool:
