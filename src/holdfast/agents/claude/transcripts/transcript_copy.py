@@ -12,6 +12,7 @@ from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge, one_branch
 from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.transcript_copies import MAIN
+from holdfast.files.in_time import in_time
 from holdfast.lazy_dataclass import dataclass
 
 
@@ -39,7 +40,7 @@ class TranscriptCopy:
 
     async def is_overtaken(self, own: int | None) -> bool:
         """Return whether somebody else than the agent, process `own`, wrote to its file or has the session open."""
-        return await asyncio.to_thread(self._is_overtaken, own)
+        return await in_time(self._is_overtaken, own)
 
     def _is_overtaken(self, own: int | None) -> bool:
         now = _FileState.of(self._file)
