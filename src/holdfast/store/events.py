@@ -117,6 +117,6 @@ async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
             if batch:
                 since = batch[-1].seq
                 yield batch
-            else:
+            if len(batch) < READ_AT_ONCE:
                 await news.wait(POLL_SECONDS)
                 await asyncio.sleep(ANSWER_FIRST_SECONDS)
