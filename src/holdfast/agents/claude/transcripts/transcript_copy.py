@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ class TranscriptCopy:
         self._file = file
         self._seen = _FileState.of(file)
         self._written: set[Any] = set()
+        self._looking = threading.Lock()
         self.appended = 0
         """How many lines have reached the store."""
 
@@ -42,15 +44,24 @@ class TranscriptCopy:
         """Return whether somebody else than the agent, process `own`, wrote to its file or has the session open."""
         return await in_time(self._is_overtaken, own)
 
+    async def read_own(self) -> None:
+        """Read what the agent wrote in its last turn, so that the next one does not wait for it."""
+        await in_time(self._has_only_own)
+
     def _is_overtaken(self, own: int | None) -> bool:
-        now = _FileState.of(self._file)
-        if now != self._seen:
-            new = now.ids_since(self._seen)
-            if new is None or not new <= self._written:
-                return True
-            self._seen = now
-            self._written -= new
-        return opened_by(self._file.stem, self._file.parents[2], own=own) is not None
+        return not self._has_only_own() or opened_by(self._file.stem, self._file.parents[2], own=own) is not None
+
+    def _has_only_own(self) -> bool:
+        """Return whether all that was added to the file since the last look is the agent's."""
+        with self._looking:
+            now = _FileState.of(self._file)
+            if now != self._seen:
+                new = now.ids_since(self._seen)
+                if new is None or not new <= self._written:
+                    return False
+                self._seen = now
+                self._written -= new
+            return True
 
     async def load(self, key: Mapping[str, Any]) -> None:
         """Return nothing: the agent has its own file."""
