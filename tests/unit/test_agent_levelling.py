@@ -185,6 +185,16 @@ def test_a_session_in_claude_codes_own_list_counts_while_its_process_runs(tmp_pa
     assert opened_by(SESSION, tmp_path, own=parent, processes=tmp_path) is None
 
 
+def test_of_the_sessions_in_claude_codes_own_list_only_the_one_asked_for_counts(tmp_path: Path) -> None:
+    listed = tmp_path / "sessions"
+    listed.mkdir()
+    parent = os.getppid()
+    (listed / "1.json").write_text(f'{{"pid": {parent}, "sessionId": "{SESSION}", cut off')
+    (listed / "2.json").write_text(json.dumps({"pid": parent, "sessionId": SESSION[:-1] + "2", "cwd": f"/{SESSION}"}))
+    os.mkfifo(listed / "3.json")
+    assert opened_by(SESSION, tmp_path, processes=tmp_path) is None
+
+
 def test_a_pipe_beside_a_transcript_keeps_nobody_waiting(tmp_path: Path) -> None:
     path = tmp_path / "agent-1.jsonl"
     os.mkfifo(sidecar_of(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import field
@@ -16,6 +17,8 @@ from holdfast.store.wakeups import Wakeups
 
 READ_AT_ONCE = 500
 TRIMMED_AT_ONCE = 1_000
+ANSWER_FIRST_SECONDS = 0.005
+"""How long followers let the one who wrote be answered: a read beside it takes the interpreter away from it."""
 POLL_SECONDS = 15.0
 """How often a waiting reader polls, in case a wake-up is lost."""
 
@@ -114,5 +117,6 @@ async def follow(store: Store, since: int) -> AsyncIterator[list[Event]]:
             if batch:
                 since = batch[-1].seq
                 yield batch
-            else:
+            if len(batch) < READ_AT_ONCE:
                 await news.wait(POLL_SECONDS)
+                await asyncio.sleep(ANSWER_FIRST_SECONDS)

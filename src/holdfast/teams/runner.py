@@ -56,6 +56,8 @@ STORE_AGAIN_SECONDS, STORE_AGAIN_MOST = 0.5, 10.0
 """How soon, and at the latest how late, an outcome that could not be stored is tried again."""
 INTERRUPT_AGAIN, INTERRUPT_SECONDS = 1.0, 15.0
 """How often a cancelled turn is interrupted, and for how long, before its agent is stopped."""
+ANSWER_FIRST_SECONDS = 0.002
+"""How long the next asks wait after an ask has ended, so that whoever asked is answered first."""
 REPAIR = "Repair it, then ask again."
 
 logger = logging.getLogger(__name__)
@@ -404,7 +406,7 @@ class Runner:
                 await self._put_back(conversation, slot, keep=keep)
             finally:
                 self._running.pop(ask.id, None)  # last: whoever stops the runner waits for all of this
-                self._wake.set()
+                asyncio.get_running_loop().call_later(ANSWER_FIRST_SECONDS, self._wake.set)
 
     async def _put_back(self, conversation: Conversation, slot: Slot | None, *, keep: bool) -> None:
         """Keep a process warm or end it; a conversation without one is anybody's."""

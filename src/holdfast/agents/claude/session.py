@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import warnings
 from collections.abc import AsyncIterator
@@ -43,10 +44,12 @@ from holdfast.agents.errors import (
     SessionMissing,
     TranscriptCopyFailed,
 )
+from holdfast.files.in_time import ProjectTooSlow
 from holdfast.process.guard import END_SECONDS, GuardedProcess
 
 OLDEST = (2, 1, 248)
 """The first Claude Code that can be told to take a message as it is written."""
+TIDY_SECONDS = 0.02
 NOT_READY = "Control request timeout"
 """How the SDK's error begins when Claude Code runs and says nothing for a minute."""
 
@@ -67,6 +70,7 @@ class ClaudeSession:
         self._spent = spent
         self._turn: _RunningTurn | None = None
         self._closing: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
@@ -134,7 +138,14 @@ class ClaudeSession:
         # A message marked so is neither searched for commands nor for files to include. It also lacks the reminders
         # that usually come with a turn, so only texts that could be more than text are marked.
         marked = text.lstrip().startswith("/") or "@" in text
-        return self._checked(await self._run(text, marked, on_event))
+        turn = self._checked(await self._run(text, marked, on_event))
+        self._tidying = asyncio.create_task(self._tidy_up())
+        return turn
+
+    async def _tidy_up(self) -> None:
+        await asyncio.sleep(TIDY_SECONDS)  # whoever asked is answered first
+        with contextlib.suppress(OSError, ProjectTooSlow):  # the check before the next turn reports it
+            await self._copy.read_own()
 
     async def compact(self) -> Compaction:
         """Run Claude Code's own compaction."""
@@ -160,6 +171,8 @@ class ClaudeSession:
         await asyncio.shield(self._closing)
 
     async def _end(self) -> None:
+        if self._tidying is not None:
+            self._tidying.cancel()
         await self._guarded.end(self._reading)
         await self._client.disconnect()
 

@@ -12,7 +12,7 @@ from holdfast.protocol.worktree import Worktree, worktree_of
 
 def agent_settings_at(directory: Path) -> tuple[Worktree | None, ProjectSettings | None]:
     """Return the worktree of a directory and its agent settings; None for both if it has none."""
-    if has_no_agent_settings(directory):
+    if _has_none(directory):
         return None, None
     worktree = worktree_of(directory)
     try:
@@ -24,11 +24,26 @@ def agent_settings_at(directory: Path) -> tuple[Worktree | None, ProjectSettings
     return worktree, settings_of().of_project(worktree.path)
 
 
-def has_no_agent_settings(directory: Path) -> bool:
-    """Return whether no agent settings exist from a directory up to the top of its worktree."""
-    worktree = worktree_of(directory)
-    if worktree is None:
+def _has_none(directory: Path) -> bool:
+    """Return whether no agent settings exist from a directory up to the top of its worktree.
+
+    Every ask of a team waits for this, so it makes neither a `Path` of each folder nor a `Worktree`.
+    """
+    here = os.path.realpath(directory)
+    if not os.path.isdir(here):  # noqa: PTH112
         return False
-    here = Path(os.path.realpath(directory))
-    between = [here, *(folder for folder in here.parents if folder.is_relative_to(worktree.path))]
-    return not any(os.path.lexists(folder / name) for folder in between for name in settings_of().project_names)
+    between = [here]
+    while not _exists(f"{between[-1]}/.git"):
+        between.append(os.path.dirname(between[-1]))  # noqa: PTH120
+        if between[-1] == between[-2]:
+            between = [here]  # without a repository the directory stands alone
+            break
+    return not any(os.path.lexists(f"{folder}/{name}") for folder in between for name in settings_of().project_names)
+
+
+def _exists(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True

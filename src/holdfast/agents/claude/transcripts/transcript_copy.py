@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import Line, lines_in, lines_of, merge, one_branch
 from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.agents.transcript_copies import MAIN
+from holdfast.files.in_time import in_time
 from holdfast.lazy_dataclass import dataclass
 
 
@@ -28,6 +30,7 @@ class TranscriptCopy:
         self._file = file
         self._seen = _FileState.of(file)
         self._written: set[Any] = set()
+        self._looking = threading.Lock()
         self.appended = 0
         """How many lines have reached the store."""
 
@@ -39,17 +42,26 @@ class TranscriptCopy:
 
     async def is_overtaken(self, own: int | None) -> bool:
         """Return whether somebody else than the agent, process `own`, wrote to its file or has the session open."""
-        return await asyncio.to_thread(self._is_overtaken, own)
+        return await in_time(self._is_overtaken, own)
+
+    async def read_own(self) -> None:
+        """Read what the agent wrote in its last turn, so that the next one does not wait for it."""
+        await in_time(self._has_only_own)
 
     def _is_overtaken(self, own: int | None) -> bool:
-        now = _FileState.of(self._file)
-        if now != self._seen:
-            new = now.ids_since(self._seen)
-            if new is None or not new <= self._written:
-                return True
-            self._seen = now
-            self._written -= new
-        return opened_by(self._file.stem, self._file.parents[2], own=own) is not None
+        return not self._has_only_own() or opened_by(self._file.stem, self._file.parents[2], own=own) is not None
+
+    def _has_only_own(self) -> bool:
+        """Return whether all that was added to the file since the last look is the agent's."""
+        with self._looking:
+            now = _FileState.of(self._file)
+            if now != self._seen:
+                new = now.ids_since(self._seen)
+                if new is None or not new <= self._written:
+                    return False
+                self._seen = now
+                self._written -= new
+            return True
 
     async def load(self, key: Mapping[str, Any]) -> None:
         """Return nothing: the agent has its own file."""
@@ -78,8 +90,15 @@ class _FileState:
             return None if self.inode else set()  # one that was deleted is written again from the store
         with self.path.open("rb") as file:
             file.seek(before.size)
-            text = file.read(self.size - before.size).decode("utf-8", "surrogateescape")
-        return {line.uuid for line in lines_in(text) if line.uuid is not None}
+            added = file.read(self.size - before.size)
+        # An ask waits for this, so lines without an id are not parsed.
+        return {name for line in added.split(b"\n") if b'"uuid"' in line and (name := _id_in(line)) is not None}
+
+
+def _id_in(line: bytes) -> str | None:
+    """Return the id of a line that is a part of the conversation itself."""
+    found = lines_in(line.decode("utf-8", "surrogateescape"))
+    return found[0].uuid if found else None
 
 
 async def level(transcripts: TranscriptStore, files: TranscriptFiles, project_key: str, session_id: str) -> bool:
