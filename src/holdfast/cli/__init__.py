@@ -39,6 +39,7 @@ ROOMS = {
     "demo": ("demo",),
     "keys": ("key",),
     "audit": ("audit",),
+    "open": ("open",),
     "records": ("backup", "restore", "verify", "acknowledge-loss", "forget", "pause", "resume-recording"),
     "teams": ("teams",),
     "permissions": ("approve", "deny"),
