@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.browser.chromium import FLAGS, MISSING, axe_source, find
 from tests.installation import PATIENCE, Installation
+
+expect.set_options(timeout=PATIENCE * 1000)
 
 Opens = Callable[..., Page]
 

@@ -45,7 +45,7 @@ def test_a_card_appears_and_its_button_works_without_a_reload_and_over_a_killed_
     expect(heading).to_have_text("Nothing waits for you")
     with no_reload(page):
         make_dead_letter(holdfast, tmp_path / "homelab", "Rotate the <b>certificates</b>")
-        card = page.get_by_role("article").filter(has_text="homelab")
+        card = page.locator(".card").filter(has_text="homelab")
         expect(card).to_contain_text("Rotate the <b>certificates</b>")
         assert page.title() == "(1) Now · Holdfast"
         icon = page.locator("link[rel=icon]")

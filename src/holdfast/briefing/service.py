@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from holdfast.store import Store, Tx
 from holdfast.text.quoting import in_quotes, named
 
 if TYPE_CHECKING:
+    from holdfast.briefing.recent_sessions import Recently, RecentSessions
     from holdfast.briefing.sharing import SharedTranscripts
 
 VOUCHED_MS = 90_000
@@ -154,6 +156,16 @@ class Briefings:
         if session_id is not None and past.unfinished:
             await self._store.write(lambda tx: agent_sessions.mark_told(tx, session_id, briefing.marks))
         return briefing
+
+    async def recently(self, within_ms: int) -> Recently:
+        """Return the latest sessions of all projects, and what agents got back."""
+        return await self._recent.find(within_ms)
+
+    @cached_property
+    def _recent(self) -> RecentSessions:
+        from holdfast.briefing.recent_sessions import RecentSessions  # hooks do without it
+
+        return RecentSessions(self._store, self._predecessors)
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""

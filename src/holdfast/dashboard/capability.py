@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FIRST_NAMES = frozenset(
     {"", "approvals", "asks", "events", "figures", "find", "icon", "messages", "open", "projects", "questions"}
-    | {"sessions", "settings", "sign-in", "sign-out", "static", "teams"}
+    | {"sessions", "settings", "sign-in", "sign-out", "static", "teams", "work"}
 )
 """The first names of all paths of the dashboard."""
 

@@ -40,7 +40,7 @@ class Renderer:
             auto_reload=False,
         )
         self._templates.globals.update(static=static_url, when=self.when, counted=counted)
-        self._templates.filters.update(outside=outside, block=block, size=size, number=number)
+        self._templates.filters.update(outside=outside, seen=seen, block=block, size=size, number=number)
 
     def whole(self, template: str, values: Values) -> str:
         """Return a whole page."""
@@ -71,6 +71,12 @@ def outside(context: Context, text: str | None, most: int = LINE) -> Markup:
     """Show an outside text on one line: bounded, apart from the direction of ours, and with nothing hidden in it."""
     line = " ".join(_seen_by(context, text or "", most).split())
     return Markup('<bdi class="outside">{}</bdi>').format(_spoken(clipped(line, most)))
+
+
+@pass_context
+def seen(context: Context, text: str | None, most: int = LINE) -> str:
+    """Return an outside text for an attribute or a drawing, where no element can keep its direction apart."""
+    return visible(clipped(" ".join(_seen_by(context, text or "", most).split()), most))
 
 
 @pass_context

@@ -162,8 +162,7 @@ class Site:
             return Response(found.content, media_type=found.kind, headers={"Content-Disposition": disposition})
         values = {**await self._base(page_request, seen), **found.values}
         if page_request.parts is not None:
-            html = self._renderer.parts(found.template, values, page_request.parts | {"head"})
-            return Response(html, found.status, media_type="text/html")
+            return _html(self._renderer.parts(found.template, values, page_request.parts | {"head"}), found.status)
         return self._render(found.template, values, found.status)
 
     async def _base(self, page_request: PageRequest, seen: int) -> Values:
@@ -239,7 +238,7 @@ class Site:
     # -- answers ------------------------------------------------------------------------------------------------------
 
     def _render(self, template: str, values: Values, status: int = 200) -> Response:
-        return Response(self._renderer.whole(template, values), status, media_type="text/html")
+        return _html(self._renderer.whole(template, values), status)
 
     def _refuse(self, request: Request, status: int, problem: str) -> Response:
         if QUIET in request.headers:
@@ -276,6 +275,11 @@ def _page_request(request: Request, who: SignedIn, form: dict[str, str] | None =
         frozenset(wanted.split()) if wanted is not None else None,
         attempt_of(request, who.key.name),
     )
+
+
+def _html(text: str, status: int) -> Response:
+    # Half a character in a text is shown as such; it must not keep the page from being sent.
+    return Response(text.encode("utf-8", "backslashreplace"), status, media_type="text/html")
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import field
 
+from holdfast.agents.registry import resume_command_of
 from holdfast.bridge.model import Status
+from holdfast.briefing.ledger.model import is_session_id
+from holdfast.dashboard.activity import LATELY_MS
 from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.urls import project_url
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.permissions import shown_input
 
 FAILED_MS = 24 * 3_600_000
 """How long an ask that failed waits for somebody."""
+CUT_OFF = "cut off in the middle of its work"
 MOST = 50
 """Cards of one kind."""
 COUNT_SECONDS = 5.0
@@ -62,7 +68,12 @@ class Waiting:
     async def cards(self) -> list[Card]:
         """Return a card for each, the oldest first; what is about to end by itself comes before."""
         groups = await asyncio.gather(
-            self._permissions(), self._questions(), self._dead_letters(), self._failed_asks(), self._blocked()
+            self._permissions(),
+            self._questions(),
+            self._dead_letters(),
+            self._failed_asks(),
+            self._blocked(),
+            self._cut_off(),
         )
         permissions, *others = groups
         rest = sorted((card for group in others for card in group), key=lambda card: card.at)
@@ -147,13 +158,39 @@ class Waiting:
                 f"ask-{state.ask.id}",
                 "an ask failed",
                 state.ask.to_team,
-                state.ask.error or state.ask.error_code or "It failed.",
-                state.ask.finished_at or state.ask.created_at,
                 state.ask.text,
+                state.ask.finished_at or state.ask.created_at,
+                state.ask.error or state.ask.error_code,
                 Button(f"/asks/{state.ask.id}/again", "Ask again"),
             )
             for state in await self._rooms.teams.failed_lately(FAILED_MS)
         ]
+
+    async def _cut_off(self) -> list[Card]:
+        tasks = [one.task for one in await self._rooms.bridge.status() if one.task is not None]
+        asked_about = {task.session_id for task in tasks}
+        cards = []
+        for one in (await self._rooms.briefings.recently(LATELY_MS)).sessions:
+            path = path_of(one.root)
+            if not one.cut_off or path is None or not is_session_id(one.session_id):
+                continue
+            if one.session_id in asked_about:
+                continue  # whether its task is to be resumed is a question of its own, or was one
+            directory = shlex.quote(one.directory or str(path))
+            cards.append(
+                Card(
+                    f"cut-{one.session_id}",
+                    CUT_OFF,
+                    path.name,
+                    one.said or one.asked or "",
+                    one.last_at,
+                    one.asked if one.said else None,
+                    others=(Button("/work/dismiss", "Dismiss", {"root": one.root, "session": one.session_id}),),
+                    command=f"cd {directory} && {resume_command_of()(one.session_id)}",
+                    link=project_url(one.project_key or one.root),
+                )
+            )
+        return cards
 
     async def _blocked(self) -> list[Card]:
         cards = []

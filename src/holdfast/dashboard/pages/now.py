@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 from holdfast.bridge.model import IdleDecision
+from holdfast.dashboard.activity import look
 from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.waiting import Waiting
+from holdfast.dashboard.waiting import CUT_OFF, Card, Waiting
 from holdfast.errors import BadInput
+from holdfast.files.in_time import in_time
 from holdfast.identity.caller import Caller, Era, Transport
+from holdfast.identity.project import MAX_ROOT, RootSource, locate
+from holdfast.records.overview import overview
 from holdfast.teams.model import is_temporary
+from holdfast.text import counted
 
 
 def parts(rooms: Rooms, waiting: Waiting) -> list[Part]:
     """Return the first screen, and the actions of its cards."""
 
     async def show(request: PageRequest) -> Shown:
-        return shown("now.html", cards=await waiting.cards())
+        cards, activity, records = await asyncio.gather(
+            waiting.cards(), look(rooms), overview(rooms.store, rooms.settings.home)
+        )
+        return shown(
+            "now.html", sentence=sentence(activity.at_work, cards), cards=cards, activity=activity, records=records
+        )
 
     async def decide_permission(request: PageRequest) -> Done:
         allowed = request.field("decision") == "allow"
@@ -34,6 +47,11 @@ def parts(rooms: Rooms, waiting: Waiting) -> list[Part]:
     async def retry_message(request: PageRequest) -> Done:
         message = await rooms.queue.retry(request.field("id"), request.field("target"), request.sender)
         return Done(f"The message is queued for {message.target} again.")
+
+    async def dismiss_work(request: PageRequest) -> Done:
+        root = await in_time(locate, request.field("root", MAX_ROOT), RootSource.ARGUMENT)
+        await rooms.briefings.dismiss(root, request.field("session"))
+        return Done("That work is no longer mentioned.")
 
     async def ask_again(request: PageRequest) -> Done:
         failed = await rooms.teams.look(request.path["id"])
@@ -55,4 +73,19 @@ def parts(rooms: Rooms, waiting: Waiting) -> list[Part]:
         Action("/questions/{target}", decide_question),
         Action("/messages/retry", retry_message),
         Action("/asks/{id}/again", ask_again),
+        Action("/work/dismiss", dismiss_work),
     ]
+
+
+def sentence(at_work: int, cards: Sequence[Card]) -> str:
+    """Return the state of everything in one sentence."""
+    cut_off = sum(card.kind == CUT_OFF for card in cards)
+    waiting = len(cards) - cut_off
+    parts = [
+        *([f"{counted(at_work, 'agent')} at work"] if at_work else []),
+        *([f"{waiting} {'waits' if waiting == 1 else 'wait'} for you"] if waiting else []),
+        *([f"{cut_off} {'was' if cut_off == 1 else 'were'} cut off"] if cut_off else []),
+    ]
+    return ", ".join(parts) + (
+        "" if waiting or cut_off else ", nothing waits for you" if parts else "Nothing waits for you"
+    )

@@ -6,6 +6,7 @@ import { morph } from "./morph.js";
 
 const TOGETHER_MS = 120; // changes that come close together are fetched once
 const APART_MS = 1_000;
+const FAILED_MS = 10_000;
 const TICK_MS = 20_000;
 const BACK_MS = 5_000;
 
@@ -14,7 +15,7 @@ const said = document.getElementById("said");
 const stale = new Set();
 let timer = null;
 let fetching = false;
-let fetchedAt = 0;
+let fetchedAt = Date.now();
 let waiting = Number(document.getElementById("head")?.dataset.waiting ?? 0);
 
 document.documentElement.dataset.script = "";
@@ -26,8 +27,12 @@ function changed(kind) {
     const kinds = region.dataset.live.split(" ");
     if (kind === null || kinds.some((one) => kind.startsWith(one))) stale.add(region.id);
   }
-  if (stale.size > 0 && timer === null && !fetching) {
-    timer = setTimeout(refresh, Math.max(TOGETHER_MS, fetchedAt + APART_MS - Date.now()));
+  if (stale.size > 0) schedule();
+}
+
+function schedule(wait = TOGETHER_MS) {
+  if (timer === null && !fetching) {
+    timer = setTimeout(refresh, Math.max(wait, fetchedAt + APART_MS - Date.now()));
   }
 }
 
@@ -36,6 +41,7 @@ async function refresh() {
   stale.clear();
   timer = null;
   fetching = true;
+  let wait = TOGETHER_MS;
   try {
     const answer = await fetch(location.pathname + location.search, {
       headers: { "Holdfast-Parts": wanted.join(" ") },
@@ -51,12 +57,13 @@ async function refresh() {
     told();
     tick();
   } catch {
-    for (const id of wanted) stale.add(id); // once the daemon is back
+    for (const id of wanted) stale.add(id);
+    wait = FAILED_MS; // or as soon as the daemon is back
   } finally {
     fetching = false;
     fetchedAt = Date.now();
   }
-  if (stale.size > 0 && link.hidden) changed(null);
+  if (stale.size > 0) schedule(wait);
 }
 
 function told() {
@@ -87,6 +94,8 @@ function connection(state) {
     wasLost = false;
     show(link, "Back. The page goes on where it was.");
     backTimer = setTimeout(() => (link.hidden = true), BACK_MS);
+    clearTimeout(timer);
+    timer = null;
     changed(null);
   }
 }
@@ -174,8 +183,19 @@ document.addEventListener("keydown", (event) => {
   document.getElementById("find")?.focus();
 });
 
+// What changes without an event, such as whether a process still runs, is looked at from time to time.
+function look() {
+  if (document.hidden) return;
+  for (const region of document.querySelectorAll("[data-live][data-every]")) {
+    if (Date.now() - fetchedAt >= region.dataset.every * 1_000) stale.add(region.id);
+  }
+  if (stale.size > 0) schedule();
+}
+
 tick();
 labelNotices();
+setInterval(look, 5_000);
+document.addEventListener("visibilitychange", look);
 setInterval(tick, TICK_MS);
 followEvents({
   after: Number(document.body.dataset.seen),

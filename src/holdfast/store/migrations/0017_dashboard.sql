@@ -1,4 +1,4 @@
--- Browsers that signed in to the dashboard. Only a hash of a session's secret is kept.
+-- The dashboard: browsers that signed in (only a hash of a session's secret is kept), and the latest sessions of all projects.
 
 CREATE TABLE browser_sessions (
     id TEXT NOT NULL PRIMARY KEY,
@@ -13,3 +13,6 @@ CREATE TABLE browser_sessions (
     ended_at BIGINT,
     ended_by TEXT
 );
+
+CREATE INDEX ledgers_by_age ON ledgers (last_at);
+CREATE INDEX agent_sessions_by_age ON agent_sessions (seen_at);
