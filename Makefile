@@ -13,7 +13,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 # Where it is set, every process would compile our modules again: a daemon's start takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: python-is-new-enough help serve test test-again test-fast test-long chaos check format catalogue bench install uninstall clean
+.PHONY: python-is-new-enough help serve test test-again test-fast test-long browser chaos check format catalogue bench install uninstall clean
 
 help:
 	@echo "make serve    set up and run the daemon in the foreground (Ctrl-C stops it)"
@@ -46,7 +46,11 @@ $(VENV)/dev.stamp: pyproject.toml $(VENV)/serve.stamp
 serve: $(VENV)/serve.stamp
 	@exec $(BIN)/holdfast serve
 
-test: $(VENV)/dev.stamp
+# What tests of the dashboard need; says loudly what it cannot get.
+browser: $(VENV)/dev.stamp
+	@$(BIN)/python -m tests.browser.chromium
+
+test: $(VENV)/dev.stamp browser
 	$(PYTEST) $(if $(SEED),--shuffle $(SEED)) $(TESTS)
 
 test-again: $(VENV)/dev.stamp

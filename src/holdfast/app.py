@@ -37,6 +37,7 @@ from holdfast.wire.mcp.transports import OpenTransports
 
 if TYPE_CHECKING:
     from holdfast.connections.keys import Keys
+    from holdfast.wire.http.pages import Pages
     from holdfast.wire.http.rest import RestRoute
     from holdfast.wire.http.webhooks import Webhook
     from holdfast.wire.mcp.server import Wire
@@ -111,6 +112,10 @@ class App:
         """Return the routes that other services call."""
         return [webhook for one in self.capabilities for webhook in one.webhooks()]
 
+    def pages(self) -> list[Pages]:
+        """Return what people open in a browser."""
+        return [pages for one in self.capabilities for pages in one.pages()]
+
     def wire(self) -> Wire:
         """Return the MCP side. Imports the SDK, which takes a second: hooks are served before this."""
         from holdfast.wire.mcp.catalog import Catalog
@@ -133,6 +138,11 @@ class App:
         """Take over from an earlier daemon: the rest."""
         for one in self._late:
             await one.life.start()
+
+    def stopping(self) -> None:
+        """End streams that would never end by themselves."""
+        for one in self._made:
+            one.life.stopping()
 
     async def close(self) -> None:
         """End what the services have running outside."""
@@ -201,6 +211,9 @@ def build(
     at_once = [*others, briefing_capability(briefings, machine, teams)]
 
     def late() -> list[Capability]:
+        from holdfast.bridge.queue_changes import QueueChanges
+        from holdfast.dashboard.capability import capability as dashboard_capability
+        from holdfast.dashboard.rooms import Rooms
         from holdfast.forgetting.capability import capability as forgetting_capability
         from holdfast.handoff.capability import capability as handoff_capability
         from holdfast.history.capability import capability as history_capability
@@ -211,6 +224,21 @@ def build(
             history_capability(store, machine, teams.targets),
             moving_capability(store, home, briefings),
             forgetting_capability(store, home, reasoning, teams),
+            dashboard_capability(
+                Rooms(
+                    store,
+                    settings,
+                    connections,
+                    keys(),
+                    reasoning,
+                    teams,
+                    protocols,
+                    bridge,
+                    QueueChanges(store, teams.targets),
+                    briefings,
+                ),
+                owner_key,
+            ),
         ]
 
     return App(store, settings, transports, connections, keys, at_once, late)

@@ -24,7 +24,7 @@ SESSIONS = {SECRET: "session-one", KEPT: "session-two"}
 NUMBERS = {SECRET: 1, KEPT: 11}
 
 NOBODYS = {"api_keys", "bridge_received", "daemons", "event_head", "events", "forgotten_projects", "leases"}
-NOBODYS |= {"schema_migrations", "signing_keys"}
+NOBODYS |= {"browser_sessions", "schema_migrations", "signing_keys"}
 """Tables of which no row is a project's, and events, which are emitted."""
 
 

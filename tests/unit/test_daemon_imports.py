@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 LATER = {
+    "holdfast.dashboard",
     "holdfast.handoff",
     "holdfast.bridge.chat",
     "holdfast.bridge.managed_delivery",
@@ -43,6 +44,7 @@ LATER = {
     "claude_agent_sdk",
     "cryptography",
     "httpx",
+    "jinja2",
     "jwt",
     "limits",
     "mcp",
@@ -110,6 +112,11 @@ def test_a_complete_daemon_leaves_no_module_of_its_own_to_a_hook(imported: tuple
     _, complete = imported
     needed = {name for name in LATER if name.startswith("holdfast.") and _hooks_may_use(name)}
     assert needed <= complete
+
+
+def test_a_daemon_that_nobody_looks_at_has_no_templates(imported: tuple[set[str], set[str]]) -> None:
+    _, complete = imported
+    assert not complete & {"jinja2", "holdfast.dashboard.site", "holdfast.dashboard.rendering"}
 
 
 def test_every_module_that_may_not_be_imported_yet_is_one(imported: tuple[set[str], set[str]]) -> None:

@@ -27,7 +27,7 @@ DONE = (
 """The packages whose services and queries are typed; the list grows."""
 WORKERS = {
     "reasoning": ("session_browser", "retention", "reading", "search", "session_choice"),
-    "connections": ("reconnects", "keys", "signing_keys", "usage", "tokens"),
+    "connections": ("browser_sessions", "reconnects", "keys", "signing_keys", "usage", "tokens"),
     "protocol": ("evidence", "gates", "memories", "mirror", "results", "runs", "steps", "worktree"),
     "forgetting": ("rows", "scope", "copies"),
     "briefing": (

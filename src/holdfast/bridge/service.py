@@ -36,7 +36,7 @@ from holdfast.bridge.model import (
 )
 from holdfast.bridge.queries import incarnations, tasks, updates
 from holdfast.bridge.queries import queue as queries
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, Busy
 from holdfast.identity.caller import Caller
 from holdfast.identity.project import Root, path_of
 from holdfast.identity.senders import OWNER, Kind, NotYours, Sender, sender_of, teams_around
@@ -50,6 +50,7 @@ from holdfast.text.quoting import quoted
 from holdfast.times import milliseconds
 
 if TYPE_CHECKING:
+    from holdfast.bridge.queries.questions import IdleQuestion, RestartQuestion
     from holdfast.bridge.results import Finished, Followed, Pulled, Sent, Taken, TargetStatus, TaskSaved
 
 MOST_UPDATES = 100
@@ -164,6 +165,39 @@ class Bridge:
         """Store whether a copy is to answer for an agent that is idle at its terminal; returns what comes of it."""
         self._known(target)
         return await self._store.write(lambda tx: idle.decide(tx, target, "", decision))
+
+    async def questions(self) -> tuple[list[RestartQuestion], list[IdleQuestion]]:
+        """Return what the owner is asked and has not decided."""
+        from holdfast.bridge.queries import questions
+
+        return await self._store.read(lambda tx: (questions.restarts(tx), questions.idle(tx)))
+
+    async def decide_restart(self, target: str, session_id: str, decision: str) -> str:
+        """Store and pass on the owner's decision about the task of a session that was restarted."""
+        from holdfast.bridge import restart_decision
+
+        self._known(target)
+
+        def write(tx: Tx) -> Refusal | str:
+            def enqueue(text: str) -> str | Refusal:
+                return queries.enqueue(
+                    tx,
+                    target,
+                    text,
+                    message_id=None,
+                    priority=Priority.URGENT,
+                    sender=OWNER.label,
+                    source="dashboard",
+                    ttl_ms=TTL_MS,
+                    reply_to=None,
+                )
+
+            return restart_decision.decide(tx, target, decision, enqueue, lambda session: session == session_id)
+
+        decided = await self._store.write(write)
+        if isinstance(decided, Refusal):
+            raise Busy(f"Not queued: {decided.value}.", recovery="Try again when some messages are done.")
+        return decided
 
     async def inbox(self, target: str) -> Inbox:
         """Return the task and waiting messages for an agent that comes back; takes nothing."""

@@ -305,6 +305,10 @@ class Predecessors:
     def _is_elsewhere(self, seen: AgentSession | None) -> bool:
         return seen is not None and seen.machine != self._machine
 
+    def is_live(self, session: AgentSession, attached: Collection[str], now: int) -> bool:
+        """Return whether a session is running, for somebody who is in none."""
+        return self._is_live(session, attached, None, now)
+
     def _is_live(self, session: AgentSession, attached: Collection[str], pid: int | None, now: int) -> bool:
         """Return whether a session is running: connected somewhere, or its process runs here."""
         if session.ended_at is not None:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ from holdfast.text.quoting import in_quotes, named
 
 if TYPE_CHECKING:
     from holdfast.briefing.all_projects import Progress, UnfinishedWork
+    from holdfast.briefing.recent_sessions import Recently, RecentSessions
     from holdfast.briefing.sharing import SharedTranscripts
 
 VOUCHED_MS = 90_000
@@ -180,6 +182,16 @@ class Briefings:
     def config(self) -> Path:
         """The agent's configuration directory, by the environment of this process."""
         return self._ledgers.on_disk.configs[0]
+
+    async def recently(self, within_ms: int) -> Recently:
+        """Return the latest sessions of all projects, and what agents got back."""
+        return await self._recent.find(within_ms)
+
+    @cached_property
+    def _recent(self) -> RecentSessions:
+        from holdfast.briefing.recent_sessions import RecentSessions  # hooks do without it
+
+        return RecentSessions(self._store, self._predecessors)
 
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""

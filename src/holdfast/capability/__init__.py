@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
     from holdfast.capability.briefing import Covered, Source
     from holdfast.store.events import Event
+    from holdfast.wire.http.pages import Pages
     from holdfast.wire.http.rest import RestRoute
     from holdfast.wire.http.webhooks import Webhook
     from holdfast.wire.mcp.tools import Offer
@@ -112,6 +113,8 @@ class Life:
     """Drop what is past keeping; called every hour."""
     on_events: Callable[[Sequence[Event]], object] = lambda events: None
     """Look at what was committed a moment ago, here or by another daemon."""
+    stopping: Callable[[], object] = lambda: None
+    """End streams that would never end by themselves, before the port is closed."""
     close: Step = _nothing
     """End what runs outside the daemon."""
     leave: Step = _nothing
@@ -134,6 +137,8 @@ class Capability:
     offers: Callable[[], Sequence[Offer]] = lambda: ()
     routes: Callable[[], Sequence[RestRoute]] = lambda: ()
     webhooks: Callable[[], Sequence[Webhook]] = lambda: ()
+    pages: Callable[[], Sequence[Pages]] = lambda: ()
+    """What people open in a browser."""
     commands: Callable[[], Sequence[Command]] = lambda: ()
     loops: Callable[[], Sequence[Loop]] = lambda: ()
     hooks: Sequence[Hook] = ()

@@ -61,6 +61,7 @@ COMMANDS = (
     Command("project release", "handoff", CONTINUE, "Let its agent have the messages that came along.", ("release",)),
     Command("send", "bridge", REACH, "Tell a project's agent what to do, busy or gone.", ("tell",), short=True),
     Command("inbox", "inbox", REACH, "What is waiting, and what was answered?", ("messages",), short=True),
+    Command("open", "open", REACH, "Show me all of it in the browser.", ("dashboard",), short=True),
     Command("queue", "inbox", REACH, "Which messages wait for which agent?", for_agents=True),
     Command("pull", "inbox", REACH, "What happened there since I last looked?"),
     Command("tail", "inbox", REACH, "Keep telling me what happens.", ("follow",)),

@@ -35,7 +35,6 @@ INSTEAD = {
     "restart": "daemon serve",
     "logs": "doctor",
     "config": "doctor",
-    "dashboard": "inbox",
     "answer": "send",
     "reply": "send",
     "log": "sessions list",

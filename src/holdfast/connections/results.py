@@ -38,3 +38,19 @@ class StoredKey:
     """The teams that it is limited to, if any."""
     created_at: int
     revoked_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSession:
+    """A browser that signed in to the dashboard; never its secret."""
+
+    id: str
+    key_name: str
+    """The key that it signed in with: the owner's, or a named one."""
+    scope: str
+    client: str | None
+    address: str
+    created_at: int
+    seen_at: int
+    expires_at: int
+    ended_at: int | None

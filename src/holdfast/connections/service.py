@@ -174,6 +174,10 @@ class Connections:
     async def requests(self, connection_id: str, before: int | None, limit: int) -> list[ToolCall]:
         return await self._store.read(lambda tx: usage.of_connection(tx, connection_id, before, limit))
 
+    async def active_steps(self, within_ms: int, step_ms: int) -> list[tuple[str, int]]:
+        """Return the steps of time in which each connection called a tool, lately."""
+        return await self._store.read(lambda tx: usage.active_steps(tx, tx.now() - within_ms, step_ms))
+
     async def usage_by_tool(self, since: int | None) -> list[ToolFigures]:
         return await self._store.read(lambda tx: usage.by_tool(tx, since or 0))
 

@@ -179,6 +179,7 @@ class Daemon:
             await self._stop.wait()
             socket.stop_listening()  # else the relays that are sent away would be back at once
             # Nothing comes to its end without the store; the relays repeat it with the next daemon.
+            app.stopping()
             await self._finish_work(STOP_SECONDS if await readiness().outage() is None else 0.0)
         finally:
             await self.supervisor.close()
@@ -205,7 +206,7 @@ class Daemon:
             from holdfast.wire.http.server import Web
 
             wire = app.wire()
-            parts = app.keys(), app.routes(), relays.detached, app.webhooks(), readiness.outage
+            parts = app.keys(), app.routes(), relays.detached, app.webhooks(), readiness.outage, app.pages()
             loops = [*own_loops(app, wire, self._leaps, watch, WATCH_SECONDS), *app.loops()]
             return wire, lambda: Web(self.settings, wire, *parts), loops
 

@@ -38,6 +38,7 @@ TABLES = {
     "bridge_targets": "by target",
     "bridge_tasks": "by target",
     "bridge_updates": "by target",
+    "browser_sessions": "nothing of a project",
     "calls": "by caller, and by what a result names",
     "connections": "the row stays, without the root",
     "conversations": "by team, in both directions",

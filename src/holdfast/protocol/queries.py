@@ -33,6 +33,11 @@ def active(tx: Tx, root: str) -> Run | None:
     return next(iter(_runs(tx, "root = :root AND status = 'active'", root=root)), None)
 
 
+def held(tx: Tx) -> list[Run]:
+    """Return the active runs that a gate blocks, the last touched first."""
+    return _runs(tx, "status = 'active' AND held_by IS NOT NULL ORDER BY touched_at DESC LIMIT 50")
+
+
 def find(tx: Tx, row_id: int) -> Run | None:
     """Return the run in a row."""
     return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)

@@ -310,6 +310,10 @@ class Protocols:
         """Check the gates between here and the end; return those that are not met."""
         return await self._steps.missing(active, model.open_gates(active.protocol, active.standing))
 
+    async def held(self) -> list[RunRecord]:
+        """Return the active runs of all projects that a gate blocks, the last touched first."""
+        return await self._store.read(lambda tx: [queries.record_of(tx, run) for run in queries.held(tx)])
+
     async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
         """Return the runs of a worktree's project that ended, newest first, after the worktree's own active one."""
         worktree = await in_time(worktree_of, path_of(root) or Path(root))

@@ -11,6 +11,7 @@ from pathlib import Path
 from holdfast.errors import Conflict
 from holdfast.lazy_dataclass import dataclass
 from holdfast.reasoning.hash_chain_check import chain_check, register_check
+from holdfast.records.overview import note_verified
 from holdfast.store import Clock, Store
 from holdfast.store.backup import own_backups
 from holdfast.store.backup.backup import BackupReport, backup
@@ -75,7 +76,9 @@ class Records:
         report = await verify(self._store, checks, progress, self._losses.acknowledged_lines())
         if any(problem.subject == DATABASE for problem in report.new_problems):
             mark(self._home, CORRUPT, report.new_problems[0].text)
-        return _verification(report, self._losses, self._clock())
+        result = _verification(report, self._losses, self._clock())
+        await asyncio.to_thread(note_verified, self._home, self._clock(), ok=result.ok)
+        return result
 
     async def backup(self, file: Path, progress: Progress, *, replace: bool, anyway: bool) -> BackupMade:
         """Write a verified backup; if verification fails, only with `anyway`."""
@@ -105,6 +108,7 @@ class Records:
         known = self._losses.acknowledged_lines()
 
         def accept(report: VerifyReport) -> None:
+            note_verified(self._home, self._clock(), ok=not report.new_problems)
             if report.new_problems and not anyway:
                 raise BackupRefused(report.new_problems)
 

@@ -320,6 +320,16 @@ class Teams:
         """Return the asks that are not done, the oldest first."""
         return await self._store.read(queries.open_asks)
 
+    async def failed_lately(self, within_ms: int) -> list[AskState]:
+        """Return asks that failed and were not followed by another one, the newest first."""
+        names = list(self.config.teams)
+
+        def read(tx: Tx) -> list[AskState]:
+            failed = queries.failed_last(tx, names, tx.now() - within_ms)
+            return [AskState(one, queries.conversation(tx, one.conversation_id), None) for one in failed]
+
+        return await self._store.read(read)
+
     async def beginning_with(self, beginning: str) -> list[str]:
         """Return the ids of asks that begin so, at most two; if there are some that are not done, theirs alone."""
         return await self._store.read(

@@ -4,7 +4,7 @@ Run as `python -I -S echo_process.py FOLDER SESSION MODE`; JSON lines in both di
 text may be
 
     sleep SECONDS    answer later; an interrupt ends the wait
-    permission TOOL  ask before the answer, and say in it what was decided
+    permission TOOL [INPUT]  ask before the answer, and say in it what was decided
     fail             end the turn with an error
     die              end the process in the middle of the turn
 """

@@ -148,8 +148,9 @@ class EchoSession(JsonProcess):
             answer.set_exception(AgentDied(f"The echo agent ended in mid-turn with code {code}. {words}".rstrip()))
             answer.exception()  # a caller that was cancelled does not come for it
 
-    async def _ask_permission(self, tool: str) -> None:
-        allowed = self.permission is not None and await self.permission(tool, {}) is True
+    async def _ask_permission(self, wish: str) -> None:
+        tool, _, given = wish.partition(" ")
+        allowed = self.permission is not None and await self.permission(tool, json.loads(given or "{}")) is True
         await self.write({"allowed": bool(allowed)})
 
 

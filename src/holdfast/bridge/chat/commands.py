@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from holdfast.bridge import idle
+from holdfast.bridge import idle, restart_decision
 from holdfast.bridge.chat import held
 from holdfast.bridge.chat.wording import question
 from holdfast.bridge.errors import UnknownMessage
-from holdfast.bridge.model import TTL_MS, IdleDecision, Message, Priority, Refusal, Status, decision_text
+from holdfast.bridge.model import TTL_MS, IdleDecision, Message, Priority, Refusal, Status
 from holdfast.bridge.queries import incarnations, owner, queue, tasks
 from holdfast.bridge.queue_changes import cancel
 from holdfast.bridge.wording import beginning
@@ -222,24 +222,18 @@ def _stop(tx: Tx, order: Order) -> str:
 
 
 def _decide(tx: Tx, order: Order, decision: str) -> str:
-    """Store and pass on one decision per restart: of two that were pressed, the first counts."""
-    tx.lock(f"bridge:{order.target}")
-    session, task = incarnations.incarnation(tx, order.target), tasks.of_target(tx, order.target)
-    pressed = order.command.pressed
-    if pressed and order.command.argument != question(session or ""):
-        return "That question is from an earlier restart; /status shows what is going on now."
-    if task is None:
-        return "There is no saved task to decide on."
-    if task.decision is not None:
-        known = "resume" if task.decision == "resume" else "start fresh"
-        return f"Already decided: {known}. To change that, write it to the agent as a message."
-    if pressed and task.session_id is not None and task.session_id == session:
-        return f"The agent went on without a decision and is working on: {task.current_task}"
-    made = put(tx, order, decision_text(decision, task.current_task), Priority.URGENT)
-    if isinstance(made, Refusal):
-        return refused(made)
-    tasks.decide(tx, order.target, decision)
-    return f"It will resume: {task.current_task}" if decision == "resume" else "It will start fresh."
+    asked = order.command.argument
+    try:
+        decided = restart_decision.decide(
+            tx,
+            order.target,
+            decision,
+            lambda text: put(tx, order, text, Priority.URGENT),
+            (lambda session: asked == question(session)) if order.command.pressed else None,
+        )
+    except Conflict as error:
+        return error.message
+    return refused(decided) if isinstance(decided, Refusal) else decided
 
 
 def permission_buttons(request_id: str, *, may_approve: bool) -> list[tuple[str, str]]:

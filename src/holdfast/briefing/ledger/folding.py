@@ -30,6 +30,9 @@ def fold(ledger: Ledger, entry: Entry) -> None:
     if entry.at is not None:
         ledger.started_at = ledger.started_at or entry.at
         ledger.last_at = max(ledger.last_at, entry.at)
+        step = entry.at // model.ACTIVE_MS
+        if step not in ledger.active[-2:]:
+            keep(ledger.active, step, model.MAX_ACTIVE)
     if not entry.is_side:
         _place(ledger, entry)
     for part in entry.parts:
@@ -169,7 +172,7 @@ def _ran(ledger: Ledger, call: Call, part: Answered) -> None:
         _touch(ledger.modified, path, ledger.last_at)
     if "commit" in call.about:
         for found in _COMMITTED.finditer(part.text[:SCANNED]):
-            keep(ledger.commits, Commit(found[1], kept_line(found[2])), model.MAX_COMMITS)
+            keep(ledger.commits, Commit(found[1], kept_line(found[2]), ledger.last_at), model.MAX_COMMITS)
     if _TAKES_BACK.search(call.about):
         _rule_out(ledger, f"taken back with: {call.about}")
 

@@ -34,6 +34,9 @@ MAX_LINE = 300
 MAX_WAITING = 10
 MAX_PLAN = 1_500
 MAX_WORDS = 800
+MAX_ACTIVE = 150
+ACTIVE_MS = 300_000
+"""The length of a step of time in which a session did something."""
 
 SESSION_ID = re.compile(r"[A-Za-z0-9-]{1,128}")
 """Ids come from outside; no other text may name a file or a row."""
@@ -105,6 +108,8 @@ class Commit:
 
     hash: str
     subject: str
+    at: int = 0
+    """When it was made, in milliseconds; 0 in a ledger of a version that did not store it."""
 
 
 @dataclass(slots=True)
@@ -207,6 +212,8 @@ class Ledger:
     last_words: str | None = None
     started_at: int = 0
     last_at: int = 0
+    active: list[int] = field(default_factory=list)
+    """The steps of time in which it did something, the latest last: their numbers since the epoch."""
     compactions: int = 0
     unfinished: bool = False
     """Whether the last turn has no end: it goes on, or was cut off, as by kill -9."""

@@ -44,5 +44,16 @@ def by_tool(tx: Tx, since: int) -> list[ToolFigures]:
     ]
 
 
+def active_steps(tx: Tx, since: int, step_ms: int) -> list[tuple[str, int]]:
+    """Return the steps of time since then in which each connection called a tool."""
+    rows = tx.all(
+        "SELECT DISTINCT connection_id, at / :step AS step FROM requests"
+        " WHERE at >= :since AND connection_id IS NOT NULL",
+        since=since,
+        step=step_ms,
+    )
+    return [(str(row["connection_id"]), int(row["step"])) for row in rows]
+
+
 def forget_old(tx: Tx) -> int:
     return tx.run("DELETE FROM requests WHERE at < :before", before=tx.now() - KEEP_MS)

@@ -19,6 +19,7 @@ AT_ONCE = 200
 OPEN_ASKS = "status IN ('waiting', 'running')"
 LEFT_OUT = (
     ("api_keys", "keys of HTTP clients"),
+    ("browser_sessions", "browsers that are signed in"),
     ("protocol_trust", "projects whose commands are trusted"),
     ("tokens", "reconnect tokens"),
 )

@@ -399,6 +399,21 @@ def finish(
     return bool(changed)
 
 
+def failed_last(tx: Tx, teams: Sequence[str], since: int) -> list[Ask]:
+    """Asks that failed since a time, and nothing was asked in their conversation after them; the newest first."""
+    names = {f"team{index}": name for index, name in enumerate(teams)}
+    if not names:
+        return []
+    rows = tx.all(
+        f"SELECT {ASK} FROM asks a WHERE to_team IN ({', '.join(f':{name}' for name in names)})"
+        " AND finished_at >= :since AND status = 'failed' AND NOT EXISTS (SELECT 1 FROM asks l"
+        " WHERE l.conversation_id = a.conversation_id AND l.row_id > a.row_id) ORDER BY row_id DESC LIMIT 50",
+        since=since,
+        **names,
+    )
+    return [Ask(**row) for row in rows]
+
+
 def cancel(tx: Tx, ask_id: str) -> list[str]:
     """Cancel an ask that is not done, and what its agent asked meanwhile; returns the ids of all that were."""
     _lock_children(tx, ask_id)

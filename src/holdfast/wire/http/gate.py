@@ -1,4 +1,4 @@
-"""The HTTP gate, for MCP and REST: checks Host and Origin of every request, and the key for all but the open routes."""
+"""The HTTP gate: checks Host and Origin of every request, and the key for all but the open routes and the pages."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from holdfast.times import iso
 from holdfast.version import __version__
 from holdfast.wire.http.openapi import PATH as OPENAPI
 from holdfast.wire.http.openapi import with_document
+from holdfast.wire.http.pages import Pages
 from holdfast.wire.http.rest import (
     BUSY_SECONDS,
     Answer,
@@ -67,11 +68,12 @@ def http_app(
     rest: Sequence[RestRoute],
     webhooks: Sequence[Webhook] = (),
     outage: FindOutage | None = None,
+    pages: Sequence[Pages] = (),
 ) -> ASGIApp:
     """Build the whole HTTP application; `detached` gets the identity of a client whose stream ended."""
     open_routes = OPEN_ROUTES.union(webhook.path for webhook in webhooks)
     behind = behind_the_gate(wire, detached, rest, webhooks, outage)
-    return _CheckHost(_CheckKey(behind, keys, open_routes), hosts)
+    return _CheckHost(_CheckKey(behind, keys, open_routes, pages), hosts)
 
 
 def behind_the_gate(
@@ -156,14 +158,19 @@ class _CheckHost:
 
 
 class _CheckKey:
-    """Refuses requests without the key that `holdfast key` prints."""
+    """Refuses requests without the key that `holdfast key` prints; pages have a sign-in of their own."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, open_routes: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, keys: Keys, open_routes: frozenset[str], pages: Sequence[Pages]) -> None:
         self._app = app
         self._keys = keys
         self._open = open_routes
+        self._pages = pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            for pages in self._pages:
+                if pages.owns(scope["path"]):
+                    return await pages.app(scope, receive, send)
         if scope["type"] == "http" and scope["path"] not in self._open:
             kind, _, presented = Headers(scope=scope).get("authorization", "").partition(" ")
             try:

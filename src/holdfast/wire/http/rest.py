@@ -210,7 +210,7 @@ async def _rest_request(route: RestRoute, request: Request) -> RestRequest:
     return RestRequest(
         key=key,
         address=request.client.host if request.client else "unknown",
-        client=_client(request),
+        client=client_name(request),
         path=_checked(route.path_params, dict(request.path_params)),
         query=_checked(route.query, _query(request)),
         body=await _body(route.body, request),
@@ -228,7 +228,8 @@ def _check_scope(route: RestRoute, key: Key | None) -> None:
         raise HTTPException(403, f"The key {key.name} is limited to teams; this needs one that is not.")
 
 
-def _client(request: Request) -> str | None:
+def client_name(request: Request) -> str | None:
+    """Return what a client calls itself."""
     agent = request.headers.get("user-agent", "")
     return "".join(char for char in agent if char.isprintable())[:LONGEST_CLIENT] or None
 

@@ -16,6 +16,7 @@ from holdfast.connections.keys import Keys
 from holdfast.errors import HoldfastError
 from holdfast.wire.http.connection import HttpConnection
 from holdfast.wire.http.gate import FindOutage, allowed_hosts, http_app
+from holdfast.wire.http.pages import Pages
 from holdfast.wire.http.rest import RestRoute
 from holdfast.wire.http.webhooks import Webhook
 from holdfast.wire.mcp.server import Wire
@@ -50,10 +51,11 @@ class Web:
         detached: Callable[[str], Awaitable[None]],
         webhooks: Sequence[Webhook] = (),
         outage: FindOutage | None = None,
+        pages: Sequence[Pages] = (),
     ) -> None:
         self._settings = settings
         hosts = allowed_hosts(settings.host, settings.allowed_hosts)
-        self._app = http_app(wire, keys, hosts, detached, rest, webhooks, outage)
+        self._app = http_app(wire, keys, hosts, detached, rest, webhooks, outage, pages)
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address: str | None = None

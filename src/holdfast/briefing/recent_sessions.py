@@ -1,0 +1,147 @@
+"""The latest sessions of all projects: which are at work, which were cut off, and when each did something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.briefing.ledger.model import Commit, Ledger
+from holdfast.briefing.predecessors import Predecessors
+from holdfast.briefing.queries import recent
+from holdfast.briefing.queries.agent_sessions import AgentSession
+from holdfast.briefing.queries.recent import RecentLedger, Recovery
+from holdfast.connections.queries.connections import connected_agents
+from holdfast.lazy_dataclass import dataclass
+from holdfast.store import Store, Tx
+
+MOST = 200
+"""Sessions that are looked at, and recoveries."""
+QUIET_MS = 10 * 60_000
+"""How long a session that no hook told of must be silent to count as over."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentSession:
+    """One session of an agent, as far as it can be told without asking git."""
+
+    session_id: str
+    root: str
+    project_key: str | None
+    started_at: int
+    last_at: int
+    ended_at: int | None
+    live: bool
+    at_work: bool
+    """Whether a turn of it is under way."""
+    cut_off: bool
+    """Whether its last turn has no end, and neither it nor a later session goes on with it."""
+    asked: str | None = None
+    """The user's latest request."""
+    said: str | None = None
+    """The agent's last words."""
+    doing: str | None = None
+    """What it is doing: the entry of its list that is in progress, or the tool that runs."""
+    directory: str | None = None
+    active: tuple[int, ...] = ()
+    """The steps of `ACTIVE_MS` in which it did something."""
+    commits: tuple[Commit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recently:
+    """What agents did lately, in all projects."""
+
+    now: int
+    sessions: tuple[RecentSession, ...]
+    """The latest first."""
+    recoveries: tuple[Recovery, ...]
+
+
+class RecentSessions:
+    """Reads the latest sessions; a ledger that did not change is not read again."""
+
+    def __init__(self, store: Store, predecessors: Predecessors) -> None:
+        self._store = store
+        self._predecessors = predecessors
+        self._ledgers: dict[str, tuple[int, Ledger]] = {}
+        """By session, with when it was stored."""
+
+    async def find(self, within_ms: int) -> Recently:
+        """Return the sessions of the last while."""
+        known = self._ledgers
+
+        def read(tx: Tx) -> tuple[_Stored, dict[str, tuple[int, Ledger]]]:
+            since = tx.now() - within_ms
+            rows = recent.ledgers(tx, since, MOST)
+            ledgers: dict[str, tuple[int, Ledger]] = {}
+            for row in rows:
+                stored = known.get(row.session_id)
+                if stored is not None and stored[0] == row.updated_at:
+                    ledgers[row.session_id] = stored
+                elif (ledger := recent.content(tx, row.session_id)) is not None:
+                    ledgers[row.session_id] = row.updated_at, ledger
+            recoveries = recent.recoveries(tx, since, MOST)
+            return _Stored(tx.now(), rows, recent.seen(tx, since, MOST), connected_agents(tx), recoveries), ledgers
+
+        stored, self._ledgers = await self._store.read(read)
+        return self._sorted(stored)
+
+    def _sorted(self, stored: _Stored) -> Recently:
+        seen = {one.session_id: one for one in stored.seen}
+        told = {row.session_id for row in stored.rows}
+        sessions = [self._session(stored, row, seen.get(row.session_id)) for row in stored.rows]
+        sessions += [self._without_ledger(stored, one) for one in stored.seen if one.session_id not in told]
+        sessions.sort(key=lambda one: one.last_at, reverse=True)
+        return Recently(stored.now, tuple(sessions), tuple(stored.recoveries))
+
+    def _session(self, stored: _Stored, row: RecentLedger, seen: AgentSession | None) -> RecentSession:
+        ledger = self._ledgers[row.session_id][1]
+        live = seen is not None and self._predecessors.is_live(seen, stored.attached, stored.now)
+        over = seen.ended_at is not None if seen is not None else stored.now - row.last_at < QUIET_MS
+        return RecentSession(
+            row.session_id,
+            seen.root if seen is not None else row.root,
+            row.project_key,
+            ledger.started_at or row.last_at,
+            row.last_at,
+            seen.ended_at if seen is not None else None,
+            live,
+            live and ledger.unfinished,
+            ledger.unfinished and not live and not over and row.settled_at is None,
+            ledger.latest_request,
+            ledger.last_words,
+            _doing(ledger) if live else None,
+            ledger.cwd,
+            tuple(ledger.active),
+            tuple(ledger.commits),
+        )
+
+    def _without_ledger(self, stored: _Stored, seen: AgentSession) -> RecentSession:
+        live = self._predecessors.is_live(seen, stored.attached, stored.now)
+        return RecentSession(
+            seen.session_id,
+            seen.root,
+            seen.project_key,
+            seen.started_at,
+            seen.seen_at,
+            seen.ended_at,
+            live,
+            at_work=False,
+            cut_off=False,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    now: int
+    rows: Sequence[RecentLedger]
+    seen: Sequence[AgentSession]
+    attached: set[str]
+    recoveries: Sequence[Recovery]
+
+
+def _doing(ledger: Ledger) -> str | None:
+    todo = next((todo.text for todo in ledger.todos if todo.status == "in_progress"), None)
+    if todo is not None or not ledger.calls:
+        return todo
+    call = ledger.calls[-1]
+    return f"{call.tool}: {call.about}" if call.about else call.tool

@@ -1,0 +1,218 @@
+"""What every project is doing now, and did in the last hours: agents, teams and other clients, one row per project."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from holdfast.agents.registry import AGENTS, DEFAULT
+from holdfast.bridge.model import Update, UpdateKind
+from holdfast.briefing.ledger.model import ACTIVE_MS
+from holdfast.briefing.queries.recent import Recovery
+from holdfast.briefing.recent_sessions import Recently, RecentSession
+from holdfast.connections.model import Connection
+from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.strip import WINDOW_MS, Happening, Strip, draw
+from holdfast.dashboard.urls import project_url
+from holdfast.identity.project import canonical_uri, path_of
+from holdfast.lazy_dataclass import dataclass
+from holdfast.teams.model import AskState, AskStatus
+from holdfast.times import iso
+
+LATELY_MS = 7 * 24 * 3_600_000
+"""How long ago somebody may have worked in a project that has a row."""
+MOST_ROWS = 40
+MOST_CONNECTIONS = 200
+TOLD = {
+    "request": "the task",
+    "first": "the task",
+    "requests": "the task",
+    "unfinished": "where it was cut off",
+    "todos": "the list",
+    "modified": "files changed",
+    "read": "files read",
+    "failed": "what failed",
+    "errors": "what failed",
+    "decided": "decisions",
+    "words": "last words",
+    "way back": "the way back",
+}
+MOST_TOLD = 5
+CUT_OFF = "cut off in the middle of its turn"
+MESSAGES = (UpdateKind.REPLY.value, UpdateKind.MESSAGE.value, UpdateKind.DEAD_LETTER.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRow:
+    """One project."""
+
+    key: str
+    name: str
+    place: str
+    """Its directory."""
+    url: str
+    agent: str
+    """Who works there."""
+    state: str
+    """"at work", "idle" (somebody is there), "cut off" or "quiet"."""
+    text: str
+    """What it is doing, was asked or said last: outside text."""
+    last_at: int
+    strip: Strip
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """All projects."""
+
+    rows: tuple[ProjectRow, ...]
+    """Those at work first, then the last used."""
+    more: int
+    at_work: int
+    """Agents that are in the middle of something."""
+    recently: Recently
+
+
+@dataclass(slots=True)
+class _Project:
+    key: str
+    root: str
+    sessions: list[RecentSession]
+    connections: list[Connection]
+    asks: list[AskState]
+    happened: list[Happening]
+    steps: set[int]
+
+
+async def look(rooms: Rooms) -> Activity:
+    """Return what every project is doing."""
+    recently, connections, steps, asks, updates = await asyncio.gather(
+        rooms.briefings.recently(LATELY_MS),
+        rooms.connections.newest(ended=False, before=None, limit=MOST_CONNECTIONS),
+        rooms.connections.active_steps(WINDOW_MS, ACTIVE_MS),
+        rooms.teams.open_asks(),
+        _updates(rooms),
+    )
+    running = [one for one in asks if one.ask.status == AskStatus.RUNNING.value]
+    places = {name: canonical_uri(str(team.project)) for name, team in rooms.teams.targets().items()}
+    projects = _gather(recently, connections, steps, running, updates, places)
+    rows = [row for row in (_row(one, recently.now) for one in projects) if row is not None]
+    rows.sort(key=lambda row: (row.state != "at work", -row.last_at))
+    at_work = len(running) + sum(one.at_work for one in recently.sessions)
+    return Activity(tuple(rows[:MOST_ROWS]), max(0, len(rows) - MOST_ROWS), at_work, recently)
+
+
+async def _updates(rooms: Rooms) -> list[Update]:
+    since = iso(await rooms.store.read(lambda tx: tx.now() - WINDOW_MS))
+    pulled = await asyncio.gather(*(rooms.bridge.pull(name, since) for name in rooms.teams.targets()))
+    return [update for one in pulled for update in one.updates]
+
+
+def _gather(
+    recently: Recently,
+    connections: Sequence[Connection],
+    steps: Iterable[tuple[str, int]],
+    running: Sequence[AskState],
+    updates: Sequence[Update],
+    places: dict[str, str],
+) -> list[_Project]:
+    projects: dict[str, _Project] = {}
+    keys = {one.root: one.project_key or one.root for one in recently.sessions}
+
+    def project(root: str) -> _Project:
+        key = keys.get(root, root)
+        return projects.setdefault(key, _Project(key, root, [], [], [], [], set()))
+
+    for session in recently.sessions:
+        into = project(session.root)
+        into.sessions.append(session)
+        into.steps.update(session.active)
+        into.happened += _happened(session)
+    ended_at = {one.session_id: one.last_at for one in recently.sessions}
+    for recovery in recently.recoveries:
+        into = project(recovery.root)
+        into.happened.append(_recovered(recovery))
+        if recovery.occasion == "crash" and recovery.recovered in ended_at:
+            into.happened.append(Happening(ended_at[recovery.recovered], "killed", CUT_OFF))
+    known = {f"agent:{one.session_id}" for one in recently.sessions}
+    active: dict[str, set[int]] = {}
+    for connection_id, step in steps:
+        active.setdefault(connection_id, set()).add(step)
+    for connection in connections:
+        root = connection.bound_root or connection.root_uri
+        if root is not None:
+            into = project(root)
+            into.steps |= active.get(connection.id, set())
+            if connection.identity not in known:
+                into.connections.append(connection)
+    for state in running:
+        if (root := places.get(state.ask.to_team)) is not None:
+            into = project(root)
+            into.asks.append(state)
+            began = state.ask.started_at or state.ask.created_at
+            into.steps.update(range(max(began, recently.now - WINDOW_MS) // ACTIVE_MS, recently.now // ACTIVE_MS + 1))
+    for update in updates:
+        if (root := places.get(update.target)) is not None and update.kind in MESSAGES:
+            project(root).happened.append(Happening(update.created_at, "message", _message(update)))
+    return list(projects.values())
+
+
+def _row(project: _Project, now: int) -> ProjectRow | None:
+    path = path_of(project.root)
+    latest = project.sessions[0] if project.sessions else None
+    live = next((one for one in project.sessions if one.at_work), None) or next(
+        (one for one in project.sessions if one.live), None
+    )
+    attached = [one for one in project.connections if one.attached_by is not None]
+    times = [
+        *(one.last_at for one in project.sessions[:1]),
+        *(one.seen_at for one in project.connections),
+        *(one.ask.started_at or one.ask.created_at for one in project.asks),
+    ]
+    if not times:
+        return None
+    hooked = AGENTS[DEFAULT].title
+    if project.asks:
+        ask = project.asks[0]
+        agent, state, text = f"team {ask.ask.to_team}", "at work", ask.doing or ask.ask.text
+    elif live is not None:
+        agent, state = hooked, "at work" if live.at_work else "idle"
+        text = (live.doing or live.asked if live.at_work else live.said or live.asked) or ""
+    elif attached:
+        agent, state, text = attached[0].label, "idle", ""
+    elif latest is not None:
+        agent, state, text = hooked, "cut off" if latest.cut_off else "quiet", latest.said or latest.asked or ""
+    else:
+        agent, state, text = project.connections[0].label, "quiet", ""
+    return ProjectRow(
+        project.key,
+        path.name if path is not None else project.root,
+        str(path or project.root),
+        project_url(project.key),
+        agent,
+        state,
+        text,
+        max(times),
+        draw(now, project.steps, project.happened),
+    )
+
+
+def _happened(session: RecentSession) -> list[Happening]:
+    found = [Happening(one.at, "commit", f"commit {one.hash[:8]}: {one.subject}") for one in session.commits if one.at]
+    if session.cut_off:
+        found.append(Happening(session.last_at, "killed", CUT_OFF))
+    return found
+
+
+def _recovered(recovery: Recovery) -> Happening:
+    kind = "compacted" if recovery.occasion == "compact" else "resumed"
+    kinds = list(dict.fromkeys(TOLD.get(one, one) for one in recovery.kinds))
+    told = ", ".join(kinds[:MOST_TOLD]) + (" …" if len(kinds) > MOST_TOLD else "") or "nothing new"
+    begins = {"compact": "compacted", "crash": "began after work was cut off"}.get(recovery.occasion, "began")
+    return Happening(recovery.at, kind, f"{begins}; was told: {told}")
+
+
+def _message(update: Update) -> str:
+    if update.kind == UpdateKind.DEAD_LETTER.value:
+        return "a message could not be delivered"
+    return "a message was answered" if update.kind == UpdateKind.REPLY.value else "a message came"

@@ -1,0 +1,17 @@
+"""The pages, one module each: `parts(rooms)` returns its pages and actions."""
+
+from __future__ import annotations
+
+from holdfast.connections.browser_sessions import BrowserSessions
+from holdfast.dashboard.page import Part
+from holdfast.dashboard.pages import now, settings
+from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.waiting import Waiting
+
+
+def all_parts(rooms: Rooms, browsers: BrowserSessions, waiting: Waiting) -> list[Part]:
+    """Return every page and action. A new page is one line here."""
+    return [
+        *now.parts(rooms, waiting),
+        *settings.parts(rooms, browsers),
+    ]

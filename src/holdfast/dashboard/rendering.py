@@ -1,0 +1,113 @@
+"""Templates: what services returned, as HTML. Everything is escaped, and outside text is bounded and made visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+
+from holdfast.text import age, clipped, counted
+from holdfast.text.masking import Words, without_secrets
+from holdfast.text.terminal import visible
+from holdfast.times import iso
+
+TEMPLATES = Path(__file__).parent / "templates"
+LINE, BLOCK = 240, 20_000
+"""Characters of an outside text that are shown on a line, and in a block."""
+MARGIN = 1_000
+"""Characters beyond those shown that are searched for secrets, so that none is missed because it was cut in half."""
+UNITS = ("B", "kB", "MB", "GB", "TB")
+
+Values = dict[str, Any]
+
+
+class Renderer:
+    """Renders a page, or those of its blocks that are named."""
+
+    def __init__(self, static_url: Callable[[str], str], clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._templates = Environment(
+            loader=FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._templates.globals.update(static=static_url, when=self.when, counted=counted)
+        self._templates.filters.update(outside=outside, seen=seen, block=block, size=size, number=number)
+
+    def whole(self, template: str, values: Values) -> str:
+        """Return a whole page."""
+        return self._templates.get_template(template).render(self._with_macros(values))
+
+    def parts(self, template: str, values: Values, names: frozenset[str]) -> str:
+        """Return the blocks with these names, one after another; those that a template has not are left out."""
+        found = self._templates.get_template(template)
+        blocks = {**self._templates.get_template("base.html").blocks, **found.blocks}
+        context = found.new_context(self._with_macros(values))
+        return "".join("".join(blocks[name](context)) for name in sorted(names & blocks.keys()))
+
+    def _with_macros(self, values: Values) -> Values:
+        """Return the values and the macros: imported by a template, these would be missing in a block by itself."""
+        return {**values, "ui": self._templates.get_template("macros.html").make_module(values)}
+
+    def when(self, ms: int | None) -> Markup:
+        """Return how long ago a time was, with the exact time beside it."""
+        if ms is None:
+            return Markup("never")
+        exact = f"{datetime.fromtimestamp(ms / 1000).astimezone():%Y-%m-%d %H:%M:%S %Z}"
+        ago = age(max(0, self._clock() - ms))
+        return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(ms), exact, ago)
+
+
+@pass_context
+def outside(context: Context, text: str | None, most: int = LINE) -> Markup:
+    """Show an outside text on one line: bounded, apart from the direction of ours, and with nothing hidden in it."""
+    line = " ".join(_seen_by(context, text or "", most).split())
+    return Markup('<bdi class="outside">{}</bdi>').format(_spoken(clipped(line, most)))
+
+
+@pass_context
+def seen(context: Context, text: str | None, most: int = LINE) -> str:
+    """Return an outside text for an attribute or a drawing, where no element can keep its direction apart."""
+    return visible(clipped(" ".join(_seen_by(context, text or "", most).split()), most))
+
+
+@pass_context
+def block(context: Context, text: str | None, most: int = BLOCK) -> Markup:
+    """Show an outside text with its lines."""
+    whole = _seen_by(context, text or "", most)
+    return Markup('<div class="outside block" dir="auto">{}</div>').format(_spoken(clipped(whole, most)))
+
+
+def _seen_by(context: Context, text: str, most: int) -> str:
+    request = context.get("request")
+    if request is None or not request.sees_secrets:
+        # Whole, so that a text whose author is known is cut only after it was searched.
+        return text.mask_for(None) if isinstance(text, Words) else without_secrets(text[: most + MARGIN])
+    return text[: most + MARGIN]
+
+
+def _spoken(text: str) -> Markup:
+    return escape(visible(text))
+
+
+def size(count: int | None) -> str:
+    """Return a number of bytes as people read it."""
+    if count is None:
+        return "unknown"
+    value, unit = float(count), 0
+    while value >= 1000 and unit < len(UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.0f} {UNITS[unit]}" if unit == 0 or value >= 100 else f"{value:.1f} {UNITS[unit]}"
+
+
+def number(count: float | int) -> str:
+    """Return a number with its thousands apart."""
+    return f"{count:,}"

@@ -1,0 +1,211 @@
+"""What waits for a person, as cards: who, in its own words, since when, and the one thing to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import Mapping
+from dataclasses import field
+
+from holdfast.agents.registry import resume_command_of
+from holdfast.bridge.model import Status
+from holdfast.briefing.ledger.model import is_session_id
+from holdfast.dashboard.activity import LATELY_MS
+from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.urls import project_url
+from holdfast.identity.project import path_of
+from holdfast.lazy_dataclass import dataclass
+from holdfast.teams.permissions import shown_input
+
+FAILED_MS = 24 * 3_600_000
+"""How long an ask that failed waits for somebody."""
+CUT_OFF = "cut off in the middle of its work"
+MOST = 50
+"""Cards of one kind."""
+COUNT_SECONDS = 5.0
+"""How long a count is used again while nothing is committed: requests and questions also end by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """An action of a card: the form that does it."""
+
+    path: str
+    label: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One thing that waits for a person."""
+
+    key: str
+    kind: str
+    """In a word or two, such as "permission"."""
+    who: str
+    """A team, a target or a project."""
+    says: str
+    """What it is about, in the agent's own words where there are some: outside text."""
+    at: int
+    whole: str | None = None
+    """The rest of it, to be unfolded; of a permission all that would run."""
+    primary: Button | None = None
+    others: tuple[Button, ...] = ()
+    command: str | None = None
+    """What to type where the browser cannot do it."""
+    link: str | None = None
+    """The page that has more of it."""
+
+
+class Waiting:
+    """Everything that waits for a person, from every room."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._counted: tuple[int, float, int] = (-1, 0.0, 0)
+
+    async def cards(self) -> list[Card]:
+        """Return a card for each, the oldest first; what is about to end by itself comes before."""
+        groups = await asyncio.gather(
+            self._permissions(),
+            self._questions(),
+            self._dead_letters(),
+            self._failed_asks(),
+            self._blocked(),
+            self._cut_off(),
+        )
+        permissions, *others = groups
+        rest = sorted((card for group in others for card in group), key=lambda card: card.at)
+        return [*permissions, *rest]
+
+    async def count(self, seen: int) -> int:
+        """Return how many there are, counted again when something was committed after `seen`."""
+        known, until, number = self._counted
+        if known != seen or time.monotonic() > until:
+            number = len(await self.cards())
+            self._counted = seen, time.monotonic() + COUNT_SECONDS, number
+        return number
+
+    async def _permissions(self) -> list[Card]:
+        return [
+            Card(
+                f"permission-{one.id}",
+                "permission",
+                one.team,
+                f"wants to use {one.tool}",
+                one.created_at,
+                shown_input(one.input),
+                Button(f"/approvals/{one.id}", "Allow", {"decision": "allow", "digest": one.digest}),
+                (Button(f"/approvals/{one.id}", "Deny", {"decision": "deny"}),),
+            )
+            for one in (await self._rooms.teams.permissions.open())[:MOST]
+        ]
+
+    async def _questions(self) -> list[Card]:
+        restarts, idle = await self._rooms.bridge.questions()
+        now = await self._rooms.store.read(lambda tx: tx.now())
+        return [
+            *(
+                Card(
+                    f"restart-{one.target}",
+                    "restarted in the middle of a task",
+                    one.target,
+                    one.task.current_task,
+                    one.at,
+                    one.task.last_completed_step and f"Last completed step: {one.task.last_completed_step}",
+                    Button(f"/questions/{one.target}", "Resume", {"decision": "resume", "session": one.session_id}),
+                    (
+                        Button(
+                            f"/questions/{one.target}", "Start fresh", {"decision": "fresh", "session": one.session_id}
+                        ),
+                    ),
+                )
+                for one in restarts
+            ),
+            *(
+                Card(
+                    f"idle-{one.target}",
+                    "idle at its terminal",
+                    one.target,
+                    f"{one.waiting} waiting. Shall a copy of its conversation answer?",
+                    now,
+                    None,
+                    Button(f"/questions/{one.target}", "Answer in a copy", {"decision": "fork"}),
+                    (Button(f"/questions/{one.target}", "Wait for the terminal", {"decision": "wait"}),),
+                )
+                for one in idle
+            ),
+        ]
+
+    async def _dead_letters(self) -> list[Card]:
+        return [
+            Card(
+                f"dead-{one.target}-{one.row_id}",
+                "not delivered",
+                one.target,
+                one.text,
+                one.finished_at or one.created_at,
+                None,
+                Button("/messages/retry", "Send again", {"target": one.target, "id": one.id}),
+            )
+            for one in await self._rooms.queue.listed(None, Status.DEAD, MOST)
+        ]
+
+    async def _failed_asks(self) -> list[Card]:
+        return [
+            Card(
+                f"ask-{state.ask.id}",
+                "an ask failed",
+                state.ask.to_team,
+                state.ask.text,
+                state.ask.finished_at or state.ask.created_at,
+                state.ask.error or state.ask.error_code,
+                Button(f"/asks/{state.ask.id}/again", "Ask again"),
+            )
+            for state in await self._rooms.teams.failed_lately(FAILED_MS)
+        ]
+
+    async def _cut_off(self) -> list[Card]:
+        tasks = [one.task for one in await self._rooms.bridge.status() if one.task is not None]
+        asked_about = {task.session_id for task in tasks}
+        cards = []
+        for one in (await self._rooms.briefings.recently(LATELY_MS)).sessions:
+            path = path_of(one.root)
+            if not one.cut_off or path is None or not is_session_id(one.session_id):
+                continue
+            if one.session_id in asked_about:
+                continue  # whether its task is to be resumed is a question of its own, or was one
+            directory = shlex.quote(one.directory or str(path))
+            cards.append(
+                Card(
+                    f"cut-{one.session_id}",
+                    CUT_OFF,
+                    path.name,
+                    one.said or one.asked or "",
+                    one.last_at,
+                    one.asked if one.said else None,
+                    others=(Button("/work/dismiss", "Dismiss", {"root": one.root, "session": one.session_id}),),
+                    command=f"cd {directory} && {resume_command_of()(one.session_id)}",
+                    link=project_url(one.project_key or one.root),
+                )
+            )
+        return cards
+
+    async def _blocked(self) -> list[Card]:
+        cards = []
+        for record in await self._rooms.protocols.held():
+            run, result = record.run, record.result(record.run.held_by)
+            path = path_of(run.root)
+            cards.append(
+                Card(
+                    f"gate-{run.row_id}",
+                    f"blocked at {run.held_by}",
+                    path.name if path is not None else run.root,
+                    result.evidence if result is not None else run.objective,
+                    run.touched_at,
+                    None,
+                    command=None if path is None else f"holdfast protocol validate {path}",
+                )
+            )
+        return cards

@@ -1,0 +1,206 @@
+"""One realistic story for screenshots and tests of all pages, made by real processes, hooks, agents and commands.
+
+    story = Story(place)      a morning in four projects, which ends now
+    story.holdfast            its daemon
+    story.close()
+
+`python -m tests.browser.story` makes it, prints a link and waits for Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.agents.echo import offered
+from tests.installation import Clocked, wait_until
+from tests.process.agent import Agent
+from tests.process.histories import History, Session
+
+MINUTE = 60_000
+MORNING = 6 * 60 * MINUTE - 10 * MINUTE
+PROJECTS = ("storefront", "billing-api", "homelab", "docs-site")
+
+
+class Story:
+    """Four projects: one at work, one cut off, one that was restarted in the middle of a task, one that is quiet."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.holdfast = Clocked(place / "holdfast")
+        self.histories = {name: History(self.holdfast, place / name, ahead=[0]) for name in PROJECTS}
+        self._left = 0
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._agents: list[Agent] = []
+
+    def project(self, name: str) -> Path:
+        """Where a project is: each in a folder of its own, so that its name is its own."""
+        return self.place / "projects" / name
+
+    def tell(self) -> None:
+        """Act it out, from six hours ago until now."""
+        self._at(-MORNING)
+        self.holdfast.home.mkdir(mode=0o700)
+        self.holdfast.settings |= offered()
+        teams = {
+            "storefront": {"project": str(self.project("storefront")), "agent": "echo", "description": "The shop"},
+            "payments": {"project": str(self.project("billing-api")), "agent": "echo", "policy": "ask"},
+            "homelab": {"project": str(self.project("homelab")), "delivery": "hook"},
+        }
+        for name, history in self.histories.items():
+            history.repository(self.project(name))
+        (self.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams}))
+        self.holdfast.serve()
+        self._docs()
+        self._storefront()
+        self._homelab()
+        self._billing()
+        self._teams()
+        self._at(0)
+        assert self.holdfast.run("verify").returncode == 0
+        assert self.holdfast.run("backup", str(self.place / "today.backup")).returncode == 0
+
+    def close(self) -> None:
+        """End everything."""
+        for agent in self._agents:
+            agent.close()
+        for process in self._running:
+            process.kill()
+            process.wait()
+        self.holdfast.close()
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    def _docs(self) -> None:
+        self._at(-340)
+        session = self._session("docs-site")
+        session.ask("Bring the install page up to date, and check every link.")
+        self._work(session, 6, "guide/install.md")
+        session.run("Bash", {"command": "git commit -am 'Install page for 0.2'"}, "[main 4f21c9e] Install page for 0.2")
+        session.say("The install page is up to date; 41 links checked, none is broken.")
+        session.end()
+
+    def _storefront(self) -> None:
+        self._at(-250)
+        session = self._session("storefront", pid=self._process())
+        session.ask("Some orders are charged twice. Find out why and mend it, with a test.")
+        self._work(session, 8, "src/charge.py")
+        with Agent(self.holdfast, self.project("storefront"), session=session.id) as agent:
+            for thought in (
+                "Some orders are charged twice; all of them were slow.",
+                "charge() retries a timeout that the bank had booked.",
+                "A longer timeout only hides it: ruled out.",
+            ):
+                agent.call("thought", thought=thought, nextThoughtNeeded=True, thoughtNumber=1, totalThoughts=5)
+        self._at(-150)
+        session.compact()
+        session.hook("PreCompact", trigger="auto")
+        session.start("compact", pid=self._running[-1].pid)
+        self._work(session, 9, "src/bank.py")
+        session.run("Bash", {"command": "git commit -am 'Send a key'"}, "[main 9ab3f70] Send the order's id as a key")
+        self._at(-35)
+        session.ask("Good. Now the same for refunds.")
+        session.todos(read_refund_code="completed", hand_on_the_order_id="in_progress", test_a_slow_bank="pending")
+        self._work(session, 6, "src/refund.py")
+        self._at(-2)
+        session.say("The key is passed on; now the test with a slow bank.", stop_reason=None)
+        session.call("Bash", {"command": "pytest -x tests/test_refund.py"})
+        session.hook("PreCompact", trigger="auto")  # by which its transcript is read at once
+
+    def _homelab(self) -> None:
+        self._at(-190)
+        first = self._session("homelab")
+        first.ask("Move the DNS to the new box.")
+        with Agent(self.holdfast, self.project("homelab"), session=first.id) as agent:
+            task = "Move the DNS records to the new box"
+            agent.call("save_task", current_task=task, last_completed_step="exported 214 records")
+            self.holdfast.run("send", "homelab", "--id", "certs", "Also renew the certificates of mail and git.")
+            for _ in range(5):
+                agent.call("take_message")
+                agent.call("finish_message", id="certs", outcome="later")
+        self._work(first, 7, "dns/zones.yaml")
+        self._at(-70)
+        second = self._session("homelab")
+        second.ask("hello?")
+        second.say("Hello! I was restarted. Shall I go on with the DNS records?")
+        second.hook("UserPromptSubmit", prompt="hello?")
+
+    def _billing(self) -> None:
+        self._at(-95)
+        session = self._session("billing-api")
+        session.ask("Move the invoice numbers to a sequence per tenant, without a gap.")
+        session.todos(write_the_migration="completed", backfill_old_invoices="in_progress", drop_the_counter="pending")
+        self._work(session, 6, "migrations/0042_numbers.sql")
+        self._at(-48)
+        session.say("The migration is written. Next I backfill the old invoices, tenant by tenant.", stop_reason=None)
+        session.call("Bash", {"command": "python -m billing.backfill --dry-run"})
+        session.hook("PreCompact", trigger="auto")
+
+    def _teams(self) -> None:
+        self._at(-4)
+        command = {"command": "psql billing -f migrations/0042_numbers.sql", "description": "Apply the migration"}
+        self._ask("payments", f"Apply the migration.\npermission Bash {json.dumps(command)}")
+        self._ask("storefront", "Which currencies do we show?\nfail")
+
+        def asked() -> bool:
+            told = self.holdfast.run("teams", "status", "--json").stdout
+            return "Apply the migration" in told or '"approvals": [{' in told
+
+        wait_until(asked, "a permission is asked for")
+
+    def _ask(self, team: str, question: str) -> None:
+        self.holdfast.run("teams", "ask", team, question, "--timeout", "1")
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _at(self, minutes: int) -> None:
+        """Let time pass until so many minutes from now."""
+        wanted = minutes * MINUTE if abs(minutes) < MORNING else minutes
+        self.holdfast.later(wanted - self._left)
+        self._left = wanted
+        for history in self.histories.values():
+            history.ahead[0] = wanted
+
+    def _process(self) -> int:
+        """A process that stands for an agent's."""
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        self._running.append(process)
+        return process.pid
+
+    def _session(self, name: str, pid: int | None = None) -> Session:
+        made = Session(self.histories[name], self.project(name), "main")
+        if pid is None:
+            made.start()
+        else:
+            made.start(pid=pid)
+        return made
+
+    def _work(self, session: Session, steps: int, file: str) -> None:
+        """Work at a file for a while, a step every few minutes."""
+        for step in range(steps):
+            self._at((self._left + (3 + step % 3) * MINUTE) // MINUTE)
+            session.read(f"{session.cwd}/README.md")
+            session.change(file, f"step {step}\n")
+
+
+@contextmanager
+def told() -> Iterator[Story]:
+    """A story in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-story-", dir="/tmp") as folder:
+        story = Story(Path(folder))
+        try:
+            story.tell()
+            yield story
+        finally:
+            story.close()
+
+
+if __name__ == "__main__":
+    with told() as story:
+        sys.stdout.write(story.holdfast.run("open", "--print").stdout)
+        sys.stdin.read()
