@@ -149,7 +149,8 @@ class FileSetup:
         """Return the step that adds Holdfast."""
         form = self.settings.form
         installed = form.installed(self.path, self.request.server)
-        return [putting_in(Originals(self.request.home), installed, form.removed(self.path))]
+        step = putting_in(Originals(self.request.home), installed, form.removed(self.path))
+        return [*self.request.launcher_steps, step]
 
     def remove(self) -> list[Step]:
         """Return the step that removes it."""

@@ -12,6 +12,7 @@ from holdfast.agents.errors import PartMissing
 from holdfast.agents.project_settings import ProjectSettings
 from holdfast.lazy_dataclass import dataclass
 from holdfast.setup.json_file import Change
+from holdfast.setup.launcher import launcher_step
 from holdfast.setup.server import HOME, Server, of_any_machine, of_this_machine
 from holdfast.setup.steps import Step
 
@@ -54,6 +55,11 @@ class SetupRequest:
     def server(self) -> Server:
         """Return the server that the agent starts; a shared file names nothing of this machine."""
         return of_any_machine() if self.scope is Scope.PROJECT else of_this_machine(self.other_home)
+
+    @property
+    def launcher_steps(self) -> list[Step]:
+        """Return the step that writes the launcher, which the server and hooks of this machine name."""
+        return [] if self.scope is Scope.PROJECT else [launcher_step(self.home)]
 
 
 class Setup(Protocol):

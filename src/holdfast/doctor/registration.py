@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS, DEFAULT, settings_of
@@ -17,7 +18,8 @@ from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
 from holdfast.setup.json_file import SettingsUnusable
-from holdfast.setup.server import HOME
+from holdfast.setup.launcher import is_private, read_launcher, refresh
+from holdfast.setup.server import HOME, launcher_of
 
 FIRST_TURN_WAITS_S = 1.5
 """How long an agent that is given one prompt waits for its servers before the first turn."""
@@ -78,8 +80,16 @@ def check_relay(around: Surroundings) -> Iterator[Finding]:
 def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
     if not one.command:
         return ok(f"{one.where}: over HTTP")
-    program = one.command[0]
-    if shutil.which(program, path=around.env.get("PATH", os.defpath)) is None:
+    launcher = launcher_of(one.command)
+    program = one.command[0] if launcher is None else str(launcher)
+    if launcher is not None and not (launcher.is_file() and is_private(launcher)):
+        state = "can be written by others" if launcher.is_file() else "no longer exists"
+        return fault(
+            f"{one.where}: {launcher} {state}, so agents cannot start Holdfast.",
+            f"Run `holdfast setup {agent}`. It writes it anew.",
+            lambda: _launcher_rewritten(launcher),
+        )
+    if launcher is None and shutil.which(program, path=around.env.get("PATH", os.defpath)) is None:
         return fault(
             f"{one.where}: {program} no longer exists, so agents cannot start Holdfast.",
             f"Run `holdfast setup {agent}`. It repairs the entry.",
@@ -94,7 +104,24 @@ def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
             f"{one.where}: names no {HOME}, so it uses the default one unless the agent's environment says otherwise",
             f"Run `holdfast setup {agent}` with {HOME} set.",
         )
-    return ok(f"{one.where}: {' '.join(one.command) if one.own else program}")
+    if launcher is None and one.own and _names_python(one):
+        return note(
+            f"{one.where}: names {program}, so agents cannot start Holdfast any more when it is moved",
+            f"Run `holdfast setup {agent}`. Its entry survives that.",
+        )
+    there = None if launcher is None else read_launcher(launcher)
+    started = f" (starts {there.python}, holdfast {there.version})" if there is not None else ""
+    return ok(f"{one.where}: {' '.join(one.command) if one.own and launcher is None else program}{started}")
+
+
+def _names_python(one: Registered) -> bool:
+    """Return whether it is as earlier versions wrote it for one machine."""
+    return one.command[1:] == ("-P", "-m", "holdfast", "mcp")
+
+
+def _launcher_rewritten(launcher: Path) -> str:
+    refresh(launcher.parent, takes_over=True)
+    return f"{launcher} is written anew"
 
 
 def _relay(around: Surroundings) -> tuple[list[str], dict[str, str]]:

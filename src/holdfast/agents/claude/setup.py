@@ -46,7 +46,7 @@ class ClaudeSetup(SetupRequest):
             edits.append(permissions.allowing(allow))
         settings = self._settings_file()
         hooks = steps.putting_in(self._originals(), edited(settings, *edits), self._without(settings))
-        return [self.register_server(), hooks]
+        return [*self.launcher_steps, self.register_server(), hooks]
 
     def remove(self) -> list[Step]:
         """Return the steps that remove Holdfast, and nothing else."""
