@@ -86,6 +86,27 @@ class HookFile:
     path: Path
 
 
+class NeighbourKind(StrEnum):
+    """How something else comes to speak to an agent."""
+
+    MEMORY = "memory"
+    """The agent's own: files that it reads by itself."""
+    HOOK = "hook"
+    PLUGIN = "plugin"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Something else that adds to what an agent reads at the start of a session."""
+
+    kind: NeighbourKind
+    name: str
+    where: str
+    files: tuple[Path, ...] = ()
+    """The files that are read; what the others add cannot be known without running them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registered:
     """A server of Holdfast in an agent's settings."""
@@ -191,6 +212,12 @@ class SettingsPart(ABC):
     def rewrite_hooks(self, path: Path, run: RunCommand) -> Change:
         """Return the change that rewrites the command of each of Holdfast's hooks in a file, and adds none."""
         raise PartMissing(f"This agent has no hooks that could be rewritten in {path}.")
+
+    def neighbours(self, env: Mapping[str, str], project: Path) -> Sequence[Neighbour] | None:
+        """Return what else adds to what the agent reads at the start of a session; None if that is not known.
+
+        Runs nothing. Raises SettingsUnusable."""
+        return None
 
     def hook_environment(self, project: Path) -> dict[str, str]:
         """Return the variables that the agent adds to the environment of its hooks."""
