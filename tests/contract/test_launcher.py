@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.setup import launcher
+from holdfast.relay import place
 from holdfast.setup.hook_command import command
 from holdfast.setup.launcher import Launcher, launcher_path, read_launcher, refresh, refresh_quietly, this_installation
 from holdfast.setup.server import is_ours, launcher_of, of_this_machine
@@ -97,7 +97,7 @@ def test_where_there_is_no_holdfast_it_lets_the_agent_go_on_and_notes_that_it_di
     write(home, replace(this_installation(), client=Path("/gone/hook.py"), script=""))
     done = hook(home, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert (home / launcher.MISSED).read_text() == "SessionStart\n"
+    assert Path(place.missed_hook(str(home))).read_text() == "SessionStart\n"
     server = of_this_machine(str(home))
     ended = subprocess.run([server.command, *server.args], env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)})
     assert ended.returncode == 1, "an agent shows a server that does not start"

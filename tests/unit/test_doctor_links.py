@@ -112,7 +112,7 @@ def test_dead_letters_and_a_full_queue_are_notes(home: Path) -> None:
 def test_a_loop_in_trouble_and_the_notices_of_a_salvage_are_notes(home: Path) -> None:
     loops = [{"name": "sweep", "failures": 2, "last_error": "OSError: no room"}, {"name": "watch", "last_error": None}]
     daemon = {"loops": loops, "notices": ["3 rows were lost."]}
-    found = list(check_background(around(home, daemon=daemon)))
+    found = list(check_background(around(home, {"unhooked": {"lines": []}}, daemon)))
     assert [one.mark for one in found] == [Mark.NOTE, Mark.NOTE]
     assert "sweep failed 2 times, last: OSError: no room" in found[0].text
     assert found[1].text == "3 rows were lost."

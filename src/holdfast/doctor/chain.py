@@ -31,6 +31,7 @@ STAGES: tuple[tuple[ChainCheck, ...], ...] = (
         ChainCheck("loops", work.check_background),
         ChainCheck("mcp server", registration.check_registration),
         ChainCheck("hooks", hooks.check_hooks),
+        ChainCheck("briefings", hooks.check_unhooked),
         ChainCheck("neighbours", neighbours.check_neighbours),
         ChainCheck("agent", agents.check_agent),
         ChainCheck("transcripts", agents.check_transcripts),

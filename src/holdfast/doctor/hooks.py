@@ -15,6 +15,7 @@ from holdfast.agents.registry import AGENTS, DEFAULT
 from holdfast.agents.settings import HookFile, Scope, SettingsPart
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
+from holdfast.errors import HoldfastError
 from holdfast.setup.hook_command import HookCommand, Launched, command, portable_command
 from holdfast.setup.json_file import SettingsUnusable
 from holdfast.setup.launcher import is_private, launcher_path, refresh
@@ -53,6 +54,22 @@ def _of_agent(around: Surroundings, agent: Agent, settings: SettingsPart) -> Ite
         )
     elif not plugin and not installed and agent.name == DEFAULT:
         yield note("none are installed: agents get no automatic briefing", f"Run `holdfast setup {agent.name}`.")
+
+
+def check_unhooked(around: Surroundings) -> Iterator[Finding]:
+    """Check for agents that were at work without their hooks."""
+    for line in unhooked_lines(around):
+        yield note(line, "Look at the hooks above; start the agent again to see whether it is briefed.")
+
+
+def unhooked_lines(around: Surroundings) -> list[str]:
+    """Return what the daemon knows of agents that were at work without their hooks."""
+    if around.daemon is None:
+        return []
+    try:
+        return [str(line) for line in around.ask("unhooked", {}).get("lines", ())]
+    except HoldfastError:  # an older daemon does not know of it
+        return []
 
 
 def may_run(scope: Scope, entry: HookCommand, project: Path, home: Path) -> bool:

@@ -21,8 +21,6 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.version import __version__, is_newer
 
 NAME = "launcher.sh"
-MISSED = "missed-hook"
-"""File that the launcher leaves when a hook was called and no Holdfast was found."""
 MAX_BYTES = 64 * 1024
 OTHERS_WRITE = 0o022
 _FIELDS = ("version", "python", "client", "script")
@@ -115,14 +113,6 @@ def refresh_quietly(home: str, *, create: bool) -> None:
     with contextlib.suppress(OSError):
         if (create or os.path.lexists(launcher_path(Path(home)))) and Path(home).stat().st_uid == os.geteuid():
             refresh(Path(home))
-
-
-def missed_hook(home: Path) -> str | None:
-    """Return when a hook last found no Holdfast, as seconds since 1970 in text; None if none did."""
-    try:
-        return str((home / MISSED).lstat().st_mtime)
-    except OSError:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
