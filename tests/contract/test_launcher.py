@@ -122,7 +122,7 @@ def test_a_launcher_that_somebody_else_wrote_is_not_run(home: Path, tmp_path: Pa
         ({"version": "0.0.1"}, True),
         ({"python": Path("/bin/sh"), "version": "999"}, False),
         ({"python": Path("/bin/sh")}, False),
-        ({"script": "/elsewhere/holdfast"}, True),
+        ({"script": "/gone/holdfast"}, True),
     ],
     ids=lambda value: str(value),
 )

@@ -260,6 +260,33 @@ def test_hooks_of_another_holdfast_are_noted_and_brought_up_to_date(outpatient: 
     assert str(older) not in settings.read_text()
 
 
+def test_what_earlier_versions_registered_works_and_is_moved_to_the_launcher(outpatient: Patient) -> None:
+    home = outpatient.home
+    entries = {"SessionStart": [{"hooks": [as_before("SessionStart", sys.executable, home)]}]}
+    (outpatient.config / "settings.json").write_text(json.dumps({"hooks": entries}))
+    server = {"command": sys.executable, "args": ["-P", "-m", "holdfast", "mcp"], "timeout": 7}
+    servers = {"theirs": {"command": "x"}, "holdfast": {**server, "env": {"HOLDFAST_HOME": str(home), "MINE": "1"}}}
+    (outpatient.config / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
+    before = outpatient.doctor()
+    assert before.status == 0 and "fixable" in before.of("mcp server", "note"), before.text
+    after = outpatient.doctor("--fix")
+    assert after.marks("mcp server") == after.marks("hooks") == ["ok"], after.text
+    left = json.loads((outpatient.config / ".claude.json").read_text())["mcpServers"]
+    assert left["theirs"] == {"command": "x"} and sys.executable not in json.dumps(left)
+    assert (left["holdfast"]["timeout"], left["holdfast"]["env"]["MINE"]) == (7, "1")
+
+
+def test_a_launcher_that_is_gone_is_found_and_written_anew(outpatient: Patient) -> None:
+    installed(outpatient.config, BRIEFING, file="settings.json", home=str(outpatient.home)).write()
+    launcher = outpatient.home / "launcher.sh"
+    launcher.write_text(launcher.read_text().replace(sys.executable, "/gone/bin/python"))
+    report = outpatient.doctor()
+    assert report.marks("hooks") == ["ok"], "any command of an installation that works repairs it"
+    launcher.unlink()
+    assert outpatient.doctor("--fix").marks("hooks") == ["ok"]
+    assert launcher.stat().st_mode & 0o777 == 0o600
+
+
 def test_a_hook_that_fails_is_told_with_its_own_words(outpatient: Patient) -> None:
     broken = "echo 'no such thing' >&2; exit 3; holdfast hook SessionStart"
     hooks = {"SessionStart": [{"hooks": [{"type": "command", "command": broken}]}]}

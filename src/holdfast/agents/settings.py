@@ -117,6 +117,8 @@ class Registered:
     env: Mapping[str, str]
     own: bool
     """Whether the user registered it, rather than a project's file."""
+    scope: Scope = Scope.USER
+    """For whom, if the user did."""
 
     def is_of(self, home: Path) -> bool:
         """Return whether it uses this data directory."""
@@ -124,7 +126,9 @@ class Registered:
         return home_variable is None or Path(home_variable).expanduser().absolute() == home
 
 
-def registered(where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env") -> Registered:
+def registered(
+    where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env", scope: Scope = Scope.USER
+) -> Registered:
     """Return a server as its entry names it; what is not of the right type is missing."""
     command, args, env_table = entry.get("command"), entry.get("args"), entry.get(env)
     words = command if isinstance(command, list) else [command] if isinstance(command, str) and command else []
@@ -135,6 +139,7 @@ def registered(where: str, entry: Mapping[str, Any], *, own: bool, env: str = "e
         tuple(str(word) for word in [*words, *more]),
         {str(name): str(value) for name, value in variables},
         own,
+        scope,
     )
 
 

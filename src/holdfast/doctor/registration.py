@@ -11,15 +11,16 @@ from pathlib import Path
 
 from holdfast.agents import Agent
 from holdfast.agents.registry import AGENTS, DEFAULT, settings_of
-from holdfast.agents.settings import Registered, SettingsPart
+from holdfast.agents.settings import Registered, SettingsPart, SetupRequest
 from holdfast.config import read_settings
-from holdfast.doctor.findings import Finding, fault, note, ok
+from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
 from holdfast.setup.json_file import SettingsUnusable
-from holdfast.setup.launcher import is_private, read_launcher, refresh
+from holdfast.setup.launcher import is_private, launcher_path, read_launcher, refresh
 from holdfast.setup.server import HOME, launcher_of
+from holdfast.setup.steps import apply
 
 FIRST_TURN_WAITS_S = 1.5
 """How long an agent that is given one prompt waits for its servers before the first turn."""
@@ -45,7 +46,7 @@ def _of_agent(around: Surroundings, agent: Agent, settings: SettingsPart) -> Ite
     elif not servers and agent.name == DEFAULT:
         yield note(f"{agent.title} does not know Holdfast", f"Run `holdfast setup {agent.name}`.")
     for one in servers:
-        yield _examined(around, agent.name, one)
+        yield _examined(around, agent.name, settings, one)
 
 
 def check_relay(around: Surroundings) -> Iterator[Finding]:
@@ -77,7 +78,7 @@ def check_relay(around: Surroundings) -> Iterator[Finding]:
         yield ok(f"{len(tools)} tools after {took:.2f} s")
 
 
-def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
+def _examined(around: Surroundings, agent: str, settings: SettingsPart, one: Registered) -> Finding:
     if not one.command:
         return ok(f"{one.where}: over HTTP")
     launcher = launcher_of(one.command)
@@ -108,6 +109,7 @@ def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
         return note(
             f"{one.where}: names {program}, so agents cannot start Holdfast any more when it is moved",
             f"Run `holdfast setup {agent}`. Its entry survives that.",
+            _registered_anew(around, settings, one),
         )
     there = None if launcher is None else read_launcher(launcher)
     started = f" (starts {there.python}, holdfast {there.version})" if there is not None else ""
@@ -117,6 +119,20 @@ def _examined(around: Surroundings, agent: str, one: Registered) -> Finding:
 def _names_python(one: Registered) -> bool:
     """Return whether it is as earlier versions wrote it for one machine."""
     return one.command[1:] == ("-P", "-m", "holdfast", "mcp")
+
+
+def _registered_anew(around: Surroundings, settings: SettingsPart, one: Registered) -> Fix | None:
+    """Return a fix that has a server's entry name the launcher; None if only all of setup can."""
+    request = SetupRequest(one.scope, around.project, around.home, one.env.get(HOME), around.env)
+    step = settings.register_server(request)
+    if step is None:
+        return None
+
+    def fix() -> str:
+        apply([*request.launcher_steps, step])
+        return f"{one.where} names {launcher_path(around.home)} now"
+
+    return fix
 
 
 def _launcher_rewritten(launcher: Path) -> str:

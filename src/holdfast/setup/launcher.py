@@ -13,6 +13,7 @@ import shlex
 import shutil
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import holdfast.relay
@@ -96,6 +97,8 @@ def is_due(home: Path, *, takes_over: bool = False) -> bool:
         return True
     if not takes_over and there.python != own.python:
         return False
+    if Path(there.script).is_file():  # what is on the PATH differs from shell to shell
+        own = replace(own, script=there.script)
     return read_bounded(path, MAX_BYTES) != os.fsencode(own.text(home))
 
 
