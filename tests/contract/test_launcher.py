@@ -155,9 +155,11 @@ def test_one_that_is_not_as_holdfast_leaves_it_is_written_anew(home: Path, tmp_p
 
 def test_a_command_that_has_other_things_to_do_creates_none_and_never_fails(home: Path, tmp_path: Path) -> None:
     refresh_quietly(str(home), create=False)
+    assert not home.exists()
     home.mkdir()
     refresh_quietly(str(home), create=False)
     assert not launcher_path(home).exists()
+    home.rmdir()
     refresh_quietly(str(home), create=True)
     assert launcher_path(home).exists()
     launcher_path(home).unlink()

@@ -19,6 +19,7 @@ from pathlib import Path
 import holdfast.relay
 from holdfast.files import read_bounded, write_private
 from holdfast.lazy_dataclass import dataclass
+from holdfast.relay.place import foreign_owner
 from holdfast.version import __version__, is_newer
 
 NAME = "launcher.sh"
@@ -113,8 +114,8 @@ def refresh(home: Path, *, takes_over: bool = False) -> bool:
 
 def refresh_quietly(home: str, *, create: bool) -> None:
     """Do the same for a command that has something else to do: what does not work is left to the next one."""
-    with contextlib.suppress(OSError):
-        if (create or os.path.lexists(launcher_path(Path(home)))) and Path(home).stat().st_uid == os.geteuid():
+    if foreign_owner(home) is None and (create or os.path.lexists(launcher_path(Path(home)))):
+        with contextlib.suppress(OSError):
             refresh(Path(home))
 
 
