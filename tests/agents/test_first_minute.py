@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import shlex
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.agents.scripted_model import Request, ScriptedModel, steps, text, tool_use
-from tests.agents.test_newcomer import LIMIT, Newcomer, signed_in
+from tests.agents.test_newcomer import Newcomer, signed_in
 from tests.installation import kill_all, wait_until
 from tests.wheels import PIPX, UV, build, copy_of_source, shared_caches
 
@@ -62,11 +60,7 @@ class Stranger(Newcomer):
     def continue_by(self, command: str) -> list[Request]:
         """Run the command that was named; what the model was asked."""
         with ScriptedModel(steps(text("The fence is mended."))) as model:
-            words = [*shlex.split(command), "-p", "Go on."]
-            done = subprocess.run(
-                words, cwd=self.project, env=self.environment(**signed_in(model)), capture_output=True, timeout=LIMIT
-            )
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
+            self.run(f"{command} -p 'Go on.'", self.project, signed_in(model))
         return model.requests
 
     @property
@@ -96,10 +90,10 @@ def test_work_that_was_cut_off_before_holdfast_was_installed_goes_on_after_four_
     stranger.run(install.format(wheels[__version__]), stranger.project)
     examined = stranger.run("holdfast setup claude --yes", stranger.project)
     assert "fault  " not in examined, examined
-    # Third: find it. Fourth: go on, with the very command that was named.
-    told = stranger.told()
-    assert REQUEST in told and "plan.md" in told, told
-    named = told[told.index("claude --resume ") :].split("`")[0].split("\n")[0].strip(" .\"'")
+    listed = stranger.run("holdfast", stranger.project)
+    assert REQUEST in listed, listed
+    # At a terminal `holdfast resume` becomes this command; here the agent gets its one prompt with it.
+    (named,) = stranger.run("holdfast resume --print", stranger.project).splitlines()
     said = json.dumps([request.body["messages"] for request in stranger.continue_by(named)])
     assert f'"content": "{REQUEST}"' in said or f'"text": "{REQUEST}"' in said, "the conversation itself goes on"
     assert f'"file_path": "{stranger.project / "plan.md"}"' in said, "with what it had done"

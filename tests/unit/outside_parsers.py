@@ -287,7 +287,6 @@ NOT_FROM_OUTSIDE = {
     "cli.inbox": "the daemon's answer",
     "setup.extras": "the receipt that uv wrote into this very installation",
     "setup.launcher": "our own file, bounded",
-    "cli.bridge": "the daemon's answer",
     "cli.protocol_init": "our own text",
     "cli.show": "the daemon's answer",
     "cli.sessions": "the daemon's answer",
