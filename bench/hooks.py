@@ -66,7 +66,9 @@ def hook(event: str, project: Path, env: Mapping[str, str], **more: object) -> t
     """Run a hook as Claude Code does; how long it took, and what it printed."""
     payload = {"session_id": "bench", "cwd": str(project), "hook_event_name": event, **more}
     # Claude Code hands a hook's command to a shell.
-    return timed(("/bin/sh", "-c", command(event)), json.dumps(payload).encode(), env, project)
+    return timed(
+        ("/bin/sh", "-c", command(event, home=env["HOLDFAST_HOME"])), json.dumps(payload).encode(), env, project
+    )
 
 
 def timed(argv: Sequence[str], stdin: bytes, env: Mapping[str, str], cwd: Path) -> tuple[float, bytes]:

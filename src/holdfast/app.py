@@ -14,6 +14,7 @@ from holdfast.bridge.service import Bridge
 from holdfast.briefing.capability import capability as briefing_capability
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.service import Briefings
+from holdfast.briefing.unhooked import Unhooked
 from holdfast.capability import Capability, Command, Loop
 from holdfast.config import Settings
 from holdfast.connections.capability import capability as connections_capability
@@ -208,7 +209,7 @@ def build(
         shared_transcripts = SharedTranscripts(store, home, gives=settings.share_transcripts)
     sources = [one.briefing_source for one in others if one.briefing_source is not None]
     briefings = Briefings(store, machine, Ledgers(store, machine), sources, transports.has_agent, shared_transcripts)
-    at_once = [*others, briefing_capability(briefings, machine, teams)]
+    at_once = [*others, briefing_capability(briefings, machine, teams, Unhooked(store, home))]
 
     def late() -> list[Capability]:
         from holdfast.bridge.queue_changes import QueueChanges

@@ -85,10 +85,11 @@ class Person:
 
     def record_starts(self) -> None:
         """Have every start of what setup registered written down first."""
-        program = json.loads(self.servers.read_text())["mcpServers"]["holdfast"]["command"]
-        recorder = self.recorder(self.root / "recorder", program)
+        *_, launcher, _word = json.loads(self.servers.read_text())["mcpServers"]["holdfast"]["args"]
+        recorder = self.root / "launcher.sh"
+        recorder.write_text(f'echo "$*" >> {self.log}\n. {launcher}\n')
         for file in (self.settings, self.servers):
-            file.write_text(file.read_text().replace(program, str(recorder)))
+            file.write_text(file.read_text().replace(launcher, str(recorder)))
 
     def recorder(self, path: Path, program: str) -> Path:
         """A program that writes down its arguments and becomes another."""

@@ -43,7 +43,7 @@ def test_it_is_set_up_looked_at_and_removed(newcomer: Installation, tmp_path: Pa
     assert hooks["mark"] == "ok" and "begin echo" in hooks["text"] and "answered" in hooks["text"]
 
     written = json.loads(file.read_text())
-    written["hooks"]["begin"] = written["hooks"]["begin"].replace("/hook.py", "/gone/holdfast/relay/hook.py")
+    written["hooks"]["begin"] = written["hooks"]["begin"].replace("/launcher.sh", "/gone/launcher.sh")
     file.write_text(json.dumps(written))
     assert any(
         one["mark"] == "fault" and one["fixable"] for one in findings(newcomer, "hooks") if str(file) in one["text"]

@@ -122,8 +122,21 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "process.child_environment:_NAME": (T("a"), T("a", "1"), T("_", "", "=")),
     "connections.keys:create:'[A-Za-z0-9._-]{1,64}'": (T("a"),),
     "daemon.log:_kind:'\\\\d+'": (T("1"), T("1a")),
-    "setup.hook_command:_OURS": (T("holdfast hook"), T("holdfast/relay/hook.py"[:-1])),
-    "setup.hook_command:_WRITTEN": (
+    "setup.hook_command:_OURS": (
+        T("holdfast hook"),
+        T("holdfast/relay/hook.py"[:-1]),
+        T("a", "; set -- hook "),
+        T("; set -- hook a"),
+    ),
+    "setup.hook_command:_LAUNCHED": (
+        T("a", "[ -O "),
+        T("'", "[ -O "),
+        T("'a'", "[ -O "),
+        T('"\'"', "[ -O "),
+        T("a", "[ -O a ] && [ -f a ] && [ -r a ] || exit 0; export HOLDFAST_HOME="),
+        T("a", "[ -O a ] && [ -f a ] && [ -r a ] || exit 0; set -- hook "),
+    ),
+    "setup.hook_command:_NAMING_PYTHON": (
         T("a", "[ -x "),
         T("'", "[ -x "),
         T("'a'", "[ -x "),
@@ -132,6 +145,8 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("a", "[ -x a ] && [ -f b ] || exit 0; export HOLDFAST_HOME="),
         T("'a' ] && [ -f ", "[ -x "),
     ),
+    "agents.claude.neighbours:MEMORIES": (T("me"), T("context-")),
+    "agents.claude.neighbours:_PLAIN": (T("a"),),
     "setup.hook_command:_PYTHON": (T("1", "python", "!"),),
     "forgetting.copies:_ENTRY": (T("\n"), T("2026-01-01\n"), T("2026-01-01 ")),
     "identity.project:canonical_uri:'[a-z][a-z0-9+.-]*'": (T("a", "", "!"),),

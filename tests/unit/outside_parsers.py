@@ -285,6 +285,8 @@ NOT_FROM_OUTSIDE = {
     "bridge.chat.service": "by `bounded_json` and `bridge.chat.arrivals`",
     "briefing.settings": "by `bounded_toml`",
     "cli.inbox": "the daemon's answer",
+    "setup.extras": "the receipt that uv wrote into this very installation",
+    "setup.launcher": "our own file, bounded",
     "cli.protocol_init": "our own text",
     "cli.show": "the daemon's answer",
     "cli.sessions": "the daemon's answer",

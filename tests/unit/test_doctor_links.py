@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ from holdfast.doctor.hooks import may_run
 from holdfast.doctor.installation import check_home, check_key
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.doctor.work import check_background, check_chats, check_queue
-from holdfast.setup.hook_command import HookCommand, command, portable_command
+from holdfast.setup.hook_command import HookCommand, command, is_ours, portable_command
 
 NOBODY = 65_534
 
@@ -111,7 +112,7 @@ def test_dead_letters_and_a_full_queue_are_notes(home: Path) -> None:
 def test_a_loop_in_trouble_and_the_notices_of_a_salvage_are_notes(home: Path) -> None:
     loops = [{"name": "sweep", "failures": 2, "last_error": "OSError: no room"}, {"name": "watch", "last_error": None}]
     daemon = {"loops": loops, "notices": ["3 rows were lost."]}
-    found = list(check_background(around(home, daemon=daemon)))
+    found = list(check_background(around(home, {"unhooked": {"lines": []}}, daemon)))
     assert [one.mark for one in found] == [Mark.NOTE, Mark.NOTE]
     assert "sweep failed 2 times, last: OSError: no room" in found[0].text
     assert found[1].text == "3 rows were lost."
@@ -130,8 +131,15 @@ def test_what_keeps_a_chat_from_working_is_told(home: Path) -> None:
 @pytest.mark.parametrize("home_given", [None, "/home/ann's/.hold fast"])
 def test_what_holdfast_writes_as_a_hook_is_read_back(home_given: str | None) -> None:
     entry = HookCommand("SessionStart", command("SessionStart", home=home_given))
+    assert is_ours(entry.text) and entry.is_current
     assert entry.parts is not None and entry.parts.home == home_given
-    assert entry.parts.gone == [] and entry.is_current
+    assert [path.name for path in entry.parts.programs][:1] == ["launcher.sh"]
+
+
+def test_what_earlier_versions_wrote_as_a_hook_is_known_and_outdated() -> None:
+    entry = HookCommand("Stop", written(sys.executable))
+    assert is_ours(entry.text) and not entry.is_current
+    assert entry.parts is not None and entry.parts.gone == [Path(CLIENT)]
 
 
 PROJECT = Path("/work place/shop")
@@ -147,8 +155,11 @@ def written(python: str, client: str = CLIENT) -> str:
 @pytest.mark.parametrize(
     ("scope", "text", "runs"),
     [
-        (Scope.LOCAL, command("Stop"), True),
         (Scope.LOCAL, command("Stop", home=str(HOME)), True),
+        (Scope.LOCAL, command("Stop", home=str(HOME)).replace("export HOLDFAST_HOME=/home/ann/.holdfast; ", ""), True),
+        (Scope.LOCAL, command("Stop", home="/home/bob/.holdfast"), False),
+        (Scope.LOCAL, command("Stop", home="/h").replace("HOME=/h;", f"HOME={HOME};"), False),
+        (Scope.LOCAL, command("Stop", home=str(HOME)).replace("launcher.sh", "other.sh"), False),
         (Scope.LOCAL, written("/opt/bin/python3.12"), True),
         (Scope.PROJECT, portable_command("Stop"), True),
         (Scope.USER, "anything; holdfast hook Stop", True),

@@ -23,6 +23,7 @@ from holdfast.teams.config import PROJECT_KEYS, SETTINGS, TEAM_FIELDS
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(str(holdfast.__file__)).parent
 INTERNAL = {
+    "HOLDFAST_LAUNCHER",
     "HOLDFAST_MANAGED",
     "HOLDFAST_TEAM",
     "HOLDFAST_SESSION_LOCK",

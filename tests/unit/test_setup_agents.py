@@ -29,7 +29,8 @@ USER_FILES = {
     "vscode": ".config/Code/User/mcp.json",
 }
 JSON_KEYS = {"gemini": "mcpServers", "opencode": "mcp", "cursor": "mcpServers", "vscode": "servers"}
-WORDS = [sys.executable, "-P", "-m", "holdfast", "mcp"]
+WORDS = ["sh", "-c", '[ -O "$0" ] && . "$0"', "/data/launcher.sh", "mcp"]
+EARLIER = ["/old/python", "-P", "-m", "holdfast", "mcp"]
 ENTRIES: dict[str, dict[str, Any]] = {
     "codex": {"command": WORDS[0], "args": WORDS[1:], "env": {"HOLDFAST_HOME": "/data"}},
     "gemini": {"command": WORDS[0], "args": WORDS[1:], "env": {"HOLDFAST_HOME": "/data"}},
@@ -131,11 +132,14 @@ def test_what_others_changed_meanwhile_stays(desk: Desk) -> None:
 
 def test_an_older_entry_is_brought_up_to_date_and_keeps_what_its_owner_added(desk: Desk) -> None:
     desk.install("/old")
-    text = desk.path.read_text().replace(sys.executable, "/old/python")
+    text = desk.path.read_text()
+    for now, before in zip([*WORDS[:3], "/old/launcher.sh", "mcp"], EARLIER, strict=True):
+        text = text.replace(json.dumps(now), json.dumps(before), 1)
+    assert "/old/python" in text
     desk.write(text.replace("HOLDFAST_HOME", "HOLDFAST_TOOLSETS").replace("/old", "/older"))
     desk.install()
     (entry,) = desk.servers().values()
-    assert sys.executable in (entry["command"], entry["command"][0])
+    assert "sh" in (entry["command"], entry["command"][0]) and "/older/python" not in desk.path.read_text()
     assert {"HOLDFAST_TOOLSETS": "/older"} in entry.values()
 
 

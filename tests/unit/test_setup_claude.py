@@ -212,16 +212,19 @@ def test_another_data_directory_is_told_to_server_and_hooks(local: World) -> Non
     assert "env" not in local.server()
 
 
-def test_the_server_is_started_with_absolute_paths(user: World) -> None:
+def test_the_server_is_started_by_the_launcher_of_the_data_directory(user: World) -> None:
     user.install()
-    assert user.server() == {"type": "stdio", "command": sys.executable, "args": ["-P", "-m", "holdfast", "mcp"]}
+    *launch, launcher, word = user.server()["args"]
+    assert user.server()["command"] == "sh" and launch == ["-c", '[ -O "$0" ] && . "$0"'] and word == "mcp"
+    assert Path(launcher) == Path.home() / ".holdfast" / "launcher.sh"
+    assert (user.setup.home / "launcher.sh").is_file()
 
 
 def test_a_registration_made_by_hand_is_brought_up_to_date_and_keeps_its_variables(user: World) -> None:
     by_hand = {"type": "stdio", "command": "holdfast", "args": ["mcp"], "env": {"HOLDFAST_TOOLSETS": "all"}}
     user.write(user.servers, json.dumps({"mcpServers": {"holdfast": by_hand}}))
     user.install()
-    assert user.server()["command"] == sys.executable
+    assert user.server()["command"] == "sh"
     assert user.server()["env"] == {"HOLDFAST_TOOLSETS": "all"}
     user.remove()
     assert "holdfast" not in user.servers.read_text()
@@ -373,7 +376,7 @@ def test_a_failure_that_cannot_be_undone_is_told(user: World) -> None:
             pass
 
     with pytest.raises(HoldfastError, match=r"was changed meanwhile.*These earlier changes could not be undone"):
-        steps.apply([planned[0], Meddling(), *planned[1:]])
+        steps.apply([*planned[:-1], Meddling(), planned[-1]])
 
 
 def test_originals_are_nobody_elses_to_read(user: World) -> None:

@@ -54,7 +54,7 @@ def test_a_registration_is_taken_back_when_the_settings_cannot_be_written(setup:
     server = '{"mcpServers": {"holdfast": \'"$6"\'}}'
     given_claude(tmp_path, f"printf '%s' '{server}' > .claude.json")
     planned = setup.install(None)
-    assert "$ claude mcp add-json -s user holdfast" in planned[0].shown()
+    assert "$ claude mcp add-json -s user holdfast" in planned[1].shown()
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_text('{"came": "meanwhile"}')
     with pytest.raises(HoldfastError, match="changed meanwhile"):

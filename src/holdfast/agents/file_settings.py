@@ -12,6 +12,7 @@ from holdfast.agents.settings import Allow, Registered, Scope, SettingsPart, Set
 from holdfast.lazy_dataclass import dataclass
 from holdfast.setup import json_entry, toml_entry
 from holdfast.setup.json_file import Change, SettingsUnusable, edited, inside, read_settings, read_text
+from holdfast.setup.launcher import refresh_quietly
 from holdfast.setup.originals import Originals
 from holdfast.setup.server import NAME, Server
 from holdfast.setup.steps import Step, putting_in, taking_out
@@ -148,8 +149,14 @@ class FileSetup:
     def install(self, allow: Allow | None = None) -> list[Step]:
         """Return the step that adds Holdfast."""
         form = self.settings.form
-        installed = form.installed(self.path, self.request.server)
-        return [putting_in(Originals(self.request.home), installed, form.removed(self.path))]
+        try:
+            installed = form.installed(self.path, self.request.server)
+        except SettingsUnusable:
+            if self.request.launcher_steps:  # what its user is told to paste names the launcher
+                refresh_quietly(str(self.request.home), create=True)
+            raise
+        step = putting_in(Originals(self.request.home), installed, form.removed(self.path))
+        return [*self.request.launcher_steps, step]
 
     def remove(self) -> list[Step]:
         """Return the step that removes it."""

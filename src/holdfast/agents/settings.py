@@ -12,6 +12,7 @@ from holdfast.agents.errors import PartMissing
 from holdfast.agents.project_settings import ProjectSettings
 from holdfast.lazy_dataclass import dataclass
 from holdfast.setup.json_file import Change
+from holdfast.setup.launcher import launcher_step
 from holdfast.setup.server import HOME, Server, of_any_machine, of_this_machine
 from holdfast.setup.steps import Step
 
@@ -55,6 +56,11 @@ class SetupRequest:
         """Return the server that the agent starts; a shared file names nothing of this machine."""
         return of_any_machine() if self.scope is Scope.PROJECT else of_this_machine(self.other_home)
 
+    @property
+    def launcher_steps(self) -> list[Step]:
+        """Return the step that writes the launcher, which the server and hooks of this machine name."""
+        return [] if self.scope is Scope.PROJECT else [launcher_step(self.home)]
+
 
 class Setup(Protocol):
     """Puts Holdfast into an agent's settings, and takes it out."""
@@ -80,6 +86,27 @@ class HookFile:
     path: Path
 
 
+class NeighbourKind(StrEnum):
+    """How something else comes to speak to an agent."""
+
+    MEMORY = "memory"
+    """The agent's own: files that it reads by itself."""
+    HOOK = "hook"
+    PLUGIN = "plugin"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Something else that adds to what an agent reads at the start of a session."""
+
+    kind: NeighbourKind
+    name: str
+    where: str
+    files: tuple[Path, ...] = ()
+    """The files that are read; what the others add cannot be known without running them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Registered:
     """A server of Holdfast in an agent's settings."""
@@ -90,6 +117,8 @@ class Registered:
     env: Mapping[str, str]
     own: bool
     """Whether the user registered it, rather than a project's file."""
+    scope: Scope = Scope.USER
+    """For whom, if the user did."""
 
     def is_of(self, home: Path) -> bool:
         """Return whether it uses this data directory."""
@@ -97,7 +126,9 @@ class Registered:
         return home_variable is None or Path(home_variable).expanduser().absolute() == home
 
 
-def registered(where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env") -> Registered:
+def registered(
+    where: str, entry: Mapping[str, Any], *, own: bool, env: str = "env", scope: Scope = Scope.USER
+) -> Registered:
     """Return a server as its entry names it; what is not of the right type is missing."""
     command, args, env_table = entry.get("command"), entry.get("args"), entry.get(env)
     words = command if isinstance(command, list) else [command] if isinstance(command, str) and command else []
@@ -108,6 +139,7 @@ def registered(where: str, entry: Mapping[str, Any], *, own: bool, env: str = "e
         tuple(str(word) for word in [*words, *more]),
         {str(name): str(value) for name, value in variables},
         own,
+        scope,
     )
 
 
@@ -185,6 +217,12 @@ class SettingsPart(ABC):
     def rewrite_hooks(self, path: Path, run: RunCommand) -> Change:
         """Return the change that rewrites the command of each of Holdfast's hooks in a file, and adds none."""
         raise PartMissing(f"This agent has no hooks that could be rewritten in {path}.")
+
+    def neighbours(self, env: Mapping[str, str], project: Path) -> Sequence[Neighbour] | None:
+        """Return what else adds to what the agent reads at the start of a session; None if that is not known.
+
+        Runs nothing. Raises SettingsUnusable."""
+        return None
 
     def hook_environment(self, project: Path) -> dict[str, str]:
         """Return the variables that the agent adds to the environment of its hooks."""

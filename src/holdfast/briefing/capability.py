@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.hook_events import HookAnswer
 from holdfast.briefing.hooks import KINDS, BriefingHooks
 from holdfast.briefing.service import Briefings
-from holdfast.capability import SETTLE_SECONDS, Capability, Command, Hook, HookCall, Life, Loop, Phase
+from holdfast.briefing.unhooked import Unhooked
+from holdfast.capability import (
+    HOUR_SECONDS,
+    SETTLE_SECONDS,
+    Capability,
+    Command,
+    Hook,
+    HookCall,
+    Life,
+    Loop,
+    Phase,
+    Progress,
+)
 from holdfast.teams.service import Teams
 
 if TYPE_CHECKING:
@@ -17,7 +29,7 @@ if TYPE_CHECKING:
 LEDGER_SECONDS = 30.0
 
 
-def capability(briefings: Briefings, machine: str, teams: Teams) -> Capability:
+def capability(briefings: Briefings, machine: str, teams: Teams, unhooked: Unhooked) -> Capability:
     """Return the briefing capability of one daemon."""
     hooks = BriefingHooks(briefings, machine)
 
@@ -45,10 +57,15 @@ def capability(briefings: Briefings, machine: str, teams: Teams) -> Capability:
     def commands() -> list[Command]:
         from holdfast.briefing.commands import commands
 
-        return commands(briefings, teams)
+        return [*commands(briefings, teams), Command("unhooked", look_for_unhooked)]
+
+    async def look_for_unhooked(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
+        await unhooked.look()
+        return {"lines": unhooked.lines()}
 
     def loops() -> list[Loop]:
         return [
+            Loop("briefing: sessions without hooks", unhooked.look, HOUR_SECONDS, first=SETTLE_SECONDS),
             Loop("briefing: ledgers", briefings.catch_up, LEDGER_SECONDS, first=SETTLE_SECONDS),
             Loop("briefing: git", briefings.look_at_git),
         ]
@@ -60,6 +77,6 @@ def capability(briefings: Briefings, machine: str, teams: Teams) -> Capability:
         routes=routes,
         commands=commands,
         loops=loops,
-        hooks=[Hook(brief, Phase.SUMMARY)],
-        life=Life(prepare=prepare),
+        hooks=[Hook(brief, Phase.SUMMARY), Hook(lambda call: unhooked.notice(call.event), order=40)],
+        life=Life(prepare=prepare, notices=unhooked.lines),
     )

@@ -10,14 +10,16 @@ from holdfast.agents.registry import settings_of as agent_settings
 from holdfast.cli.common import other_home, settings_of
 from holdfast.git.directory import git_answer, keep_out_of_git
 from holdfast.setup.json_file import Change
+from holdfast.setup.launcher import refresh
 from holdfast.text.terminal import one_line, say
 
 
 def install(project: Path, purpose: str, options: argparse.Namespace) -> None:
     """Add the hooks of a purpose to a project."""
-    agent = agent_settings()
-    _apply(agent.install_hooks(project, purpose, home=other_home(settings_of(options))), options)
+    agent, settings = agent_settings(), settings_of(options)
+    _apply(agent.install_hooks(project, purpose, home=other_home(settings)), options)
     if not options.dry_run:
+        refresh(settings.home)
         exclude_from_git(project, agent.local_file)
 
 

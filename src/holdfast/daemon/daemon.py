@@ -174,6 +174,7 @@ class Daemon:
             for loop in await self._serve_mcp(app, readiness(), relays, lambda: self._watch(app, socket, file)):
                 self.supervisor.start(loop)
             _remove(place.last_error(str(home)))
+            await asyncio.to_thread(self._refresh_launcher)
             if started is not None:
                 started(self)
             await self._stop.wait()
@@ -193,6 +194,12 @@ class Daemon:
                 with contextlib.suppress(HoldfastError, OSError, TimeoutError):  # it is only written later then
                     await asyncio.wait_for(app.leave(), STOP_SECONDS)
             await store.close()
+
+    def _refresh_launcher(self) -> None:
+        """Have agents start this version from now on, unless they start a newer one."""
+        from holdfast.setup.launcher import refresh_quietly
+
+        refresh_quietly(str(self.settings.home), create=True)
 
     async def _serve_mcp(self, app: App, readiness: Readiness, relays: Relays, watch: Step) -> list[Loop]:
         """Import the rest and the SDK off the loop, so that hooks are answered meanwhile; returns what is to be run."""

@@ -16,7 +16,7 @@ from holdfast.daemon.loops import Supervisor
 from holdfast.daemon.socket import say
 from holdfast.errors import BadInput, StoreUnreachable
 from holdfast.identity.caller import Hello
-from holdfast.version import __version__
+from holdfast.version import __version__, is_newer
 from holdfast.wire.mcp.transports import OpenTransport, OpenTransports
 
 if TYPE_CHECKING:
@@ -122,19 +122,3 @@ class Relays:
         self._transports.close_relay(transport)
         if transport.identity is not None and not self._is_stopping():
             await self.detached(transport.identity)
-
-
-def is_newer(one: str, other: str) -> bool:
-    """Return whether version `one` comes after version `other`."""
-    return _numbers(one) > _numbers(other)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the leading numbers of a version; a text without any counts as the oldest."""
-    numbers: list[int] = []
-    for part in version.split("."):
-        digits = "".join(char for char in part if char in "0123456789")
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
-from holdfast.doctor import agents, daemon, hooks, installation, registration, store, work
+from holdfast.doctor import agents, daemon, hooks, installation, neighbours, registration, store, work
 from holdfast.doctor.examination import ChainCheck, examine, repaired
 from holdfast.doctor.findings import Finding, Mark
 from holdfast.doctor.surroundings import Surroundings
@@ -31,6 +31,8 @@ STAGES: tuple[tuple[ChainCheck, ...], ...] = (
         ChainCheck("loops", work.check_background),
         ChainCheck("mcp server", registration.check_registration),
         ChainCheck("hooks", hooks.check_hooks),
+        ChainCheck("briefings", hooks.check_unhooked),
+        ChainCheck("neighbours", neighbours.check_neighbours),
         ChainCheck("agent", agents.check_agent),
         ChainCheck("transcripts", agents.check_transcripts),
         ChainCheck("serena", agents.check_serena),

@@ -15,8 +15,10 @@ from holdfast.agents.registry import AGENTS, DEFAULT
 from holdfast.agents.settings import HookFile, Scope, SettingsPart
 from holdfast.doctor.findings import Finding, Fix, fault, note, ok
 from holdfast.doctor.surroundings import Surroundings
-from holdfast.setup.hook_command import HookCommand, command, portable_command
+from holdfast.errors import HoldfastError
+from holdfast.setup.hook_command import HookCommand, Launched, command, portable_command
 from holdfast.setup.json_file import SettingsUnusable
+from holdfast.setup.launcher import is_private, launcher_path, refresh
 
 HARMLESS_PAYLOAD = "[]"
 """Reaches the daemon, which does nothing with it."""
@@ -54,6 +56,22 @@ def _of_agent(around: Surroundings, agent: Agent, settings: SettingsPart) -> Ite
         yield note("none are installed: agents get no automatic briefing", f"Run `holdfast setup {agent.name}`.")
 
 
+def check_unhooked(around: Surroundings) -> Iterator[Finding]:
+    """Check for agents that were at work without their hooks."""
+    for line in unhooked_lines(around):
+        yield note(line, "Look at the hooks above; start the agent again to see whether it is briefed.")
+
+
+def unhooked_lines(around: Surroundings) -> list[str]:
+    """Return what the daemon knows of agents that were at work without their hooks."""
+    if around.daemon is None:
+        return []
+    try:
+        return [str(line) for line in around.ask("unhooked", {}).get("lines", ())]
+    except HoldfastError:  # an older daemon does not know of it
+        return []
+
+
 def may_run(scope: Scope, entry: HookCommand, project: Path, home: Path) -> bool:
     """Return whether a hook may be run: it is the user's own, or runs nothing that a project brings."""
     return scope is Scope.USER or entry.is_safe(project, home)
@@ -71,6 +89,12 @@ def _of_file(
             yield fault(
                 f"{file.path}: the {entry.event} hook does nothing, because {parts.gone[0]} no longer exists.",
                 setup_again,
+                rewrite,
+            )
+        elif isinstance(parts, Launched) and not is_private(parts.launcher):
+            yield fault(
+                f"{file.path}: the {entry.event} hook was not run, because others can write {parts.launcher}.",
+                f"chmod 600 {parts.launcher}, after a look at what is in it.",
                 rewrite,
             )
         elif not may_run(file.scope, entry, around.project, around.home):
@@ -117,13 +141,15 @@ def _run(around: Surroundings, settings: SettingsPart, entry: HookCommand) -> st
 
 def _rewritten(settings: SettingsPart, file: HookFile, entries: Sequence[HookCommand]) -> Fix:
     """Return a fix that rewrites the file's hooks, and adds none."""
-    homes = [entry.parts.home for entry in entries if entry.parts is not None]
+    home = next((entry.parts.home for entry in entries if entry.parts is not None), None)
+    shared = file.scope is Scope.PROJECT
 
     def written(event: str) -> str:
-        shared = file.scope is Scope.PROJECT
-        return portable_command(event) if shared else command(event, home=homes[0] if homes else None)
+        return portable_command(event) if shared else command(event, home=home)
 
     def rewrite() -> str:
+        if not shared:
+            refresh(launcher_path(None if home is None else Path(home)).parent, takes_over=True)
         change = settings.rewrite_hooks(file.path, written)
         change.write()
         return f"the hooks in {file.path} are {'rewritten' if change.needed else 'up to date'}"

@@ -9,6 +9,7 @@ from holdfast.bridge.chat import ChatError
 from holdfast.bridge.chat.telegram import API, Telegram
 from holdfast.bridge.model import MAX_PENDING
 from holdfast.doctor.findings import Finding, fault, note, ok
+from holdfast.doctor.hooks import unhooked_lines
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.git.gate import owner as gate_owner
 from holdfast.git.gate import why_off
@@ -29,8 +30,11 @@ def check_background(around: Surroundings) -> Iterator[Finding]:
             f"{loop['name']} failed {loop['failures']} times, last: {loop['last_error']}",
             "It is retried automatically; see daemon.log in the data directory.",
         )
-    for notice in around.daemon.get("notices", ()):
-        yield note(str(notice))
+    notices = [str(notice) for notice in around.daemon.get("notices", ())]
+    elsewhere = unhooked_lines(around) if notices else []
+    for notice in notices:
+        if notice not in elsewhere:
+            yield note(notice)
     if not failing:
         yield ok(f"{len(loops)} loops, none failing")
 

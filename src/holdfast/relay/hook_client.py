@@ -20,7 +20,7 @@ START_LIMIT = 2.0
 RETRY = 0.005
 
 PID_VARIABLES = ("CLAUDE_PID",)
-SETTING_VARIABLES = ("HOLDFAST_HOME", "CLAUDE_PLUGIN_ROOT")
+SETTING_VARIABLES = ("HOLDFAST_HOME", "HOLDFAST_LAUNCHER", "CLAUDE_PLUGIN_ROOT")
 """What tells apart the settings that name this hook: an agent that has two of them calls both at each event."""
 START_EVENTS = ("SessionStart",)
 """Hooks at which a session begins: they start a daemon if none is running."""

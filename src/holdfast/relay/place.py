@@ -70,6 +70,11 @@ def stopped_marker(home: str) -> str:
     return os.path.join(home, "stopped")
 
 
+def missed_hook(home: str) -> str:
+    """Return the file that the launcher leaves when a hook was called and no Holdfast was found."""
+    return os.path.join(home, "missed-hook")
+
+
 def last_error(home: str) -> str:
     """Return the file to which a daemon that could not start writes the reason."""
     return os.path.join(home, "daemon.err")

@@ -1,37 +1,46 @@
 """The command that an agent's settings name as a hook: written, recognised, and judged before it is run.
 
-A command names this machine's Python, or, in a file that others share, the `holdfast` on the PATH. Either does nothing
-if Holdfast is gone: a missing program would make the agent warn at every call.
+A command names the launcher in the data directory (`launcher.py`), or, in a file that others share, the `holdfast` on
+the PATH. Either does nothing if Holdfast is gone: a missing program would make the agent warn at every call. Earlier
+versions named this machine's Python and hook client.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-import sys
 from pathlib import Path
 
-import holdfast.relay
 from holdfast.lazy_dataclass import dataclass
+from holdfast.setup.launcher import is_private, launcher_path, read_launcher
 
 CLIENT = "holdfast/relay/hook.py"
 
 _WORD = r"(?:[\w@%+=:,./-]++|'[^']*+'|\"'\")++"
-_OURS = re.compile(r"holdfast/relay/hook\.py'? |(?:^|[\s/;])holdfast hook ")
-_WRITTEN = re.compile(
-    rf"\[ -x (?P<python>{_WORD}) \] && \[ -f (?P<client>{_WORD}) \] \|\| exit 0; "
-    rf"(?:export HOLDFAST_HOME=(?P<home>{_WORD}); )?"
-    r"exec (?P=python) -I -S (?P=client) (?P<event>[A-Za-z]+(?: [a-z]+)?)"
+_EVENT = r"(?P<event>[A-Za-z]+(?: [a-z]+)?)"
+_HOME = rf"(?:export HOLDFAST_HOME=(?P<home>{_WORD}); )?"
+_OURS = re.compile(r"holdfast/relay/hook\.py'? |(?:^|[\s/;])holdfast hook |; set -- hook [A-Za-z]+(?: [a-z]+)?; \. ")
+_LAUNCHED = re.compile(
+    rf"\[ -O (?P<launcher>{_WORD}) \] && \[ -f (?P=launcher) \] && \[ -r (?P=launcher) \] \|\| exit 0; {_HOME}"
+    rf"set -- hook {_EVENT}; \. (?P=launcher)"
+)
+_NAMING_PYTHON = re.compile(
+    rf"\[ -x (?P<python>{_WORD}) \] && \[ -f (?P<client>{_WORD}) \] \|\| exit 0; {_HOME}"
+    rf"exec (?P=python) -I -S (?P=client) {_EVENT}"
 )
 _PYTHON = re.compile(r"python[0-9.]*")
 
 
 def command(event: str, *, home: str | None = None) -> str:
     """Return what a hook runs on this machine. `event`: as the agent names it; the agent's own name may follow."""
-    python = shlex.quote(sys.executable)
-    client = shlex.quote(str(Path(holdfast.relay.__file__).with_name("hook.py")))
+    launcher = shlex.quote(str(launcher_path(None if home is None else Path(home))))
     place = "" if home is None else f"export HOLDFAST_HOME={shlex.quote(home)}; "
-    return f"[ -x {python} ] && [ -f {client} ] || exit 0; {place}exec {python} -I -S {client} {event}"
+    # Read by the shell that the agent starts anyway: another one would take a millisecond. A shell cannot see the
+    # mode of a file; whoever could write into it without owning it would have to own the data directory.
+    return (
+        f"[ -O {launcher} ] && [ -f {launcher} ] && [ -r {launcher} ] || exit 0;"
+        f" {place}set -- hook {event}; . {launcher}"
+    )
 
 
 def portable_command(event: str) -> str:
@@ -54,15 +63,11 @@ class HookCommand:
     @property
     def parts(self) -> Parts | None:
         """The parts of the command; None if it is not one that Holdfast writes for one machine."""
-        match = _WRITTEN.fullmatch(self.text)
-        if match is None:
-            return None
-        home = match["home"]
-        return Parts(
-            Path(*shlex.split(match["python"])),
-            Path(*shlex.split(match["client"])),
-            None if home is None else shlex.split(home)[0],
-        )
+        if match := _LAUNCHED.fullmatch(self.text):
+            return Launched(_home_in(match), _path_in(match, "launcher"))
+        if match := _NAMING_PYTHON.fullmatch(self.text):
+            return NamingPython(_home_in(match), _path_in(match, "python"), _path_in(match, "client"))
+        return None
 
     @property
     def is_portable(self) -> bool:
@@ -71,7 +76,7 @@ class HookCommand:
 
     @property
     def is_current(self) -> bool:
-        """Whether this installation of Holdfast would write it."""
+        """Whether this version of Holdfast would write it."""
         parts = self.parts
         return self.is_portable or (parts is not None and self.text == command(self.event, home=parts.home))
 
@@ -82,26 +87,64 @@ class HookCommand:
         parts = self.parts
         if parts is None or (parts.home is not None and Path(parts.home) != home):
             return False
-        return parts.is_a_holdfast and not any(_within(path, project) for path in (parts.python, parts.client))
+        return parts.is_a_holdfast(home) and not any(_within(path, project) for path in parts.programs)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """The parts of a hook's command."""
+class Launched:
+    """A command that names a launcher."""
 
-    python: Path
-    client: Path
     home: str | None
+    launcher: Path
 
     @property
-    def is_a_holdfast(self) -> bool:
-        """Whether it names a Python and a hook client."""
-        return _PYTHON.fullmatch(self.python.name) is not None and self.client.match(CLIENT)
+    def programs(self) -> tuple[Path, ...]:
+        """What it runs."""
+        there = read_launcher(self.launcher)
+        return (self.launcher,) if there is None else (self.launcher, there.python, there.client)
+
+    @property
+    def gone(self) -> list[Path]:
+        """Files that no longer exist; the hook then does nothing, or looks for another Holdfast each time."""
+        return [path for path in self.programs if not path.is_file()]
+
+    def is_a_holdfast(self, home: Path) -> bool:
+        """Return whether it is the launcher of this data directory, and nobody else could write it."""
+        return self.launcher == launcher_path(home) and is_private(self.launcher)
+
+
+@dataclass(frozen=True, slots=True)
+class NamingPython:
+    """A command of an earlier version, which names a Python and a hook client."""
+
+    home: str | None
+    python: Path
+    client: Path
+
+    @property
+    def programs(self) -> tuple[Path, ...]:
+        """What it runs."""
+        return self.python, self.client
 
     @property
     def gone(self) -> list[Path]:
         """Files that no longer exist; the hook then silently does nothing."""
-        return [path for path in (self.python, self.client) if not path.is_file()]
+        return [path for path in self.programs if not path.is_file()]
+
+    def is_a_holdfast(self, _home: Path) -> bool:
+        """Return whether it names a Python and a hook client."""
+        return _PYTHON.fullmatch(self.python.name) is not None and self.client.match(CLIENT)
+
+
+Parts = Launched | NamingPython
+
+
+def _path_in(match: re.Match[str], name: str) -> Path:
+    return Path(*shlex.split(match[name]))
+
+
+def _home_in(match: re.Match[str]) -> str | None:
+    return None if match["home"] is None else shlex.split(match["home"])[0]
 
 
 def _within(path: Path, project: Path) -> bool:

@@ -71,6 +71,14 @@ class Originals:
         return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
 
 
+def last_setup(home: Path) -> int | None:
+    """Return when setup last changed an agent's settings, in milliseconds; None if it never did."""
+    try:
+        return max((int(path.stat().st_mtime * 1000) for path in (home / "setup").glob("*.json")), default=None)
+    except OSError:
+        return None
+
+
 def digest(text: str | None) -> str:
     """Return the digest of a text; a missing file differs from an empty one."""
     return "none" if text is None else hashlib.sha256(text.encode()).hexdigest()

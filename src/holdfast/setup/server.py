@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any
 
 from holdfast.errors import Conflict
 from holdfast.lazy_dataclass import dataclass
+from holdfast.setup.launcher import launcher_path
 
 NAME = "holdfast"
 """The server's name in every agent; tools and permission rules are named after it."""
@@ -17,6 +18,8 @@ NAME = "holdfast"
 HOME = "HOLDFAST_HOME"
 
 _OURS = re.compile(r"\bholdfast(?:/__main__\.py)?['\"]? mcp\b")
+# As hooks do: nothing is run that belongs to somebody else.
+_LAUNCH = ("sh", "-c", '[ -O "$0" ] && . "$0"')
 
 # An agent complains about a server that exits at once. Without Holdfast, this one answers the handshake, offers no
 # tools and refuses everything else. Its variable has no braces, because agents expand ${…} themselves.
@@ -54,8 +57,15 @@ class Server:
 
 def of_this_machine(home: str | None) -> Server:
     """Return this installation of Holdfast, whatever is on PATH, with the data directory if not the default."""
-    # -P: no file in the agent's working directory may be imported in place of our modules.
-    return Server(sys.executable, ("-P", "-m", "holdfast", "mcp"), {} if home is None else {HOME: home})
+    launcher = launcher_path(None if home is None else Path(home))
+    command, *args = (*_LAUNCH, str(launcher), "mcp")
+    return Server(command, tuple(args), {} if home is None else {HOME: home})
+
+
+def launcher_of(command: Sequence[str]) -> Path | None:
+    """Return the launcher that a server's command names; None if it names none."""
+    *launch, path, word = command if len(command) == len(_LAUNCH) + 2 else ("", "")
+    return Path(path) if tuple(launch) == _LAUNCH and word == "mcp" else None
 
 
 def of_any_machine() -> Server:
@@ -69,7 +79,8 @@ def is_ours(entry: object) -> bool:
         return False
     command, args = entry.get("command"), entry.get("args", [])
     words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
-    return _OURS.search(" ".join(str(word) for word in words)) is not None
+    texts = [str(word) for word in words]
+    return launcher_of(texts) is not None or _OURS.search(" ".join(texts)) is not None
 
 
 def not_ours() -> Conflict:

@@ -89,7 +89,7 @@ class EchoSetup:
         if self.request.scope is not Scope.PROJECT:
             run = lambda event: command(event, home=self.request.other_home)  # noqa: E731
         change = edited(self.path, json_entry.putting_in(KEYS, self.request.server.entry()), _hooked(run))
-        return [putting_in(Originals(self.request.home), change, self._without())]
+        return [*self.request.launcher_steps, putting_in(Originals(self.request.home), change, self._without())]
 
     def remove(self) -> list[Step]:
         return [taking_out(Originals(self.request.home), self._without())]

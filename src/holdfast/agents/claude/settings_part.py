@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.agents.claude import settings as claude_settings
 from holdfast.agents.project_settings import ProjectSettings
-from holdfast.agents.settings import HookFile, Registered, RunCommand, Scope, SettingsPart, SetupRequest
+from holdfast.agents.settings import HookFile, Neighbour, Registered, RunCommand, Scope, SettingsPart, SetupRequest
 from holdfast.setup.json_file import Change, edited, inside
 
 if TYPE_CHECKING:
@@ -80,6 +80,12 @@ class ClaudeSettings(SettingsPart):
 
     def rewrite_hooks(self, path: Path, run: RunCommand) -> Change:
         return edited(path, claude_settings.putting_in(claude_settings.hooks_in(path), run))
+
+    def neighbours(self, env: Env, project: Path) -> Sequence[Neighbour]:
+        from holdfast.agents.claude.neighbours import neighbours
+
+        files = [file.path for file in self.hook_files(env, project)]
+        return neighbours(self.config_directory(env), files, project, env)
 
     def hook_environment(self, project: Path) -> dict[str, str]:
         return {"CLAUDE_PROJECT_DIR": str(project)}

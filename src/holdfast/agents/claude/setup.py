@@ -46,7 +46,7 @@ class ClaudeSetup(SetupRequest):
             edits.append(permissions.allowing(allow))
         settings = self._settings_file()
         hooks = steps.putting_in(self._originals(), edited(settings, *edits), self._without(settings))
-        return [self.register_server(), hooks]
+        return [*self.launcher_steps, self.register_server(), hooks]
 
     def remove(self) -> list[Step]:
         """Return the steps that remove Holdfast, and nothing else."""
@@ -151,11 +151,11 @@ def servers(env: Mapping[str, str], project: Path) -> list[Registered]:
     own = read_settings(file)
     local = _mapping(_mapping(own.get("projects")).get(str(_claude_project(project))))
     return [
-        registered(where, entry, own=is_own)
-        for where, config, is_own in (
-            (f"{file}, this project", local, True),
-            (str(project / MCP_FILE), read_settings(shared), False),
-            (str(file), own, True),
+        registered(where, entry, own=scope is not Scope.PROJECT, scope=scope)
+        for where, config, scope in (
+            (f"{file}, this project", local, Scope.LOCAL),
+            (str(project / MCP_FILE), read_settings(shared), Scope.PROJECT),
+            (str(file), own, Scope.USER),
         )
         for name, entry in _mapping(config.get(SERVERS)).items()
         if isinstance(entry, dict) and (name == NAME or is_ours(entry))
