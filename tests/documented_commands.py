@@ -13,7 +13,8 @@ GROUPS = ("project", "admin", "daemon")
 """Groups whose commands can be called without them: `holdfast admin verify` is `holdfast verify`."""
 
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-_TABLE = re.compile(r"^\| +(`[^|]*?(?:\\\|[^|]*?)*) \|", re.MULTILINE)
+_ROW = re.compile(r"^\|(.*)\|$", re.MULTILINE)
+_CELL = re.compile(r" (`[^`]+`(?:, `[^`]+`)*) ")
 _HEADING = re.compile(r"^#+ `(holdfast [^`]*)`", re.MULTILINE)
 _PROGRAMS = ("holdfast", "claude", "make", "git", "uv", "pipx", "pip", "curl")
 _PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|[\[\]…|<>]")
@@ -57,8 +58,9 @@ def _in_document(path: Path) -> Iterator[Documented]:
         for line in _lines(language, block):
             yield Documented(where, line)
     rest = _BLOCK.sub("", text)
-    for cell in _TABLE.findall(rest):
-        for code in re.findall(r"`([^`]+)`", cell.replace("\\|", "|")):
+    for row in _ROW.findall(rest):
+        cells = [cell for cell in re.split(r"(?<!\\)\|", row) if _CELL.fullmatch(cell)]
+        for code in re.findall(r"`([^`]+)`", " ".join(cells).replace("\\|", "|")):
             if code.split()[0] in _PROGRAMS and code != "claude":
                 yield Documented(where, code)
     for heading in _HEADING.findall(rest):
