@@ -178,20 +178,22 @@ def record(theatre: Theatre) -> None:
 # Everything is put away where the block of the stage ends, whatever ended it: so each signal is sent at one of the two
 # moments, SIGINT on a terminal below. The whole of it sends both at both.
 @pytest.mark.parametrize(
-    ("number", "moment"),
+    ("name", "number", "moment"),
     [
-        pytest.param(signal.SIGTERM, "thought 1", id="SIGTERM-at-work"),
-        pytest.param(signal.SIGINT, "thought 1", id="SIGINT-at-work", marks=pytest.mark.long),
-        pytest.param(signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
-        pytest.param(signal.SIGINT, "Real processes", id="SIGINT-at-its-start", marks=pytest.mark.long),
+        pytest.param("killed", signal.SIGTERM, "thought 1", id="SIGTERM-at-work"),
+        pytest.param("killed", signal.SIGINT, "thought 1", id="SIGINT-at-work", marks=pytest.mark.long),
+        pytest.param("killed", signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
+        pytest.param("killed", signal.SIGINT, "Real processes", id="SIGINT-at-its-start", marks=pytest.mark.long),
+        pytest.param("cut-off", signal.SIGINT, "reads charge.py", id="SIGINT-at-work-on-files", marks=pytest.mark.long),
     ],
 )
-def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Signals, moment: str) -> None:
-    demo = theatre.start()
+def test_ended_early_it_puts_everything_away(theatre: Theatre, name: str, number: signal.Signals, moment: str) -> None:
+    demo = theatre.start(name)
     assert demo.stdout is not None
     assert any(moment in line for line in demo.stdout)
     assert len(list(theatre.temporary.iterdir())) == 1
-    wait_until(lambda: len(theatre.processes()) > 1, "an agent is there, and the daemon that it starts")
+    expected = 1 if name == "killed" else 0  # in the other demo there is no daemon yet
+    wait_until(lambda: len(theatre.processes()) > expected, "an agent is there, and the daemon that it starts")
     demo.send_signal(number)
     rest = demo.communicate(timeout=PATIENCE * 2)[0]
     assert demo.returncode == 128 + number

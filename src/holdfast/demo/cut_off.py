@@ -97,7 +97,7 @@ def _prepare(stage: Stage) -> None:
     """Make the project: two files with the same mistake, committed."""
     for name, text in FILES.items():
         (stage.project / name).write_text(text, encoding="utf-8")
-    stage.git("init", "-q", "-b", "main")
+    stage.git("-c", "init.defaultBranch=main", "init", "-q")
     stage.git("add", "-A")
     stage.git("commit", "-qm", "Charge and refund")
 

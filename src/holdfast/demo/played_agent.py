@@ -7,7 +7,10 @@ killed in the middle of it.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -70,10 +73,13 @@ class PlayedAgent:
         self.close()
 
     def close(self) -> None:
-        """End it: nothing more comes."""
+        """End it, and the command that it may be running."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGTERM)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(OSError):  # what was not sent yet reaches nobody
+                    stream.close()
         try:
             self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

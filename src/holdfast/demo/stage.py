@@ -35,6 +35,7 @@ AT_WORK = {
     "GIT_COMMITTER_NAME": "demo",
     "GIT_COMMITTER_EMAIL": "demo@localhost",
     "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 """Variables for those who work in the project: they can commit, and leave no files of Python's behind."""
@@ -65,7 +66,8 @@ class Stage:
         kept = {name: value for name, value in environment.items() if not name.startswith(REMOVED_PREFIXES)}
         own = {"HOLDFAST_HOME": str(self.home), "HOLDFAST_PORT": "0", "HOLDFAST_IDLE_EXIT": IDLE_EXIT}
         # An agent's files are looked for in the user's directory: the demo has another one, but the same Python.
-        user = {"HOME": str(self.folder / "user"), "PYTHONUSERBASE": site.getuserbase()}
+        there = self.folder / "user"
+        user = {"HOME": str(there), "XDG_CONFIG_HOME": str(there), "PYTHONUSERBASE": site.getuserbase()}
         self._env = {**kept, **own, **user}
 
     def played(self, session: str | None = None) -> PlayedAgent:
