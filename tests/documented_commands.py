@@ -52,6 +52,16 @@ def documented() -> list[Documented]:
     return list(dict.fromkeys(one for path in DOCUMENTS for one in _in_document(path)))
 
 
+def blocks_with(program: str) -> dict[str, str]:
+    """The blocks of commands in which a program is called, by the document that has them."""
+    return {
+        path.name: block
+        for path in DOCUMENTS
+        for language, block in _BLOCK.findall(path.read_text())
+        if language in ("sh", "bash") and f"{program} " in block
+    }
+
+
 def _in_document(path: Path) -> Iterator[Documented]:
     text, where = path.read_text(), path.relative_to(ROOT).as_posix()
     for language, block in _BLOCK.findall(text):

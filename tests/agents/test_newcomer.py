@@ -118,6 +118,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
     try:
         newcomer.install()
         yield newcomer
+        newcomer.run("make uninstall", newcomer.clone)
+        assert not (newcomer.home / ".local" / "bin" / "holdfast").is_symlink()
     finally:
         shutil.rmtree(newcomer.home, ignore_errors=True)
 
