@@ -18,13 +18,9 @@ from tests.installation import kill_all
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 600.0
-COMMANDS = (
-    "git clone <this repository> holdfast && cd holdfast\n",
-    "make install ",
-    "holdfast setup claude ",
-    "cd ~/your/project && claude ",
-    "claude ",
-)
+CLONE = "git clone <this repository> holdfast && cd holdfast"
+INSTALL = "make install"
+SETUP = "holdfast setup claude"
 
 
 class Newcomer:
@@ -45,7 +41,7 @@ class Newcomer:
     def install(self) -> None:
         """What both documents begin with."""
         self.run(f"git clone -q {ROOT} holdfast", self.home)
-        self.run("make install", self.clone)
+        self.run(INSTALL, self.clone)
 
     def environment(self, **more: str) -> dict[str, str]:
         ours = ("HOLDFAST_", "CLAUDE", "VIRTUAL_ENV", "PYTHON", "XDG_", "MAKE")
@@ -122,6 +118,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Newcomer]:
     try:
         newcomer.install()
         yield newcomer
+        newcomer.run("make uninstall", newcomer.clone)
+        assert not (newcomer.home / ".local" / "bin" / "holdfast").is_symlink()
     finally:
         shutil.rmtree(newcomer.home, ignore_errors=True)
 
@@ -139,8 +137,8 @@ def newcomer(installed: Newcomer) -> Iterator[Newcomer]:
 @pytest.mark.early
 def test_a_newcomer_gets_a_session_back_in_five_commands(newcomer: Newcomer) -> None:
     readme = (ROOT / "README.md").read_text()
-    assert all(f"\n{command}" in readme for command in COMMANDS), "the README says something else by now"
-    examined = newcomer.run("holdfast setup claude --yes", newcomer.home)
+    assert all(f"\n{command} " in readme for command in (INSTALL, SETUP)), "the README says something else by now"
+    examined = newcomer.run(f"{SETUP} --yes", newcomer.home)
     assert "ok     hooks" in examined and "fault  " not in examined, examined
     plan = tool_use("Read", {"file_path": str(newcomer.project / "plan.md")})
     status, _ = newcomer.claude(steps(plan, newcomer.kill_claude), "Mend the fence, north side first.")
@@ -173,7 +171,7 @@ def shop(request: Request) -> Reply:
 def test_a_newcomer_gets_from_nothing_to_answers_of_teams_by_the_commands_of_their_page(newcomer: Newcomer) -> None:
     page = (ROOT / "docs" / "teams.md").read_text()
     clone, install, *commands = commands_of(page, "From nothing to a first answer")
-    assert [f"{clone}\n", install] == [COMMANDS[0], COMMANDS[1].strip()], "what the fixture did"
+    assert [clone, install] == [CLONE, INSTALL], "what the fixture did"
     for name in ("backend", "frontend"):
         (newcomer.home / "shop" / name).mkdir(parents=True)
     with ScriptedModel(shop) as model:

@@ -20,9 +20,47 @@ from tests.installation import HOLDFAST, PATIENCE, Installation, kill_all, wait_
 from tests.shared_daemon import Guest
 
 from holdfast.cli.control import ask_daemon
+from holdfast.cli.demo import NAMES
 from holdfast.demo import stage
-from holdfast.demo.story import NEXT, STEPS
+from holdfast.demo.demos import DEMOS
+from holdfast.demo.killed import NEXT, STEPS
+from holdfast.demo.picture import pictured
 from holdfast.doctor.mcp_client import StdioClient
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORDED = DOCS / "demo.md"
+PICTURE = DOCS / "pictures" / "cut-off.svg"
+VARYING = (
+    (r"\S*/shop", "/shop"),
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "SESSION"),
+    (r'dismiss: "[0-9a-f]{8}"', "dismiss: SESSION"),
+    (r"20\d\d-\d\d-\d\dT[\d:.]+Z", "TIME"),
+    (r"(process|kill -9) \d+", r"\1 PID"),
+)
+"""What differs from run to run, and how it is written to be compared."""
+WIDTH = "96"
+ASCII = {"├─": "|-", "└─": "`-", "│": "|"}
+
+
+def recorded(name: str) -> str:
+    """What docs/demo.md says that a demo prints."""
+    block = RECORDED.read_text().partition(f"\n$ holdfast demo {name} --fast\n")[2]
+    return block.partition("\n```\n")[0]
+
+
+def comparable(said: str) -> str:
+    """An output without what differs from run to run, with terminal and with encoding."""
+    for fancy, plain in ASCII.items():
+        said = said.replace(fancy, plain)
+    said = " ".join(word for word in said.split() if word != "|")
+    for varying, name in VARYING:
+        said = re.sub(varying, name, said)
+    return said
+
+
+def played_lines(said: str) -> list[str]:
+    """An output without what is said after the play."""
+    return said.partition("\n\n   For your own agent")[0].splitlines()
 
 
 class Theatre:
@@ -90,6 +128,7 @@ def test_the_work_comes_back_after_agent_and_daemon_were_killed_and_nothing_is_l
     assert len({*agents, *daemons}) == 4
     told = said[said.index("3. A new agent") : said.index("4. It continues")]
     assert "Orders are charged twice" in told and "session-start hook" in told
+    assert comparable(said) == comparable(recorded("killed")), "HOLDFAST_WRITE_GOLDEN=1 writes docs/demo.md anew"
     picture = said[said.index("4. It continues") :]
     for step in (*STEPS, NEXT):
         assert f" {step.thought}" in picture
@@ -104,23 +143,57 @@ def test_the_work_comes_back_after_agent_and_daemon_were_killed_and_nothing_is_l
     assert STEPS[0].thought.encode() not in backup.read_bytes()
 
 
+def test_an_agent_that_was_cut_off_in_an_edit_is_continued_as_the_documents_show(theatre: Theatre) -> None:
+    theatre.env["COLUMNS"] = WIDTH
+    said = theatre.play("cut-off", "--fast")
+    assert comparable(said) == comparable(recorded("cut-off")), "HOLDFAST_WRITE_GOLDEN=1 writes docs/demo.md anew"
+    (killed,) = re.findall(r"kill -9 (\d+)", said)
+    assert re.findall(r"agent: process (\d+)", said)[0] == killed
+    assert "Played: the agents." in said and "Real: " in said
+    drawn = pictured(played_lines(recorded("cut-off")), "cut-off", DEMOS["cut-off"].pictured)
+    assert drawn == PICTURE.read_text(), "HOLDFAST_WRITE_GOLDEN=1 draws it anew"
+    assert list(theatre.temporary.iterdir()) == []
+    assert list(theatre.user.iterdir()) == []
+    assert theatre.processes() == []
+
+
+def test_every_demo_is_listed_and_recorded(theatre: Theatre) -> None:
+    if os.environ.get("HOLDFAST_WRITE_GOLDEN"):
+        record(theatre)
+    assert list(DEMOS) == list(NAMES)
+    listed = theatre.play("--list")
+    assert [line.split()[0] for line in listed.splitlines()] == list(NAMES)
+    assert all(recorded(name) for name in NAMES)
+
+
+def record(theatre: Theatre) -> None:
+    """Write docs/demo.md and the picture anew."""
+    theatre.env |= {"TMPDIR": "/tmp", "COLUMNS": WIDTH}
+    for name in NAMES:
+        said = theatre.play(name, "--fast").rstrip("\n")
+        RECORDED.write_text(RECORDED.read_text().replace(recorded(name), said))
+    PICTURE.write_text(pictured(played_lines(recorded("cut-off")), "cut-off", DEMOS["cut-off"].pictured))
+
+
 # Everything is put away where the block of the stage ends, whatever ended it: so each signal is sent at one of the two
 # moments, SIGINT on a terminal below. The whole of it sends both at both.
 @pytest.mark.parametrize(
-    ("number", "moment"),
+    ("name", "number", "moment"),
     [
-        pytest.param(signal.SIGTERM, "thought 1", id="SIGTERM-at-work"),
-        pytest.param(signal.SIGINT, "thought 1", id="SIGINT-at-work", marks=pytest.mark.long),
-        pytest.param(signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
-        pytest.param(signal.SIGINT, "Real processes", id="SIGINT-at-its-start", marks=pytest.mark.long),
+        pytest.param("killed", signal.SIGTERM, "thought 1", id="SIGTERM-at-work"),
+        pytest.param("killed", signal.SIGINT, "thought 1", id="SIGINT-at-work", marks=pytest.mark.long),
+        pytest.param("killed", signal.SIGTERM, "Real processes", id="SIGTERM-at-its-start", marks=pytest.mark.long),
+        pytest.param("killed", signal.SIGINT, "Real processes", id="SIGINT-at-its-start", marks=pytest.mark.long),
+        pytest.param("cut-off", signal.SIGINT, "reads charge.py", id="SIGINT-at-work-on-files", marks=pytest.mark.long),
     ],
 )
-def test_ended_early_it_puts_everything_away(theatre: Theatre, number: signal.Signals, moment: str) -> None:
-    demo = theatre.start()
+def test_ended_early_it_puts_everything_away(theatre: Theatre, name: str, number: signal.Signals, moment: str) -> None:
+    demo = theatre.start(name)
     assert demo.stdout is not None
     assert any(moment in line for line in demo.stdout)
     assert len(list(theatre.temporary.iterdir())) == 1
-    wait_until(lambda: len(theatre.processes()) > 1, "an agent is there, and the daemon that it starts")
+    expected = 1 if name == "killed" else 0  # in the other demo there is no daemon yet
+    wait_until(lambda: len(theatre.processes()) > expected, "an agent is there, and the daemon that it starts")
     demo.send_signal(number)
     rest = demo.communicate(timeout=PATIENCE * 2)[0]
     assert demo.returncode == 128 + number

@@ -635,6 +635,9 @@ CALLED: dict[str, str] = {
 of PARSERS in test_linear_time.py that is measured in their place."""
 
 UNREACHED: dict[str, str] = {
+    "demo.picture:SCENE": "what the demo prints, and nothing else",
+    "demo.picture:QUOTED": "what the demo prints, and nothing else",
+    "demo.picture:MARKED": "what the demo prints, and nothing else",
     "forgetting.rows:_mentions": "escaped names of the owner's own projects, teams and runs, joined by |",
     "forgetting.model:names": "escaped paths of the owner's own projects, joined by |",
     "setup.toml_entry:_replaced": "the owner's own settings, in the owner's own command",

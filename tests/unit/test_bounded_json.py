@@ -27,6 +27,7 @@ OWN_TEXT = {
     "client": "the daemon's answer",
     "connections.queries.keys": "a column",
     "connections.signing_keys": "a file of the data directory",
+    "demo.played_agent": "what the demo sends to its own process",
     "forgetting.model": "a file of the data directory",
     "history.queries": "a column",
     "relay.statusline": "catches it; and the daemon's answer",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
     from holdfast.agents.settings import SettingsPart
     from holdfast.agents.transcript_copies import TranscriptCopies
-    from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
+    from holdfast.agents.transcript_entries import Entry, Part, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
     from holdfast.store import Store
 
@@ -211,7 +211,7 @@ class HooksPart(Protocol):
         """Return the hook's output; empty if there is nothing to say."""
         ...
 
-    def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
+    def start_payload(self, session_id: str, cwd: Path, transcript: Path) -> tuple[str, str]:
         """Return the event's name and the payload that the agent sends when a session starts, for a rehearsal."""
         ...
 
@@ -351,6 +351,8 @@ class Agent:
     resume_command: ResumeCommand | None = None
     run: Callable[[Path, Store], RunPart] | None = None
     """Makes what runs it, with Holdfast's data directory and open store."""
+    rehearsal: Callable[[Path, Path], Callable[[Part], None]] | None = None
+    """Makes what writes a transcript of a project, entry by entry, as the agent would: for a demo without a model."""
     missing: Callable[[], str | None] = lambda: None
     """Returns what this installation lacks to run it, with the command that adds it; None if nothing."""
     session_variable: str = ""

@@ -18,18 +18,23 @@ from holdfast.text.terminal import write_own
 
 ANSWER_SECONDS = 10.0
 MAX_WIDTH = 100
-PLAIN_WIDTH = 80
+PICTURE_WIDTH = 96
+NAMES = ("killed", "cut-off")
+"""The demos; the first is played if none is named."""
 
 DESCRIPTION = """\
-An agent records its reasoning and is killed with -9; so is the daemon. A new agent starts in the same project and is
-told everything. All of it is real: processes, kills, store. It runs offline in a directory of its own, next to
-whatever is already running, and leaves nothing behind. Exit status: 0 if everything came back, 1 if not.
+killed: an agent records its reasoning and is killed with -9; so is the daemon. A new agent starts in the same project
+and is told everything. cut-off: an agent is killed in the middle of an edit, and another one finishes its work; the
+agents are played by a script, the rest is real. Both run offline in a directory of their own, next to whatever is
+already running, and leave nothing behind. Exit status: 0 if everything came back, 1 if not.
 """
 EXAMPLES = """\
 examples:
   holdfast demo             at reading speed, about half a minute
+  holdfast demo cut-off     the other demo
   holdfast demo --fast      without the pauses
   holdfast demo --keep      keep the data directory, and print where it is
+  holdfast demo --list      what demos there are
 """
 
 
@@ -41,37 +46,55 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("name", nargs="?", choices=NAMES, default=NAMES[0], metavar="NAME", help=" or ".join(NAMES))
+    parser.add_argument("--list", action="store_true", help="list the demos, and play none")
     parser.add_argument("--fast", action="store_true", help="without pauses for reading")
+    parser.add_argument("--svg", action="store_true", help="print a picture of the terminal (SVG) instead of the text")
     parser.add_argument("--keep", action="store_true", help="keep the data directory and the project, and print where")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Play the demo."""
-    from holdfast.demo.picture import tree_lines_for
-    from holdfast.demo.stage import Stage
-    from holdfast.demo.story import Screen, play
+    from holdfast.demo.demos import DEMOS, perform
+    from holdfast.demo.screen import Screen
+    from holdfast.demo.tree import tree_lines_for
 
-    on_terminal = sys.stdout.isatty()
-    coloured = on_terminal and not os.environ.get("NO_COLOR")
+    if options.list:
+        for name, demo in DEMOS.items():
+            print(f"{name:8}  {demo.what}")
+        return 0
+    shown: list[str] = []
+    is_bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and not options.svg
     screen = Screen(
-        say=_tell,
-        pause=lambda seconds: None if options.fast else time.sleep(seconds),
-        width=min(shutil.get_terminal_size().columns, MAX_WIDTH) if on_terminal else PLAIN_WIDTH,
-        tree_lines=tree_lines_for(sys.stdout.encoding),
-        bold=lambda text: f"\x1b[1m{text}\x1b[0m" if coloured else text,
+        say=shown.append if options.svg else _tell,
+        pause=_no_pause if options.svg or options.fast else time.sleep,
+        width=PICTURE_WIDTH if options.svg else min(shutil.get_terminal_size().columns, MAX_WIDTH),
+        tree_lines=tree_lines_for("utf-8" if options.svg else sys.stdout.encoding),
+        bold=_bold if is_bold else str,
     )
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _ended)
-    with Stage(_ask, os.environ, keep=options.keep) as stage:
-        screen.say("Real processes in a throwaway directory; your own data is not touched. Ctrl-C stops it.")
-        play(stage, screen)
-    print(_farewell(stage.home, options.keep), flush=True)
+    stage = perform(options.name, screen, _ask, os.environ, keep=options.keep)
+    if options.svg:
+        from holdfast.demo.picture import pictured
+
+        print(pictured(shown, options.name, DEMOS[options.name].pictured), end="", flush=True)
+    else:
+        print(_farewell(stage.home, options.keep), flush=True)
     return 0
 
 
 def _ask(settings: Settings, name: str, args: dict[str, Any]) -> dict[str, Any]:
     return ask_daemon(settings, name, args, timeout=ANSWER_SECONDS)
+
+
+def _no_pause(_seconds: float) -> None:
+    """Go on at once."""
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m"
 
 
 def _tell(text: str) -> None:

@@ -134,7 +134,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def _tree(reply: dict[str, Any]) -> list[str]:
-    from holdfast.demo.picture import drawn
+    from holdfast.demo.tree import drawn
 
     start: dict[str, int] = {}
     depth: dict[str | None, int] = {None: 0}

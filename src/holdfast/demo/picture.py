@@ -1,73 +1,105 @@
-"""Draws a reasoning session as a tree that fits the terminal's width and encoding."""
+"""Draws what a terminal shows as an SVG picture: real text, no script, no font and no file from elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Container, Iterator, Sequence
+from xml.sax.saxutils import escape
 
-from holdfast.lazy_dataclass import dataclass
-from holdfast.text import clipped
+COLUMN, ROW, BASELINE = 8.4, 19, 14
+"""Width and height of a character's cell, and how deep in it the text stands, in pixels."""
+MARGIN, BAR = 20, 38
+"""Space around the text, and the height of the window's title bar."""
+COLOURS = {
+    "title": "#ffffff",
+    "plain": "#c9d1d9",
+    "quoted": "#a5d6ff",
+    "faint": "#8b949e",
+    "bad": "#ff9492",
+    "good": "#7ee787",
+}
+"""Of at least 7 to 1 against the window, which is dark on any page."""
+WINDOW, EDGE, TITLE_BAR = "#0d1117", "#3d444d", "#1c2128"
+SCENE = re.compile(r"\d\. ")
+QUOTED = re.compile(r"(?P<faint> +[│|](?: |$))")
+MARKED = re.compile(r"(?P<bad>kill -9|FAILED|fails\b)|(?P<good>(?<=: )OK\b)|(?P<faint>^\$|^ *⋮)")
 
-MIN_TEXT_WIDTH = 12
-"""Columns of a thought that are always shown, however narrow the terminal is."""
+OMITTED = "   ⋮"
+"""In place of scenes that are left out."""
 
-
-@dataclass(frozen=True, slots=True)
-class TreeLines:
-    """The characters that a tree is drawn with."""
-
-    more: str
-    last: str
-    along: str
-    cut: str
-
-
-UNICODE = TreeLines("├─ ", "└─ ", "│  ", "…")
-ASCII = TreeLines("|- ", "`- ", "|  ", "...")
-"""For terminals that can only show ASCII."""
-
-
-def tree_lines_for(encoding: str | None) -> TreeLines:
-    """Return the tree lines that an encoding can show."""
-    try:
-        "".join((UNICODE.more, UNICODE.last, UNICODE.along, UNICODE.cut)).encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return ASCII
-    return UNICODE
+Run = tuple[int, str, str]
+"""A piece of a line in one colour: its column, its text and the colour's name."""
 
 
-_Node = tuple[str, "list[_Node]"]
-"""A line of the tree, and the nodes below it."""
+def pictured(lines: Sequence[str], name: str, scenes: Container[int]) -> str:
+    """Return the picture of a demo from its output, of some of its scenes."""
+    starts = [number for number, line in enumerate(lines) if SCENE.match(line)]
+    ends = [*starts[1:], len(lines)]
+    shown = [f"$ holdfast demo {name} --fast"]
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
+        if number in scenes:
+            shown += ["", *_without_empty_end(lines[start:end])]
+        elif shown[-1] != OMITTED:
+            shown.append(OMITTED)
+    return drawn_as_svg(shown, f"holdfast demo {name}")
 
 
-def drawn(session: Mapping[str, Any], width: int, tree_lines: TreeLines = UNICODE) -> list[str]:
-    """Draw a session as `init load_context` returns it; a branch is drawn below the thought it starts from."""
-    title = str(session["session"].get("title") or "(untitled)")
-    thoughts, branches = session["thoughts"], session.get("branches", [])
-    origin = {branch["branchId"]: branch["fromThought"] for branch in branches}
-    main = [_node(thought, thoughts, origin) for thought in thoughts if thought.get("branchId") not in origin]
-    return [_cut(title, width, tree_lines), *_lines(main, "", width, tree_lines)]
+def _without_empty_end(lines: Sequence[str]) -> Sequence[str]:
+    return lines if lines[-1] else lines[:-1]
 
 
-def _node(thought: Mapping[str, Any], thoughts: Iterable[Mapping[str, Any]], origin: Mapping[str, int]) -> _Node:
-    number = thought["thoughtNumber"]
-    revised = f"(revises {thought['revisesThought']}) " if thought.get("revisesThought") else ""
-    branches = [name for name, start in origin.items() if start == number]
-    below = [_branch(name, thoughts, origin) for name in branches]
-    return f"{number}  {revised}{' '.join(str(thought['thought']).split())}", below
+def drawn_as_svg(lines: Sequence[str], title: str) -> str:
+    """Return the picture of a terminal that shows these lines, in ASCII."""
+    width = round(2 * MARGIN + COLUMN * max(map(len, lines), default=0))
+    height = BAR + MARGIN + ROW * len(lines) + MARGIN - 8
+    rows = [text for number, line in enumerate(lines) for text in _texts(line, BAR + MARGIN + ROW * number)]
+    styles = [f".{name} {{ fill: {colour} }}" for name, colour in COLOURS.items()]
+    svg = "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+            ' role="img" aria-labelledby="title desc">',
+            f'<title id="title">{escape(title)}</title>',
+            f'<desc id="desc">{escape(_sentence(lines))}</desc>',
+            "<style>text { font: 14px ui-monospace, monospace; white-space: pre } .title { font-weight: 600 }",
+            *styles,
+            "</style>",
+            f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="10"'
+            f' fill="{WINDOW}" stroke="{EDGE}"/>',
+            f'<path d="M1 {BAR}V11a10 10 0 0 1 10-10H{width - 11}a10 10 0 0 1 10 10V{BAR}z" fill="{TITLE_BAR}"/>',
+            *(f'<circle cx="{22 + 20 * number}" cy="{BAR / 2:g}" r="6" fill="{EDGE}"/>' for number in range(3)),
+            f'<text class="faint" x="{width / 2:g}" y="{BAR / 2 + 5:g}" text-anchor="middle">{escape(title)}</text>',
+            *rows,
+            "</svg>",
+            "",
+        ]
+    )
+    return svg.encode("ascii", "xmlcharrefreplace").decode()
 
 
-def _branch(name: str, thoughts: Iterable[Mapping[str, Any]], origin: Mapping[str, int]) -> _Node:
-    members = [thought for thought in thoughts if thought.get("branchId") == name]
-    return f"branch {name}", [_node(thought, thoughts, origin) for thought in members]
+def _texts(line: str, top: int) -> Iterator[str]:
+    """Each run at its column, stretched to its cells: a font of another width changes nothing."""
+    for column, text, colour in _runs(line):
+        place = f'x="{MARGIN + COLUMN * column:g}" y="{top + BASELINE}" textLength="{COLUMN * len(text):g}"'
+        yield f'<text class="{colour}" {place} lengthAdjust="spacingAndGlyphs">{escape(text)}</text>'
 
 
-def _lines(nodes: Sequence[_Node], before: str, width: int, tree_lines: TreeLines) -> Iterator[str]:
-    for number, (text, below) in enumerate(nodes, 1):
-        is_last = number == len(nodes)
-        yield _cut(before + (tree_lines.last if is_last else tree_lines.more) + text, width, tree_lines)
-        yield from _lines(below, before + ("   " if is_last else tree_lines.along), width, tree_lines)
+def _runs(line: str) -> Iterator[Run]:
+    usual = "title" if SCENE.match(line) else "quoted" if QUOTED.match(line) else "plain"
+    end = 0
+    for found in (MARKED if usual == "plain" else QUOTED).finditer(line):
+        yield from _run(line, end, found.start(), usual)
+        yield from _run(line, found.start(), found.end(), str(found.lastgroup))
+        end = found.end()
+    yield from _run(line, end, len(line), usual)
 
 
-def _cut(line: str, width: int, tree_lines: TreeLines) -> str:
-    return clipped(line, max(width, MIN_TEXT_WIDTH), tree_lines.cut)
+def _run(line: str, start: int, end: int, colour: str) -> Iterator[Run]:
+    """A part of the line without the spaces around it."""
+    part = line[start:end]
+    if text := part.strip():
+        yield start + len(part) - len(part.lstrip()), text, colour
+
+
+def _sentence(lines: Sequence[str]) -> str:
+    """What is shown, as one text for who cannot see it."""
+    return " ".join(word for line in lines for word in line.split() if word not in "│|⋮")

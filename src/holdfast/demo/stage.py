@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import tempfile
@@ -17,16 +18,27 @@ from types import TracebackType
 from typing import Any, Self
 
 import holdfast.relay
-from holdfast.agents.registry import AGENTS, DEFAULT, hooks_of
+from holdfast.agents.registry import AGENTS, DEFAULT, hooks_of, settings_of, transcripts_of
 from holdfast.config import Settings
+from holdfast.demo.played_agent import PlayedAgent
 from holdfast.doctor.mcp_client import ANY_SESSION, StdioClient
 from holdfast.errors import HoldfastError, NoDaemon
 from holdfast.process.alive import is_running
 from holdfast.relay import place
 
 AGENT = AGENTS[DEFAULT]
-REMOVED_PREFIXES = ("HOLDFAST_", AGENT.name.upper(), "MCP_")
-"""Prefixes of variables of the user's own Holdfast and agent, which must not affect the demo."""
+REMOVED_PREFIXES = ("HOLDFAST_", AGENT.name.upper(), "MCP_", "GIT_")
+"""Prefixes of variables of the user's own Holdfast, agent and git, which must not affect the demo."""
+AT_WORK = {
+    "GIT_AUTHOR_NAME": "demo",
+    "GIT_AUTHOR_EMAIL": "demo@localhost",
+    "GIT_COMMITTER_NAME": "demo",
+    "GIT_COMMITTER_EMAIL": "demo@localhost",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""Variables for those who work in the project: they can commit, and leave no files of Python's behind."""
 IDLE_EXIT = "60s"
 """When the daemon exits by itself if the demo is killed and cannot stop it."""
 SHORT = "/tmp"  # noqa: S108 - a directory with an unpredictable name is created in it
@@ -45,7 +57,7 @@ class Stage:
     def __init__(self, ask: Ask, environment: Mapping[str, str], *, keep: bool = False) -> None:
         self._ask = ask
         self._keep = keep
-        self._agents: list[StdioClient] = []
+        self._agents: list[StdioClient | PlayedAgent] = []
         self._starting = False
         self.folder = _folder()
         self.home = self.folder / "home"
@@ -53,7 +65,41 @@ class Stage:
         self.project.mkdir()
         kept = {name: value for name, value in environment.items() if not name.startswith(REMOVED_PREFIXES)}
         own = {"HOLDFAST_HOME": str(self.home), "HOLDFAST_PORT": "0", "HOLDFAST_IDLE_EXIT": IDLE_EXIT}
-        self._env = {**kept, **own}
+        # An agent's files are looked for in the user's directory: the demo has another one, but the same Python.
+        there = self.folder / "user"
+        user = {"HOME": str(there), "XDG_CONFIG_HOME": str(there), "PYTHONUSERBASE": site.getuserbase()}
+        self._env = {**kept, **own, **user}
+
+    def played(self, session: str | None = None) -> PlayedAgent:
+        """Start an agent that is played: a process that works on the project's files and writes a transcript."""
+        transcript = self.transcript(session or str(uuid.uuid4()))
+        python = str(Path(sys.executable).parent)
+        env = {**self._env, **AT_WORK, "PATH": f"{python}{os.pathsep}{self._env.get('PATH', os.defpath)}"}
+        with _signals_deferred():
+            agent = PlayedAgent(self.project, transcript, env)
+            self._agents.append(agent)
+        return agent
+
+    def transcript(self, session: str) -> Path:
+        """Return where the agent keeps the transcript of a session in the project."""
+        transcripts, config = transcripts_of(), settings_of().config_directory(self._env)
+        return transcripts.folder(config) / transcripts.folder_name(self.project) / f"{session}.jsonl"
+
+    def git(self, *arguments: str) -> str:
+        """Run git in the project; return what it prints."""
+        try:
+            done = subprocess.run(  # noqa: S603 - the demo's own commands
+                ["git", *arguments],  # noqa: S607 - the user's git
+                cwd=self.project,
+                env={**self._env, **AT_WORK},
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=HOOK_SECONDS,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise HoldfastError(f"This demo needs git: {error}", recovery="Try `holdfast demo`.") from error
+        return done.stdout
 
     def agent(self) -> tuple[StdioClient, str]:
         """Start a new agent in the project: a real relay, and the id of its agent session."""
@@ -74,7 +120,7 @@ class Stage:
     def session_start(self, session: str) -> str:
         """Run the session-start hook as the agent would; return what it tells the agent."""
         hooks = hooks_of()
-        event, payload = hooks.start_payload(session, self.project)
+        event, payload = hooks.start_payload(session, self.project, self.transcript(session))
         client = str(Path(holdfast.relay.__file__).with_name("hook.py"))
         done = subprocess.run(  # noqa: S603 - our own hook client
             [sys.executable, "-I", "-S", client, event],

@@ -32,7 +32,7 @@ class EchoHooks:
         said = (answer.notice, answer.context, answer.denied or "", answer.keep_going or "")
         return "".join(f"{text}\n" for text in said if text).encode()
 
-    def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
+    def start_payload(self, session_id: str, cwd: Path, transcript: Path) -> tuple[str, str]:
         """Return the event's name and the payload of a session that starts."""
         return "begin", json.dumps({"session": session_id, "directory": str(cwd)})
 

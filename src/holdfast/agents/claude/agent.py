@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from holdfast.agents.claude.transcripts.part import ClaudeTranscripts
 
 if TYPE_CHECKING:
     from holdfast.agents.settings import SettingsPart
+    from holdfast.agents.transcript_entries import Part
     from holdfast.store import Store
 
 
@@ -34,6 +36,13 @@ def run(home: Path, store: Store) -> RunPart:
     from holdfast.agents.claude.transcripts.store import TranscriptStore
 
     return ClaudeAgent(home, TranscriptStore(store))
+
+
+def rehearsal(transcript: Path, project: Path) -> Callable[[Part], None]:
+    """Return what writes a transcript as Claude Code does."""
+    from holdfast.agents.claude.transcripts.rehearsed import rehearsed
+
+    return rehearsed(transcript, project)
 
 
 def missing() -> str | None:
@@ -59,6 +68,7 @@ CLAUDE = Agent(
     transcripts=ClaudeTranscripts(),
     resume_command=resume_command,
     run=run,
+    rehearsal=rehearsal,
     missing=missing,
     session_variable="CLAUDE_CODE_SESSION_ID",
     project_variable="CLAUDE_PROJECT_DIR",

@@ -70,11 +70,11 @@ class ClaudeHooks:
             out["hookSpecificOutput"] = {"hookEventName": name, **specific}
         return out
 
-    def start_payload(self, session_id: str, cwd: Path) -> tuple[str, str]:
+    def start_payload(self, session_id: str, cwd: Path, transcript: Path) -> tuple[str, str]:
         """Return the event's name and the payload that Claude Code sends when a session starts."""
         name = "SessionStart"
-        payload = {"session_id": session_id, "cwd": str(cwd), "hook_event_name": name, "transcript_path": ""}
-        return name, json.dumps({**payload, "source": "startup"})
+        payload = {"session_id": session_id, "cwd": str(cwd), "transcript_path": str(transcript), "source": "startup"}
+        return name, json.dumps({**payload, "hook_event_name": name})
 
     def context_in(self, output: str) -> str:
         """Return the text that a hook's output gives the agent."""

@@ -1,22 +1,17 @@
-"""The scenes of the demo, printed while they happen."""
+"""The demo `killed`: an agent and the daemon are killed, and the next agent is told everything."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable
 from typing import Any
 
-from holdfast.demo.picture import UNICODE, TreeLines, drawn
+from holdfast.demo.screen import INDENT, Screen
 from holdfast.demo.stage import Stage
+from holdfast.demo.tree import drawn
 from holdfast.doctor.mcp_client import StdioClient
 from holdfast.errors import HoldfastError
 from holdfast.lazy_dataclass import dataclass
 
 TITLE = "Orders are charged twice"
-INDENT = "   "
-
-Say = Callable[[str], None]
-Pause = Callable[[float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,30 +47,6 @@ NEXT = Step("Next: pass order.id in charge(); test a slow bank.", branch="key")
 """What the second agent continues with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
-    """Output of the demo."""
-
-    say: Say
-    pause: Pause
-    width: int = 80
-    tree_lines: TreeLines = UNICODE
-    bold: Callable[[str], str] = str
-
-    def title(self, text: str) -> None:
-        """Print the title of a scene."""
-        self.pause(1.0)
-        self.say("")
-        self.say(self.bold(text))
-        self.pause(0.7)
-
-    def line(self, text: str) -> None:
-        """Print one event, wrapped to the width."""
-        room = max(self.width - len(INDENT), 20)
-        for part in textwrap.wrap(text, room, subsequent_indent="  ") or [""]:
-            self.say(INDENT + part)
-
-
 def play(stage: Stage, screen: Screen) -> None:
     """Run the whole demo on real processes; raises HoldfastError if anything does not come back."""
     screen.title("1. An agent works in a project")
@@ -95,7 +66,7 @@ def play(stage: Stage, screen: Screen) -> None:
     stage.kill_daemon()
     screen.pause(1.0)
 
-    screen.title("3. A new agent starts in the same project. It knows nothing, and calls nothing.")
+    screen.title("3. A new agent starts in the same project. It knows nothing, and calls nothing")
     second, session = stage.agent()
     screen.line(f"agent: process {second.process.pid}; daemon: process {stage.daemon()}")
     _brief(stage, second, session, screen)
@@ -121,12 +92,7 @@ def _brief(stage: Stage, agent: StdioClient, session: str, screen: Screen) -> No
         screen.line('It asks once, with the tool "resume":')
         text = str(agent.call("resume")["briefing"])
     screen.pause(1.0)
-    screen.say("")
-    for paragraph in text.splitlines():
-        for part in textwrap.wrap(paragraph, max(screen.width - 5, 20)) or [""]:
-            screen.say(f"{INDENT}{screen.tree_lines.along.strip()} {part}".rstrip())
-        screen.pause(0.2)
-    screen.pause(3.0)
+    screen.quote(text)
 
 
 def _show(session: dict[str, Any], screen: Screen) -> None:
