@@ -30,6 +30,7 @@ from holdfast.agents.claude.transcripts.files import TranscriptFiles
 from holdfast.agents.claude.transcripts.merge import lines_in, merge
 from holdfast.agents.claude.transcripts.neutral import entry_of, spoken_in
 from holdfast.agents.claude.transcripts.spools import Spool
+from holdfast.agents.claude.transcripts.transcript_copy import FileState
 from holdfast.agents.transcript_position import Position
 from holdfast.bridge.chat import arrivals, commands
 from holdfast.bridge.session_files import state_in
@@ -184,6 +185,10 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "handoff.validation._is_json": (lambda text: _is_json(text, dict), JSON),
     "agents.claude.transcripts.spools": (refusing(_spooled), (T('{"uuid":"a"}\n'), T("{}\n"), T("\n"), T("a\n"))),
     "agents.claude.transcripts.spools: lines that all differ": (_numbered('{"uuid":"%d"}\n', _spooled), (T("a"),)),
+    "agents.claude.transcripts.transcript_copy": (
+        _in_file(lambda path: FileState.of(path).ids_since(FileState(path))),
+        (T('{"uuid":"a"}\n'), T('"uuid"'), T('"uuid"\n'), T("\n"), T('{"uuid":')),
+    ),
     "handoff.tables": (refusing(_archived), LINES),
     "text.bounded_json": (refusing(bounded_json.loads), JSON),
     "files.bounded_lines": (

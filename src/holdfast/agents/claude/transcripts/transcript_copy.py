@@ -28,7 +28,7 @@ class TranscriptCopy:
         """`file` is the session's, as it is before its agent starts."""
         self._transcripts = transcripts
         self._file = file
-        self._seen = _FileState.of(file)
+        self._seen = FileState.of(file)
         self._written: set[Any] = set()
         self._looking = threading.Lock()
         self.appended = 0
@@ -54,7 +54,7 @@ class TranscriptCopy:
     def _has_only_own(self) -> bool:
         """Return whether all that was added to the file since the last look is the agent's."""
         with self._looking:
-            now = _FileState.of(self._file)
+            now = FileState.of(self._file)
             if now != self._seen:
                 new = now.ids_since(self._seen)
                 if new is None or not new <= self._written:
@@ -68,7 +68,7 @@ class TranscriptCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class _FileState:
+class FileState:
     """How far a transcript file was read."""
 
     path: Path
@@ -76,15 +76,15 @@ class _FileState:
     size: int = 0
 
     @staticmethod
-    def of(path: Path) -> _FileState:
+    def of(path: Path) -> FileState:
         """Return where a file ends now; its last line may not be complete."""
         try:
             about = path.stat()
         except FileNotFoundError:
-            return _FileState(path)
-        return _FileState(path, about.st_ino, about.st_size)
+            return FileState(path)
+        return FileState(path, about.st_ino, about.st_size)
 
-    def ids_since(self, before: _FileState) -> set[str] | None:
+    def ids_since(self, before: FileState) -> set[str] | None:
         """Return the ids of the lines that were added since then; None if it is another file."""
         if before.size > self.size or before.inode not in (0, self.inode):
             return None if self.inode else set()  # one that was deleted is written again from the store
