@@ -46,6 +46,7 @@ def make(folder: Path) -> None:
         folder / "project", {"README.md": "# A project\n", "a.txt": "a\n", "sub/b.txt": "b\n", **ENFORCE}
     )
     project.git("tag", "v1")
+    project.git("tag", "released", project.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "released"))
     project.git("checkout", "-q", "-b", "side")
     project.write("side.txt", "side\n")
     project.commit("on the side")
@@ -77,7 +78,8 @@ class Ground:
     def __post_init__(self) -> None:
         copied("commit gate", make, self.folder)
         self.home.mkdir()
-        self.before = self.git("for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/remotes").split()
+        places = ("refs/heads", "refs/remotes", "refs/tags")
+        self.before = self.git("for-each-ref", "--format=^%(objectname)", *places).split()
 
     @property
     def home(self) -> Path:
@@ -213,6 +215,16 @@ def test_an_honest_command_works_while_a_run_is_blocked(ground: Ground, command:
     ground.close()
     told = ground.run(command)
     assert told.returncode == 0, told
+
+
+async def test_a_tag_that_was_there_on_no_branch_may_be_checked_out_and_is_no_violation(desk: Desk) -> None:
+    assert desk.ground.run("git checkout -q -f released; git branch fixes released").returncode == 0
+    assert desk.ground.git("rev-parse", "HEAD") == desk.ground.git("rev-parse", "released")
+    assert not (await desk.record()).violations
+    desk.ground.git("tag", "-d", "released")
+    desk.ground.git("branch", "-D", "fixes")
+    assert desk.ground.run("git checkout -q -f main; git gc -q --prune=now; git checkout -q side").returncode == 0
+    assert desk.ground.is_refused()
 
 
 # -- the hook in the repository ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.files.inside import TooLarge, UnreadableInside, read_inside
 from holdfast.git.command import GitFault, GuardedGit
+from holdfast.git.directory import TAGGED_OFF_BRANCHES
 from holdfast.lazy_dataclass import dataclass
 
 __all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState", "NewCommit", "Tips"]
@@ -72,7 +73,7 @@ class Tips:
     branches: dict[str, str]
     """By full name, without those that another worktree has checked out."""
     remotes: tuple[str, ...] = ()
-    """The commits of remote-tracking branches, and of branches that another worktree has checked out."""
+    """The commits of remote-tracking branches, of branches that another worktree has checked out, and of tags."""
     branch: str | None = None
     """The branch that HEAD is on; None while it is detached, or on a ref that is no branch."""
 
@@ -140,8 +141,8 @@ class Git(GuardedGit):
         paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
         return sorted(path for path in paths if not _is_own(path))
 
-    async def tips(self) -> Tips:
-        """Return where HEAD and the branches are; of very many, the latest."""
+    async def tips(self, *, with_tags: bool = False) -> Tips:
+        """Return where HEAD and the branches are, and the tagged commits that are on none; of very many, the latest."""
         # Not the worktree's path itself, which may have a line feed in it.
         form = "%(HEAD)%00%(objectname)%00%(refname)%00%(if)%(worktreepath)%(then)checked out%(end)"
         listed = await self.ask(
@@ -158,6 +159,9 @@ class Git(GuardedGit):
                 branches[name] = commit
             else:
                 remotes.append(commit)
+        if with_tags:
+            tagged = await self.ask("rev-list", *TAGGED_OFF_BRANCHES, "-n", str(MAX_TIPS))
+            remotes += os.fsdecode(tagged.output).split()
         at = os.fsdecode(head.output).strip() if head.exit_code == 0 else None
         return Tips(at, branches, tuple(sorted(set(remotes))), branch)
 

@@ -60,9 +60,9 @@ class CommitGate:
 
 
 async def tips(worktree: Path) -> Tips | None:
-    """Return where HEAD and the branches of a worktree are; None if git cannot say."""
+    """Return where HEAD, branches and tags of a worktree are; None if git cannot say."""
     try:
-        return await Git(worktree).tips()
+        return await Git(worktree).tips(with_tags=True)
     except GitFault:
         return None
 
@@ -72,7 +72,7 @@ async def early_commits(worktree: Path, before: Tips) -> tuple[list[NewCommit], 
     git = Git(worktree)
     try:
         now = await git.tips()
-        if now == replace(before, branch=now.branch):
+        if (now.head, now.branches) == (before.head, before.branches):
             return [], before
         # Remote-tracking branches stay as they were: a new commit could be hidden among them.
         return await git.new_commits(before, now), replace(now, remotes=before.remotes)
