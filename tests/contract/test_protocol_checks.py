@@ -189,6 +189,17 @@ async def test_a_recorded_report_passes_when_it_was_written_in_this_run(world: W
     assert (await world.verify(REPORT, evidence=(named,))).status is Status.PASS
 
 
+@pytest.mark.parametrize(("text", "status"), [("ok", Status.FAIL), ("No", Status.FAIL), ("Yes, it works", Status.PASS)])
+async def test_a_log_and_a_report_of_two_characters_are_refused(world: World, text: str, status: Status) -> None:
+    world.repository.write("src/code.py")
+    world.repository.write(f".agents/sessions/{RUN_ID}.md", text)
+    assert (await world.verify(check(CheckKind.SESSION_LOG, ".agents/sessions"))).status is status
+    world.repository.write(".agents/qa/r.md", f"---\nsession: {RUN_ID}\n---\n{text}")
+    verdict = await world.verify(REPORT)
+    assert verdict.status is status
+    assert verdict.status is Status.PASS or "says nothing" in verdict.missing
+
+
 async def test_no_report_is_asked_for_where_only_docs_changed(world: World) -> None:
     world.repository.commit("README.md", "Read me again.\n")
     verdict = await world.verify(REPORT)
