@@ -145,6 +145,11 @@ class App:
         for one in self._made:
             one.life.stopping()
 
+    async def on_stop(self, by: str) -> None:
+        """Write down who has stopped this daemon with `holdfast stop`."""
+        for one in self._made:
+            await one.life.on_stop(by)
+
     async def close(self) -> None:
         """End what the services have running outside."""
         for one in self._made:

@@ -289,6 +289,33 @@ async def test_the_first_prompt_begins_a_run_where_the_project_says_so(desk: Des
     assert len(await desk.protocols.records(desk.root.uri)) == 1
 
 
+async def test_work_without_a_session_is_told_at_the_next_touch_and_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ran(command: str) -> dict[str, Any] | None:
+        given = {"command": command}
+        return await desk.hook("PostToolUse", tool_name="Bash", tool_input=given, tool_response={"stdout": ""})
+
+    assert await ran("make") is None, "nothing is enforced"
+    desk.configure('enforcement = "enforce"')
+    await desk.begin()
+    await desk.protocols.end(desk.root, "Done with it", abort=True)
+    assert await desk.hook("UserPromptSubmit", prompt="Mend it") is None, "nothing was done yet"
+    told = said(await ran("make"))
+    assert "session_start" in told and "recorded" in told
+    assert await ran("make") is None
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2099-01-01T00:00:00Z")  # not in the second in which it ended
+    desk.repository.write("work.txt", "work")
+    desk.repository.commit()
+    commit = desk.repository.git("rev-parse", "--short", "HEAD").strip()
+    assert commit in said(await desk.hook("UserPromptSubmit", prompt="And now?"))
+    assert await ran("make") is None
+    assert await desk.hook("UserPromptSubmit", prompt="And now?") is None
+    await desk.begin()
+    assert commit in (await desk.view()).violations[0].requirement
+    assert await ran("make") is None
+
+
 async def test_no_other_prompt_begins_a_run(desk: Desk) -> None:
     assert await desk.hook("UserPromptSubmit", prompt="Hello") is None
     desk.configure('start = "hook"')

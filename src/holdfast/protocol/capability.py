@@ -120,6 +120,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         life=Life(
             prepare=prepare,
             sweep=protocols.sweep,
+            on_stop=protocols.note_stop,
             close=surroundings.close,
             health=health,
         ),

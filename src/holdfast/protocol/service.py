@@ -118,7 +118,7 @@ class Protocols:
         digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
         begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
         stored_protocol = definition.dumps(project.protocol, begun)
-        unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else ""
+        unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else []
 
         def write(tx: Tx) -> Started:
             queries.orphan(tx, worktree.root)
@@ -137,7 +137,8 @@ class Protocols:
             if begun_at is not None:
                 queries.add_tips(tx, run, begun_at)
             if unattended:
-                queries.add_violation(tx, run, run.phase, None, unattended, "CRITICAL")
+                made = f"MUST session_start before work: committed without a session: {', '.join(unattended)}"
+                queries.add_violation(tx, run, run.phase, None, made, "CRITICAL")
             return Started(run, project.protocol, project.enforcement, foreign if imported else None)
 
         return await self._store.write(first_time(key, write))
@@ -283,6 +284,11 @@ class Protocols:
         active = await self._active(worktree)
         return active, None if active else await in_time(configured_project, worktree.path)
 
+    async def unattended_commits(self, cwd: str) -> list[str]:
+        """Return the commits that were made after the last run of the worktree that a directory is in, oldest first."""
+        worktree = await self._worktree_at(cwd)
+        return await self._unattended(worktree) if worktree is not None else []
+
     async def start_run(self, cwd: str, objective: str) -> None:
         """Begin a run for an agent whose project lets the hook start it."""
         worktree = await self._worktree_at(cwd)
@@ -394,6 +400,17 @@ class Protocols:
     async def sweep(self) -> None:
         """Orphan runs that were untouched for a day."""
         await self._store.write(lambda tx: queries.orphan(tx))
+
+    async def note_stop(self, by: str) -> None:
+        """Store who stopped the daemon as a violation of each active run that enforces its protocol."""
+        text = f"MUST keep Holdfast running while a session is active: `holdfast stop` was called by {by}"
+
+        def write(tx: Tx) -> None:
+            for run in queries.all_active(tx):
+                if definition.begun_with(run.definition).enforcement == Enforcement.ENFORCE:
+                    queries.add_violation(tx, run, run.phase, None, text, "CRITICAL")
+
+        await self._store.write(write)
 
     async def settle_gates(self) -> None:
         """Have git refuse commits where a run asks for it and nowhere else, whatever the last daemon left behind."""
@@ -523,11 +540,10 @@ class Protocols:
                 await self._store.write(lambda tx: queries.add_violation(tx, run, run.phase, None, broken, "CRITICAL"))
         return replace(project, enforcement=Enforcement(begun.enforcement))
 
-    async def _unattended(self, worktree: Worktree) -> str:
-        """Return the violation of commits that were made here after the last session and before the next one."""
+    async def _unattended(self, worktree: Worktree) -> list[str]:
+        """Return the commits that were made here after the last session and before the next one."""
         last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
-        commits = await commits_after(worktree.path, last.ended_at) if last and last.ended_at else []
-        return f"MUST session_start before work: committed without a session: {', '.join(commits)}" if commits else ""
+        return await commits_after(worktree.path, last.ended_at) if last and last.ended_at else []
 
 
 async def _no_run() -> None:

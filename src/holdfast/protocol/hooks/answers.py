@@ -69,9 +69,11 @@ class ProtocolHooks:
         return _context(_how_to_begin(project))
 
     async def _prompt(self, event: HookEvent) -> HookAnswer | None:
-        """Begin a run with the first prompt, if the project is configured so."""
-        if not event.prompt or event.is_command or not self._awaits_prompt.pop(event.session_id, None):
+        """Begin a run with the first prompt, if the project is configured so; else tell of commits without one."""
+        if not event.prompt or event.is_command:
             return None
+        if not self._awaits_prompt.pop(event.session_id, None):
+            return await self._without_run(event, even_if_idle=False)
         if await self._protocols.active_run(event.cwd) is not None:
             return None
         try:
@@ -101,12 +103,28 @@ class ProtocolHooks:
             return None
         active = await self._protocols.active_run(event.cwd)
         if active is None:
-            return None
+            return await self._without_run(event, even_if_idle=True) if tool.kind is ToolKind.RUN else None
         for reading in await asyncio.to_thread(readings, tool, active.worktree, event.cwd):
             await self._protocols.record_seen(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
             await self._protocols.record_seen(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
+
+    async def _without_run(self, event: HookEvent, *, even_if_idle: bool) -> HookAnswer | None:
+        """Tell an agent at work without a run, where the project enforces its protocol: once, and once of its commits.
+
+        `even_if_idle` also if nothing is committed yet.
+        """
+        active, project = await self._protocols.standing_at(event.cwd)
+        if event.is_subagent or active is not None or project is None or project.enforcement is not Enforcement.ENFORCE:
+            return None
+        commits = await self._protocols.unattended_commits(event.cwd)
+        reason = (event.session_id, project.digest, bool(commits))
+        if reason in self._reminded or not (commits or even_if_idle):
+            return None
+        _remember(self._reminded, reason, True)
+        made = f"These were made without one: {', '.join(commits[-MAX_LISTED:])}." if commits else ""
+        return _context(f"{_how_to_begin(project)} Commits without a session are recorded as a violation. {made}")
 
     async def _stop(self, event: HookEvent) -> HookAnswer | None:
         """Send an agent that wants to stop back to work, once for the same reason and never twice in a row."""
