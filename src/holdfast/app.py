@@ -193,7 +193,7 @@ def build(
         return Keys(store, owner_key)
 
     surroundings = Surroundings(home)
-    protocols = Protocols(store, surroundings, surroundings.foreign_state, home)
+    protocols = Protocols(store, surroundings, home)
     environment = {"HOLDFAST_HOME": str(home)}
     runner = Runner(store, machine, Runs(home, store), environment, settings_off=protocols.settings_off)
     teams = Teams(store, TeamsFile(home), runner)

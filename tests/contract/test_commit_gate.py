@@ -138,7 +138,7 @@ class Desk:
         self.protocols = self.another_daemon()
 
     def another_daemon(self) -> Protocols:
-        return Protocols(self.store, Checks(no_serena), nothing_foreign, self.ground.home)
+        return Protocols(self.store, Checks(no_serena), self.ground.home)
 
     def root(self, name: str = "project") -> Root:
         return Root((self.ground.folder / name).resolve().as_uri(), None, RootSource.DIRECTORY)
@@ -153,10 +153,6 @@ class Desk:
         digest = sha256((self.ground.project / "README.md").read_bytes()).hexdigest()
         await self.protocols.record(self.root(), "CONTEXT_RETRIEVAL", "content_hash", f"README.md {digest}")
         await self.protocols.validate(self.root(), "CONTEXT_RETRIEVAL")
-
-
-async def nothing_foreign(worktree: Path) -> None:
-    return None
 
 
 @pytest.fixture

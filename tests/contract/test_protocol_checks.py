@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from tests.contract.protocol_world import OTHER_RUN, RUN_ID, Repository, World, check, read_by_hook, seen
 
+from holdfast.files import write_private
 from holdfast.git.state import Git
 from holdfast.process.alive import is_running
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, SerenaAnswer, Source
-from holdfast.protocol.serena import memory_files
 from holdfast.protocol.serena.probe import Serena
 
 pytestmark = pytest.mark.anyio
@@ -94,18 +94,15 @@ async def test_our_own_files_are_no_change_of_the_agent(world: World) -> None:
     assert (await Git(world.repository.path).state()).dirty == ()
 
 
-async def test_a_memory_that_is_just_being_written_is_no_change_of_the_agent(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    half_written: list[str] = []
-    monkeypatch.setattr(os, "replace", lambda fresh, name, **folders: half_written.append(fresh))
-    (world.repository.path / ".serena").mkdir()
-    memory_files.write_text(world.repository.path, ".serena/memories/session-violations-log.md", "Half of it")
-    monkeypatch.undo()
-    assert (world.repository.path / ".serena/memories" / half_written[0]).exists()
+async def test_a_memory_that_is_just_being_written_is_no_change_of_the_agent(world: World) -> None:
+    memory = world.repository.path / ".serena/memories/session-violations-log.md"
+    memory.parent.mkdir(parents=True)
+    seen: list[str] = []
+    write_private(memory, "Half of it", check=lambda: seen.extend(draft.name for draft in memory.parent.iterdir()))
+    memory.rename(memory.with_name(seen[0]))
     assert (await Git(world.repository.path).state()).dirty == ()
-    world.repository.write(".serena/memories/.notes.md.0123456789ab.tmp")
-    assert (await Git(world.repository.path).state()).dirty == (".serena/memories/.notes.md.0123456789ab.tmp",)
+    world.repository.write(".serena/memories/.notes.md.0123456789abcdef")
+    assert (await Git(world.repository.path).state()).dirty == (".serena/memories/.notes.md.0123456789abcdef",)
 
 
 async def test_committed_asks_for_a_commit_and_a_clean_tree(world: World) -> None:

@@ -31,12 +31,8 @@ async def no_serena(worktree: Path, trusted: bool) -> SerenaAnswer:
     return SerenaAnswer(configured=False, answers=False, detail="")
 
 
-async def nothing_foreign(worktree: Path) -> None:
-    return None
-
-
 def made(store: Any, home: Path) -> Protocols:
-    return Protocols(store, Checks(no_serena), nothing_foreign, home)
+    return Protocols(store, Checks(no_serena), home)
 
 
 @dataclass

@@ -26,8 +26,8 @@ OWN_FILES = (
 )
 """Files that Holdfast itself keeps in a worktree: never counted as an agent's change."""
 
-_FRESH = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp")
-"""Temporary name of a memory file while it is being written (serena/memory_files.py)."""
+_FRESH = re.compile(r"\.(.+)\.[0-9a-f]{16}")
+"""Temporary name of a memory while it is being written (`files.write_private`)."""
 
 EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
 """Files about the work, not the work itself: they may change after the work was verified."""

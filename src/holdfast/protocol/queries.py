@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 
 from holdfast.git.state import Tips
 from holdfast.protocol import definition as definitions
 from holdfast.protocol.errors import NoRun
-from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
 from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
-from holdfast.store import Tx
+from holdfast.store import Tx, events
 from holdfast.text import bounded_json
 
 RUN = (
@@ -23,7 +21,7 @@ RUN = (
     " status, started_at, touched_at, ended_at, end_commit, summary, decisions, notes"
 )
 ORPHANED_AFTER_MS = 24 * 3_600_000
-RUN_ID = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})")
+EVENTS_AT_ONCE = 500
 MAX_EVIDENCE = 2_000
 """How many pieces of evidence are kept per run, newest first."""
 
@@ -94,9 +92,14 @@ def begin(
     number = next_number(
         [row["n"]] if row and row["n"] is not None else [], [logged for on, logged in on_disk if on == day]
     )
-    run = _insert(
-        tx,
-        (day, number),
+    (row,) = tx.all(
+        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
+        " starting_commit, phase, status, started_at, touched_at)"
+        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
+        f" :phase, :status, :now, :now) RETURNING {RUN}",
+        id=run_id(day, number),
+        day=day,
+        number=number,
         root=root,
         project=project,
         protocol=protocol,
@@ -105,64 +108,12 @@ def begin(
         branch=branch,
         starting_commit=starting_commit,
         phase=INIT,
-        status=RunStatus.ACTIVE,
+        status=RunStatus.ACTIVE.value,
+        now=now,
     )
+    run = Run(**row)
     tx.emit("protocol.started", run.id, {"root": root})
     return run
-
-
-def import_run(tx: Tx, state: ImportedState, *, root: str, project: str, protocol: str, definition: str) -> bool:
-    """Add a run that another tool recorded to the history, under its own id; False if that id is known."""
-    named = RUN_ID.fullmatch(state.session_id)
-    if named is None:
-        return False
-    tx.lock(f"protocol:{project}")
-    day, number = named[1], int(named[2])
-    known = tx.one(
-        "SELECT 1 AS known FROM protocol_runs WHERE project = :project AND day = :day AND number = :number",
-        project=project,
-        day=day,
-        number=number,
-    )
-    if known is not None:
-        return False
-    run = _insert(
-        tx,
-        (day, number),
-        root=root,
-        project=project,
-        protocol=protocol,
-        definition=definition,
-        objective=state.objective or "(not recorded)",
-        branch=state.branch,
-        starting_commit=state.starting_commit,
-        phase=state.phase or INIT,
-        status=RunStatus.ORPHANED,
-    )
-    for gate, said in state.completed:
-        add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
-    tx.emit("protocol.imported", run.id, {"root": root})
-    return True
-
-
-def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: str | None) -> Run:
-    """Insert a run's row under its day and number."""
-    day, number = numbered
-    now = tx.now()
-    (row,) = tx.all(
-        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
-        " starting_commit, phase, status, started_at, touched_at, ended_at)"
-        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
-        f" :phase, :status, :now, :now, :ended) RETURNING {RUN}",
-        id=run_id(day, number),
-        day=day,
-        number=number,
-        status=status.value,
-        now=now,
-        ended=None if status is RunStatus.ACTIVE else now,
-        **values,
-    )
-    return Run(**row)
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:
@@ -250,15 +201,33 @@ def forget(tx: Tx, root: str, project: str | None) -> int:
         "DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project or root
     )
     untrust(tx, root)
-    forget_mirror(tx, root)
     if removed:
         tx.emit("protocol.forgotten", "project", {"runs": removed})
     return removed
 
 
-def forget_mirror(tx: Tx, root: str) -> None:
-    """Remove the mirror's progress for a worktree."""
-    tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
+def changed_roots(tx: Tx, seq: int | None) -> tuple[int, list[str]]:
+    """Return the last event read, and the worktrees whose runs changed after an event; at first, all that may have."""
+    if seq is None:
+        return events.head(tx), roots_to_settle(tx)
+    rows = tx.all(
+        "SELECT seq, data FROM events WHERE seq > :seq AND kind LIKE 'protocol.%' ORDER BY seq LIMIT :limit",
+        seq=seq,
+        limit=EVENTS_AT_ONCE,
+    )
+    roots = {root for row in rows if isinstance(root := json.loads(row["data"]).get("root"), str)}
+    return (rows[-1]["seq"] if len(rows) == EVENTS_AT_ONCE else max(seq, events.head(tx))), sorted(roots)
+
+
+def knows(tx: Tx, root: str, session_id: str) -> bool:
+    """Return whether a session is one of the project's runs, in any worktree."""
+    row = tx.one(
+        "SELECT 1 AS known FROM protocol_runs WHERE id = :id"
+        " AND project IN (SELECT project FROM protocol_runs WHERE root = :root) LIMIT 1",
+        id=session_id,
+        root=root,
+    )
+    return row is not None
 
 
 def record_of(tx: Tx, run: Run) -> RunRecord:

@@ -23,7 +23,6 @@ from holdfast.protocol import definition, model, queries
 from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import commits_after, judge, unchanged_since_start, worktree_digest
-from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, configured_project, read_project
 from holdfast.protocol.project.trust_digest import SETTINGS
@@ -49,10 +48,6 @@ MAX_FAULT_CHARS = 500
 HISTORY = 10
 
 
-ForeignState = Callable[[Path], Awaitable[ImportedState | None]]
-"""Reads the state that another tool left in a worktree."""
-
-
 def in_turn(
     method: Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]],
 ) -> Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]]:
@@ -70,11 +65,10 @@ def in_turn(
 class Protocols:
     """The protocol's operations; everything outside this package goes through here."""
 
-    def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState, home: Path) -> None:
+    def __init__(self, store: Store, checks: Verifier, home: Path) -> None:
         self._store = store
         self._checks = checks
         self._steps = Steps(store, checks)
-        self._foreign_state = foreign_state
         self._gate = CommitGate(home)
         self.turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -112,7 +106,6 @@ class Protocols:
                 recovery="`holdfast protocol check` shows every fault.",
             )
         branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
-        foreign = await self._foreign_state(worktree.path)
         on_disk = await in_time(logged_numbers, worktree.path)
         begun_at = await tips(worktree.path) if worktree.is_git else None
         digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
@@ -128,18 +121,23 @@ class Protocols:
                     f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
                     recovery="Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up).",
                 )
-            where = {"root": worktree.root, "project": worktree.project}
-            protocol = {"protocol": project.protocol.name, "definition": stored_protocol}
-            imported = foreign is not None and queries.import_run(tx, foreign, **where, **protocol)
             run = queries.begin(
-                tx, **where, **protocol, objective=text, branch=branch, starting_commit=commit, on_disk=on_disk
+                tx,
+                root=worktree.root,
+                project=worktree.project,
+                protocol=project.protocol.name,
+                definition=stored_protocol,
+                objective=text,
+                branch=branch,
+                starting_commit=commit,
+                on_disk=on_disk,
             )
             if begun_at is not None:
                 queries.add_tips(tx, run, begun_at)
             if unattended:
                 made = f"MUST session_start before work: committed without a session: {', '.join(unattended)}"
                 queries.add_violation(tx, run, run.phase, None, made, "CRITICAL")
-            return Started(run, project.protocol, project.enforcement, foreign if imported else None)
+            return Started(run, project.protocol, project.enforcement)
 
         return await self._store.write(first_time(key, write))
 

@@ -12,7 +12,6 @@ from holdfast.times import iso
 
 if TYPE_CHECKING:
     from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
-    from holdfast.protocol.serena.mirror_queries import Entry
 
 JSON = dict[str, Any]
 
@@ -24,8 +23,7 @@ _WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "
 
 def started_view(started: Started) -> JSON:
     """Return as JSON a new run, its checklist, and what comes before work."""
-    run, imported = started.run, started.imported
-    known = imported and {"session_id": imported.session_id, "objective": imported.objective, "phase": imported.phase}
+    run = started.run
     return _present(
         {
             "session_id": run.id,
@@ -44,7 +42,6 @@ def started_view(started: Started) -> JSON:
             "branch": run.branch,
             "starting_commit": run.starting_commit,
             "enforcement": started.enforcement.value,
-            "imported": known and _present(known),
         }
     )
 
@@ -170,11 +167,6 @@ def run_view(run: Run) -> JSON:
             "commit_sha": run.end_commit,
         }
     )
-
-
-def mirror_view(entry: Entry) -> JSON:
-    """Return as JSON where the memories of a worktree are, and why not in a better location."""
-    return _present({"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind})
 
 
 def _gates(checked: Iterable[CheckedGate]) -> list[JSON]:
