@@ -13,6 +13,7 @@ import pytest
 from tests.contract.conftest import Place as StorePlace
 from tests.contract.protocol_world import Repository, no_serena
 
+from holdfast.identity.worktree import worktree_of
 from holdfast.protocol import definition, memories, queries
 from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.model import Status
@@ -20,7 +21,6 @@ from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run
 from holdfast.protocol.serena.mirror import RETRY_S, STATE_JSON, Mirror
 from holdfast.protocol.service import Protocols
-from holdfast.protocol.worktree import worktree_of
 from holdfast.store import Store
 
 pytestmark = pytest.mark.anyio

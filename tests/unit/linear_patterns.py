@@ -277,7 +277,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "protocol.project.toml_lines:_KEY": (T("a"), T('"'), T("\"'"), T("'\""), T(".")),
     "protocol.project.toml_lines:_AT": (T("(at line 1"), T("1", "(at line "), T("(at line 1, column ")),
     "protocol.serena.discovery:_VARIABLE": (T("${a:-"), T("${a"), T("a", "${"), T("$"), T("${a:-", "", "}")),
-    "protocol.worktree:_LOG": (
+    "protocol.checks.files:_LOG": (
         T(".md", "2026-01-01-session-1", "x"),
         T("1", "2026-01-01-session-"),
         T("a", "2026-01-01-session-1"),

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 
 from holdfast.git.state import Git, GitFault
+from holdfast.identity.worktree import Worktree
+from holdfast.protocol.checks.files import logged_numbers
 from holdfast.protocol.checks.findings import shown
 from holdfast.protocol.checks.globs import find
 from holdfast.protocol.model import INIT, WORKING, CheckKind, Gate, Standing, Status, run_id
@@ -15,7 +17,6 @@ from holdfast.protocol.protocols import SESSIONS
 from holdfast.protocol.results import CheckedGate, Validation
 from holdfast.protocol.runs import Run, RunStatus, Scene, Verdict
 from holdfast.protocol.steps import Verifier
-from holdfast.protocol.worktree import Worktree, logged_numbers
 
 VISIBLE = frozenset(
     {

@@ -19,6 +19,7 @@ from holdfast.files.errors import explain
 from holdfast.files.in_time import in_time
 from holdfast.git.state import Git
 from holdfast.identity.project import Root, RootSource, path_of
+from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.protocol import definition, model, queries
 from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
@@ -28,7 +29,6 @@ from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, con
 from holdfast.protocol.project.trust_digest import SETTINGS
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, record, severity
-from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, require_unanswered
 from holdfast.text.quoting import in_quotes, named, quoted
@@ -91,6 +91,7 @@ class Protocols:
     async def _start(
         self, worktree: Worktree, objective: str, branch: str | None, starting_commit: str | None, key: CallKey | None
     ) -> Started:
+        from holdfast.protocol.checks.files import logged_numbers
         from holdfast.protocol.results import Started
 
         await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.agents.project_settings import ProjectSettings
 from holdfast.agents.registry import settings_of
-from holdfast.protocol.worktree import Worktree, worktree_of
+from holdfast.identity.worktree import Worktree, worktree_of
 
 
 def agent_settings_at(directory: Path) -> tuple[Worktree | None, ProjectSettings | None]:
