@@ -250,7 +250,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     ),
     "protocol.project.from_document:_CONDITION": (T("unless"), T("if"), T("wit")),
     "protocol.project.from_document:_named:'\\\\W+'": (T(" "), T("a "), T("a")),
-    "protocol.project.table_rows:_RUNS": (T("`"), T("` ")),
+    "protocol.project.table_rows:_CODE": (T("`"), T("` "), T("``"), T("a", "``")),
     "protocol.project.table_rows:_UNESCAPED_PIPE": (T("|"), T("\\|"), T("\\")),
     "protocol.project.table_rows:_ESCAPED": (T("\\"), T("\\a"), T("\\|")),
     "protocol.project.toml_lines:_HEADER": (
@@ -275,7 +275,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
         T("''.", "", "x!"),
     ),
     "protocol.project.toml_lines:_KEY": (T("a"), T('"'), T("\"'"), T("'\""), T(".")),
-    "protocol.project.toml_lines:_AT": (T("(at line 1"), T("1", "(at line "), T("(at line 1, column ")),
+    "text.bounded_toml:_AT": (T("(at line 1"), T("1", "(at line "), T("(at line 1, column ")),
     "protocol.serena.discovery:_VARIABLE": (T("${a:-"), T("${a"), T("a", "${"), T("$"), T("${a:-", "", "}")),
     "protocol.checks.files:_LOG": (
         T(".md", "2026-01-01-session-1", "x"),

@@ -6,12 +6,12 @@ import asyncio
 import json
 import os
 import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from holdfast.errors import BadInput
@@ -36,9 +36,6 @@ from holdfast.text.quoting import in_quotes, named, quoted
 if TYPE_CHECKING:
     from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
 MAX_PATH_BYTES = 4096
@@ -46,20 +43,6 @@ MAX_ITEMS = 50
 MAX_SUBJECT = 1_000
 MAX_FAULT_CHARS = 500
 HISTORY = 10
-
-
-def in_turn(
-    method: Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]],
-) -> Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]]:
-    """Have calls that move a run wait for one another; giving it up does not wait for a command that hangs."""
-
-    async def call(self: Protocols, root: Root | None, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if kwargs.get("abort"):
-            return await method(self, root, *args, **kwargs)
-        async with self.turns.setdefault(root.uri if root else "", asyncio.Lock()):
-            return await method(self, root, *args, **kwargs)
-
-    return call
 
 
 class Protocols:
@@ -70,7 +53,7 @@ class Protocols:
         self._checks = checks
         self._steps = Steps(store, checks)
         self._gate = CommitGate(home)
-        self.turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # -- what an agent calls ------------------------------------------------------------------------------------------
 
@@ -84,63 +67,57 @@ class Protocols:
         key: CallKey | None = None,
     ) -> Started:
         """Begin a run. Raises RunActive while one is active."""
-        worktree = await self._worktree(root)
-        async with self._settled(worktree):
-            return await self._start(worktree, objective, branch, starting_commit, key)
-
-    async def _start(
-        self, worktree: Worktree, objective: str, branch: str | None, starting_commit: str | None, key: CallKey | None
-    ) -> Started:
         from holdfast.protocol.checks.files import logged_numbers
         from holdfast.protocol.results import Started
 
-        await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
-        text = objective.strip()
-        if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
-            raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
-        if branch is not None and not 0 < len(branch) <= 255:
-            raise BadInput("branch", "must be 1 to 255 characters")
-        project = await in_time(read_project, worktree.path)
-        if project.faults:
-            raise ProtocolInvalid(
-                f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
-                recovery="`holdfast protocol check` shows every fault.",
-            )
-        branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
-        on_disk = await in_time(logged_numbers, worktree.path)
-        begun_at = await tips(worktree.path) if worktree.is_git else None
-        digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
-        begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
-        stored_protocol = definition.dumps(project.protocol, begun)
-        unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else []
-
-        def write(tx: Tx) -> Started:
-            queries.orphan(tx, worktree.root)
-            active = queries.active(tx, worktree.root)
-            if active is not None:
-                raise RunActive(
-                    f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
-                    recovery="Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up).",
+        worktree = await self._worktree(root)
+        async with self._settled(worktree):
+            await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
+            text = objective.strip()
+            if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
+                raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
+            if branch is not None and not 0 < len(branch) <= 255:
+                raise BadInput("branch", "must be 1 to 255 characters")
+            project = await in_time(read_project, worktree.path)
+            if project.faults:
+                raise ProtocolInvalid(
+                    f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
+                    recovery="`holdfast protocol check` shows every fault.",
                 )
-            run = queries.begin(
-                tx,
-                root=worktree.root,
-                project=worktree.project,
-                protocol=project.protocol.name,
-                definition=stored_protocol,
-                objective=text,
-                branch=branch,
-                starting_commit=commit,
-                on_disk=on_disk,
-            )
-            if begun_at is not None:
-                queries.add_tips(tx, run, begun_at)
-            if unattended:
-                made = f"MUST session_start before work: committed without a session: {', '.join(unattended)}"
-                queries.add_violation(tx, run, run.phase, None, made, "CRITICAL")
-            return Started(run, project.protocol, project.enforcement)
+            branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
+            on_disk = await in_time(logged_numbers, worktree.path)
+            begun_at = await tips(worktree.path) if worktree.is_git else None
+            digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
+            begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
+            stored_protocol = definition.dumps(project.protocol, begun)
+            unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else []
 
-        return await self._store.write(first_time(key, write))
+            def write(tx: Tx) -> Started:
+                queries.orphan(tx, worktree.root)
+                active = queries.active(tx, worktree.root)
+                if active is not None:
+                    about = f"{active.id} ({quoted(active.objective, 100)}), in phase {active.phase}"
+                    recovery = "Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up)."
+                    raise RunActive(f"Session already active: {about}.", recovery=recovery)
+                run = queries.begin(
+                    tx,
+                    root=worktree.root,
+                    project=worktree.project,
+                    protocol=project.protocol.name,
+                    definition=stored_protocol,
+                    objective=text,
+                    branch=branch,
+                    starting_commit=commit,
+                    on_disk=on_disk,
+                )
+                if begun_at is not None:
+                    queries.add_tips(tx, run, begun_at)
+                if unattended:
+                    made = f"MUST session_start before work: committed without a session: {', '.join(unattended)}"
+                    queries.add_violation(tx, run, run.phase, None, made, "CRITICAL")
+                return Started(run, project.protocol, project.enforcement)
+
+            return await self._store.write(first_time(key, write))
 
     async def validate(self, root: Root | None, name: str, key: CallKey | None = None) -> CheckedGate:
         """Check a gate and store the result."""
@@ -158,12 +135,11 @@ class Protocols:
         async with self._step(root, key) as active:
             return await self._steps.validate_all(active)
 
-    @in_turn
     async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> Advanced:
         """Advance to the next phase, or up to `to`; each gate on the way is verified."""
         from holdfast.protocol.results import Advanced
 
-        async with self._step(root, key) as before:
+        async with self._step(root, key, in_turn=True) as before:
             order = before.protocol.phases
             if to is not None and to not in order:
                 raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
@@ -200,7 +176,6 @@ class Protocols:
 
         return await self._store.write(first_time(key, write))
 
-    @in_turn
     async def end(
         self,
         root: Root | None,
@@ -224,7 +199,8 @@ class Protocols:
         if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
             raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
-        async with self._step(root, key) as active:
+        # Giving up does not wait for a command that hangs.
+        async with self._step(root, key, in_turn=not abort) as active:
             if abort:
                 return await self._give_up(active, summary.strip(), next_session_notes or None)
             if active.standing.phase in (BLOCKED, VIOLATION):
@@ -503,10 +479,11 @@ class Protocols:
         return active.moved(model.held(active.standing, gate, VIOLATION))
 
     @asynccontextmanager
-    async def _step(self, root: Root | None, key: CallKey | None) -> AsyncIterator[ActiveRun]:
-        """Load the active run for a call that may block it or let it go on."""
+    async def _step(self, root: Root | None, key: CallKey | None, *, in_turn: bool = False) -> AsyncIterator[ActiveRun]:
+        """Load the active run for a call that may block it or let it go on; those that move it wait for one another."""
         worktree = await self._worktree(root)
-        async with self._settled(worktree):
+        turn = self._turns.setdefault(worktree.root, asyncio.Lock()) if in_turn else nullcontext()
+        async with turn, self._settled(worktree):
             yield await self._active_in(worktree, key)
 
     @asynccontextmanager

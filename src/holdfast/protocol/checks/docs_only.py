@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
-
-from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.checks.findings import shown
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -16,27 +12,8 @@ if TYPE_CHECKING:
 MARKDOWN = frozenset({".md", ".markdown"})
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """A file's content before and after; None if it did not exist."""
-
-    path: str
-    before: str | None
-    after: str | None
-
-
 def is_markdown(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in MARKDOWN
-
-
-def why_not_docs_only(changes: Iterable[ChangedFile]) -> str | None:
-    """Return why a change is not docs-only; None if it is."""
-    for change in changes:
-        if not is_markdown(change.path):
-            return f"{shown(change.path)} is not markdown"
-        if code_blocks(change.before or "") != code_blocks(change.after or ""):
-            return f"{shown(change.path)} has changed code blocks"
-    return None
 
 
 def code_blocks(text: str) -> tuple[tuple[str, str], ...]:

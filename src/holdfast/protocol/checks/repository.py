@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.files.in_time import in_time
 from holdfast.files.inside import read_inside
 from holdfast.git.state import Git, GitFault
-from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, why_not_docs_only
+from holdfast.protocol.checks.docs_only import code_blocks, is_markdown
 from holdfast.protocol.checks.files import session_log
 from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import before_magic, is_pattern, matches
@@ -115,14 +115,15 @@ async def why_not_docs_only_since(scene: Scene) -> str | None:
         return f"{shown(other)} is not a markdown file"
     if len(changed) > MAX_DOCUMENTS:
         return f"{len(changed)} files were changed; at most {MAX_DOCUMENTS} are compared"
-    changes: list[ChangedFile] = []
     for path in changed:
         before = None if start is None else await git.show(start, path)
         after = await in_time(read_inside, scene.worktree, path, MAX_MARKDOWN_BYTES)
         if len(before or b"") > MAX_MARKDOWN_BYTES:
             return f"{shown(path)} is longer than {MAX_MARKDOWN_BYTES} bytes"
-        changes.append(ChangedFile(path, _text(before), _text(after)))
-    return await asyncio.to_thread(why_not_docs_only, changes)
+        blocks = [await asyncio.to_thread(code_blocks, _text(content)) for content in (before, after)]
+        if blocks[0] != blocks[1]:
+            return f"{shown(path)} has changed code blocks"
+    return None
 
 
 async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
@@ -143,9 +144,9 @@ async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
     return []
 
 
-def _text(content: bytes | None) -> str | None:
+def _text(content: bytes | None) -> str:
     # Different bytes must compare as different, even if they are not valid text.
-    return None if content is None else content.decode("utf-8", "surrogateescape")
+    return (content or b"").decode("utf-8", "surrogateescape")
 
 
 def _first_file(worktree: Path, paths: list[str]) -> str | None:

@@ -14,7 +14,7 @@ from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Gate, Protocol
 from holdfast.protocol.project import DOCUMENT
-from holdfast.protocol.project.toml_lines import line_of, located
+from holdfast.protocol.project.toml_lines import line_of
 from holdfast.protocol.project.trust_digest import (
     MAX_BYTES,
     MCP_SERVERS,
@@ -45,6 +45,13 @@ class Enforcement(StrEnum):
     OFF = "off"
     WARN = "warn"
     ENFORCE = "enforce"
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "protocol": NAMES,
+    "enforcement": tuple(Enforcement),
+    "start": ("agent", "hook"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,60 +234,49 @@ def _parsed(text: str) -> Document:
 def _settings(content: bytes | None) -> _Settings:
     if content is None:
         return _Settings()
-    import tomllib  # imported late to keep the daemon's start fast: most projects configure nothing
-
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        settings = bounded_toml.loads(text)
+        return _checked(text, bounded_toml.loads(text))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return _Settings(faults=(ProjectFault(SETTINGS, line, "The file is not UTF-8."),))
-    except tomllib.TOMLDecodeError as error:
-        line, reason = located(text, error)
-        return _Settings(faults=(ProjectFault(SETTINGS, line, f"{reason}."),))
     except TomlFault as fault:
         return _Settings(faults=(ProjectFault(SETTINGS, fault.line, fault.message),))
-    return _checked(text, settings)
 
 
 def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
     from difflib import get_close_matches
 
     faults: list[ProjectFault] = []
-
-    def complain(message: str, *keys: str) -> None:
-        faults.append(ProjectFault(SETTINGS, line_of(text, *keys), message))
-
-    def chosen(key: str, choices: tuple[str, ...], default: str | None) -> str | None:
-        value = found.get(key, default)
-        if value is not None and value not in choices:
-            complain(f"{key} must be one of {', '.join(choices)}.", key)
-            return default
-        return None if value is None else str(value)
-
-    for key in found:
-        if key not in KEYS and len(faults) < MAX_FAULTS:
+    valid: dict[str, Any] = {}
+    for key, value in found.items():
+        if key not in KEYS:
             near = get_close_matches(key, KEYS, n=1)
-            complain(f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else "."), key)
-    name = chosen("protocol", NAMES, None)
-    enforcement = chosen("enforcement", tuple(Enforcement), Enforcement.WARN)
-    start = chosen("start", ("agent", "hook"), "agent")
-    path = found.get("document")
-    if path is not None and (not isinstance(path, str) or not path):
-        complain("document must be the path of a file in the project.", "document")
-        path = None
-    if path is not None and name != DOCUMENT:
-        complain(f'document is only used with protocol = "{DOCUMENT}".', "document")
-    gates = found.get("gates", {})
-    if not isinstance(gates, dict) or not all(isinstance(table, dict) for table in gates.values()):
-        complain("gates must be tables such as [gates.QUALITY_CHECKS].", "gates")
-        gates = {}
+            wrong = f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else ".")
+        else:
+            wrong = _wrong(key, value, found.get("protocol"))
+        if not wrong:
+            valid[key] = value
+        elif len(faults) < MAX_FAULTS:
+            faults.append(ProjectFault(SETTINGS, line_of(text, key), wrong))
     return _Settings(
         text,
-        name,
-        path,
-        Enforcement(enforcement or Enforcement.WARN),
-        "hook" if start == "hook" else "agent",
-        gates,
+        valid.get("protocol"),
+        valid.get("document"),
+        Enforcement(valid.get("enforcement", Enforcement.WARN)),
+        valid.get("start", "agent"),
+        valid.get("gates", {}),
         tuple(faults),
     )
+
+
+def _wrong(key: str, value: Any, protocol: Any) -> str:
+    """Return what is wrong with a setting; empty if it can be used."""
+    if key in CHOICES:
+        return "" if value in CHOICES[key] else f"{key} must be one of {', '.join(CHOICES[key])}."
+    if key == "gates":
+        tables = isinstance(value, dict) and all(isinstance(table, dict) for table in value.values())
+        return "" if tables else "gates must be tables such as [gates.QUALITY_CHECKS]."
+    if not isinstance(value, str) or not value:
+        return "document must be the path of a file in the project."
+    return "" if protocol == DOCUMENT else f'document is only used with protocol = "{DOCUMENT}".'
