@@ -207,6 +207,16 @@ class Git(GuardedGit):
         answer = await self.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
         return int(answer.output) if answer.exit_code == 0 else 0
 
+    async def commits_after(self, ms: int) -> list[str]:
+        """Return the commits that were made here after a time, and not fetched or checked out, oldest first."""
+        logged = await self.ask(
+            *("log", "--walk-reflogs", "--no-show-signature", f"--since=@{ms // 1000 + 1}", "-z", "--format=%h %gs"),
+            *("-n", str(MAX_LOGGED), "HEAD", "--"),
+            refusals=_NOT_THERE,
+        )
+        moves = (word.partition(" ") for word in _words(logged.output) if logged.exit_code == 0)
+        return [commit for commit, _, how in moves if how.startswith(_COMMITTING)][::-1]
+
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
         """Return the commits in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
         count = min(await self.moves() - moves, MAX_LOGGED)
@@ -279,6 +289,19 @@ class Git(GuardedGit):
                 for part in (os.fsencode(path), content.encode("utf-8", "surrogateescape")):
                     digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()
+
+    async def digest(self, commit: str | None) -> str:
+        """Return a hash of HEAD, its moves and all work since a commit: the same as long as nothing is done here.
+
+        Empty if git cannot say.
+        """
+        state = await self.state()
+        try:
+            parts = [state.head or "", str(await self.moves()), await self.fingerprint(commit), *state.dirty]
+        except GitFault:
+            return ""
+        joined = "\0".join(parts).encode("utf-8", "surrogateescape")
+        return "" if state.problem else hashlib.sha256(joined).hexdigest()
 
     async def uncommitted(self, paths: Sequence[str]) -> frozenset[str]:
         """Return those of these paths whose content is not committed; in a large worktree faster than `state`."""

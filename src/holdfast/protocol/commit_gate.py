@@ -10,9 +10,10 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.files.in_time import in_time
 from holdfast.git.state import Git, GitFault, NewCommit, Tips
+from holdfast.protocol import definition
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement
-from holdfast.protocol.runs import ActiveRun
+from holdfast.protocol.runs import ActiveRun, Run
 from holdfast.text.quoting import error_text, in_quotes, named
 
 SHORT = 10
@@ -78,6 +79,12 @@ async def early_commits(worktree: Path, before: Tips) -> tuple[list[NewCommit], 
         return await git.new_commits(before, now), replace(now, remotes=before.remotes)
     except GitFault:  # judged at the next touch
         return [], before
+
+
+async def untouched(worktree: Path, run: Run) -> bool:
+    """Return whether nothing was done in a run's worktree since the run began."""
+    begun = definition.begun_with(run.definition).worktree
+    return bool(begun) and begun == await Git(worktree).digest(run.starting_commit)
 
 
 def told(commit: NewCommit, gate: Gate) -> str:

@@ -180,6 +180,9 @@ class ActiveRun:
     worktree: Path
     key: CallKey | None = None
     """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
+    ending: bool = False
+    """Whether the call is to end it: a blocking gate that is not met is a violation then."""
+    skip_qa: bool = False
 
     @property
     def enforcement(self) -> Enforcement:

@@ -17,14 +17,14 @@ from weakref import WeakValueDictionary
 from holdfast.errors import BadInput
 from holdfast.files.errors import explain
 from holdfast.files.in_time import in_time
-from holdfast.git.state import Git
+from holdfast.git.state import Git, GitFault
 from holdfast.identity.project import Root, RootSource, path_of
 from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.protocol import definition, model, queries
-from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told
+from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told, untouched
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
-from holdfast.protocol.evidence import commits_after, judge, unchanged_since_start, worktree_digest
-from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
+from holdfast.protocol.evidence import judge
+from holdfast.protocol.model import COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, configured_project, read_project
 from holdfast.protocol.project.trust_digest import SETTINGS
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
@@ -87,7 +87,7 @@ class Protocols:
             branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
             on_disk = await in_time(logged_numbers, worktree.path)
             begun_at = await tips(worktree.path) if worktree.is_git else None
-            digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
+            digest = await Git(worktree.path).digest(commit) if worktree.is_git else ""
             begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
             stored_protocol = definition.dumps(project.protocol, begun)
             unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else []
@@ -203,10 +203,8 @@ class Protocols:
         async with self._step(root, key, in_turn=not abort) as active:
             if abort:
                 return await self._give_up(active, summary.strip(), next_session_notes or None)
-            if active.standing.phase in (BLOCKED, VIOLATION):
-                active = await self._steps.release(active, skip_qa=skip_qa)
-            active = await self._steps.renew(active, skip_qa=skip_qa)
-            ended, passed = await self._steps.advance(active, COMPLETE, ending=True, skip_qa=skip_qa)
+            released = await self._steps.release(replace(active, ending=True, skip_qa=skip_qa))
+            ended, passed = await self._steps.advance(await self._steps.renew(released), COMPLETE)
             commit = (await Git(active.worktree).state()).head
 
             def write(tx: Tx) -> Ended:
@@ -222,7 +220,7 @@ class Protocols:
 
         run = active.run
         commit = (await Git(active.worktree).state()).head
-        idle = await unchanged_since_start(active.worktree, run)
+        idle = await untouched(active.worktree, run)
         unmet = [] if idle else model.open_gates(active.protocol, active.standing)
 
         def write(tx: Tx) -> Ended:
@@ -519,7 +517,10 @@ class Protocols:
     async def _unattended(self, worktree: Worktree) -> list[str]:
         """Return the commits that were made here after the last session and before the next one."""
         last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
-        return await commits_after(worktree.path, last.ended_at) if last and last.ended_at else []
+        try:
+            return await Git(worktree.path).commits_after(last.ended_at) if last and last.ended_at else []
+        except GitFault:
+            return []
 
 
 async def _no_run() -> None:

@@ -14,7 +14,7 @@ from holdfast.protocol.checks.docs_only import code_blocks, is_markdown
 from holdfast.protocol.checks.files import session_log
 from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import before_magic, is_pattern, matches
-from holdfast.protocol.evidence import unchanged_since_start
+from holdfast.protocol.commit_gate import untouched
 from holdfast.protocol.model import Check, CheckKind, Status
 from holdfast.protocol.protocols import LOG_NAME, SESSIONS
 from holdfast.protocol.runs import Scene
@@ -94,7 +94,7 @@ async def committed(scene: Scene) -> Finding:
     state = await git.state()
     if state.problem:
         return failed(state.problem.rstrip("."))
-    if await unchanged_since_start(scene.worktree, scene.run):
+    if await untouched(scene.worktree, scene.run):
         return skipped("nothing was changed since the session began")
     if state.head is None:
         return failed("the repository has no commit yet")
