@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,6 +31,7 @@ from holdfast.records.capability import capability as records_capability
 from holdfast.store import Store
 from holdfast.teams.capability import capability as teams_capability
 from holdfast.teams.config_file import TeamsFile
+from holdfast.teams.project_settings import settings_off
 from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 from holdfast.text.quoting import use_secret
@@ -195,7 +196,8 @@ def build(
     surroundings = Surroundings(home)
     protocols = Protocols(store, surroundings, home)
     environment = {"HOLDFAST_HOME": str(home)}
-    runner = Runner(store, machine, Runs(home, store), environment, settings_off=protocols.settings_off)
+    off = partial(settings_off, trusted=protocols.trusted)
+    runner = Runner(store, machine, Runs(home, store), environment, settings_off=off)
     teams = Teams(store, TeamsFile(home), runner)
     bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, transports.has_agent)
 

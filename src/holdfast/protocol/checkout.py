@@ -11,11 +11,11 @@ from holdfast.identity.worktree import Worktree
 from holdfast.protocol.checks.files import logged_numbers
 from holdfast.protocol.checks.findings import shown
 from holdfast.protocol.checks.globs import find
-from holdfast.protocol.model import INIT, WORKING, CheckKind, Gate, Standing, Status, run_id
+from holdfast.protocol.model import WORKING, CheckKind, Gate, Standing, Status, run_id
 from holdfast.protocol.project.settings import read_project
 from holdfast.protocol.protocols import SESSIONS
 from holdfast.protocol.results import CheckedGate, Validation
-from holdfast.protocol.runs import Run, RunStatus, Scene, Verdict
+from holdfast.protocol.runs import Run, Scene, Verdict
 from holdfast.protocol.steps import Verifier
 
 VISIBLE = frozenset(
@@ -41,23 +41,7 @@ async def validate_checkout(worktree: Worktree, checks: Verifier, *, before_work
     name = run_id(*max(logs))
     start = await _parent_of_log(worktree.path, name)
     protocol = project.protocol
-    run = Run(
-        row_id=0,
-        id=name,
-        root=worktree.root,
-        project=worktree.project,
-        protocol=protocol.name,
-        definition="{}",
-        objective="",
-        branch=None,
-        starting_commit=start,
-        phase=INIT,
-        held_from=None,
-        held_by=None,
-        status=RunStatus.COMPLETE,
-        started_at=0,
-        touched_at=0,
-    )
+    run = Run(0, name, worktree.root, worktree.project, protocol.name, definition="{}", starting_commit=start)
     scene = Scene(worktree.path, run, (), trusted=False)
     gates = protocol.before(WORKING) if before_work else protocol.gates
     checked = [CheckedGate(gate, await _verdict(gate, scene, checks), Standing()) for gate in gates]

@@ -71,15 +71,15 @@ class Run:
     """The protocol's name."""
     definition: str
     """The protocol as JSON, as it was when the run began: a later edit does not change the gates of a run."""
-    objective: str
-    branch: str | None
-    starting_commit: str | None
-    phase: str
-    held_from: str | None
-    held_by: str | None
-    status: str
-    started_at: int
-    touched_at: int
+    objective: str = ""
+    branch: str | None = None
+    starting_commit: str | None = None
+    phase: str = model.INIT
+    held_from: str | None = None
+    held_by: str | None = None
+    status: str = RunStatus.ACTIVE
+    started_at: int = 0
+    touched_at: int = 0
     ended_at: int | None = None
     end_commit: str | None = None
     summary: str | None = None

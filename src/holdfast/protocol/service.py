@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from holdfast.errors import BadInput
-from holdfast.files.errors import explain
 from holdfast.files.in_time import in_time
 from holdfast.git.state import Git, GitFault
 from holdfast.identity.project import Root, RootSource, path_of
@@ -162,7 +160,7 @@ class Protocols:
         """Store evidence that the agent records for a gate, compared with the project where possible."""
         from holdfast.protocol.results import Recorded
 
-        active = await self._active_of(root, key)
+        active = await self._active_in(await self._worktree(root), key)
         gate = active.gate(name)
         if not 0 < len(kind) <= 64:
             raise BadInput("evidence_type", "must be 1 to 64 characters")
@@ -236,7 +234,7 @@ class Protocols:
         """Check the gates that come before work or, from then on, before the end."""
         from holdfast.protocol.results import Blocked
 
-        active = await self._active_of(root)
+        active = await self._active_in(await self._worktree(root))
         names = model.blocked_until(active.protocol, active.standing)
         return Blocked(active, tuple(await self._steps.missing(active, [active.gate(name) for name in names])))
 
@@ -348,28 +346,6 @@ class Protocols:
         """Return the trusted digests of a worktree: of its protocol, and of its agent settings."""
         return await self._store.read(lambda tx: queries.trusted(tx, root))
 
-    async def settings_off(self, directory: Path) -> str | None:
-        """Return why a managed agent may not use its project's agent settings, and what to do; None if it may.
-
-        It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
-        worktree are not compared, so they are never used.
-        """
-        from holdfast.protocol.project.agent_settings import agent_settings_at
-
-        try:
-            worktree, settings = await in_time(agent_settings_at, directory)
-        except OSError as error:
-            return f"The project's settings are off because they cannot be read: {explain(error)}"
-        if settings is None:
-            return None
-        if worktree is None or settings.problem is not None:
-            return f"The project's settings are off because they cannot be trusted: {settings.problem}"
-        _, trusted = await self.trusted(worktree.root)
-        if trusted == settings.digest:
-            return None
-        why = "they changed since they were trusted" if trusted else "they are not trusted yet"
-        return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
-
     async def sweep(self) -> None:
         """Orphan runs that were untouched for a day."""
         await self._store.write(lambda tx: queries.orphan(tx))
@@ -426,11 +402,8 @@ class Protocols:
             return None
         return await in_time(worktree_of, Path(cwd))
 
-    async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
-        """Return the active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
-        return await self._active_in(await self._worktree(root), key)
-
-    async def _active_in(self, worktree: Worktree, key: CallKey | None) -> ActiveRun:
+    async def _active_in(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun:
+        """Return the active run of a worktree; raises NoRun, or AlreadyAnswered for a repeated call."""
         active = await self._active(worktree, key)
         if active is None:
             raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")

@@ -18,7 +18,6 @@ from holdfast.text import clipped
 from holdfast.text.quoting import error_text, in_quotes, quoted
 
 K = TypeVar("K")
-V = TypeVar("V")
 
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
@@ -40,7 +39,7 @@ class ProtocolHooks:
     def __init__(self, protocols: Protocols) -> None:
         self._protocols = protocols
         self._awaits_prompt: dict[str, bool] = {}
-        self._reminded: dict[tuple[object, ...], bool] = {}
+        self._said: dict[tuple[object, ...], bool] = {}
         self._events: dict[HookKind, Callable[[HookEvent], Awaitable[HookAnswer | None]]] = {
             HookKind.STARTED: self._session_start,
             HookKind.PROMPTED: self._prompt,
@@ -64,7 +63,7 @@ class ProtocolHooks:
         if project is None or not _speaks(project.enforcement):
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
-            _remember(self._awaits_prompt, event.session_id, True)
+            _first_time(self._awaits_prompt, event.session_id)
             return None
         return _context(_how_to_begin(project))
 
@@ -104,8 +103,8 @@ class ProtocolHooks:
         active = await self._protocols.active_run(event.cwd)
         if active is None:
             return await self._without_run(event, even_if_idle=True) if tool.kind is ToolKind.RUN else None
-        for reading in await asyncio.to_thread(readings, tool, active.worktree, event.cwd):
-            await self._protocols.record_seen(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
+        for path, digest in await asyncio.to_thread(readings, tool, active.worktree, event.cwd):
+            await self._protocols.record_seen(active, EvidenceKind.FILE_READ, path, digest)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
             await self._protocols.record_seen(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
@@ -120,9 +119,8 @@ class ProtocolHooks:
             return None
         commits = await self._protocols.unattended_commits(event.cwd)
         reason = (event.session_id, project.digest, bool(commits))
-        if reason in self._reminded or not (commits or even_if_idle):
+        if not (commits or even_if_idle) or not _first_time(self._said, reason):
             return None
-        _remember(self._reminded, reason, True)
         made = f"These were made without one: {', '.join(commits[-MAX_LISTED:])}." if commits else ""
         return _context(f"{_how_to_begin(project)} Commits without a session are recorded as a violation. {made}")
 
@@ -135,17 +133,18 @@ class ProtocolHooks:
             return None
         missing = await self._protocols.missing(active)
         reason = (event.session_id, active.run.row_id, *(gate.name for gate, _ in missing))
-        if reason in self._reminded:
+        if not _first_time(self._said, reason):
             return None
-        _remember(self._reminded, reason, True)
         return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
 
 
-def _remember(kept: dict[K, V], key: K, value: V) -> None:
-    """Keep something of the last conversations; the oldest is forgotten first."""
-    kept[key] = value
+def _first_time(kept: dict[K, bool], key: K) -> bool:
+    """Return whether this is new, and keep it; of what is kept, the oldest is forgotten first."""
+    is_new = key not in kept
+    kept[key] = True
     if len(kept) > MAX_REMEMBERED:
         del kept[next(iter(kept))]
+    return is_new
 
 
 def _speaks(enforcement: Enforcement) -> bool:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
 from holdfast.agents.hook_events import ShownFile, ToolKind, ToolUse
 from holdfast.files.inside import UnreadableInside, read_inside
-from holdfast.lazy_dataclass import dataclass
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 ENOUGH_LINES = 200
@@ -27,17 +25,11 @@ _PLAIN = re.compile(r"cat(?: [\w./@+-]+)+")
 MAX_COMMAND = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A file that was read, and what was in it."""
+def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[tuple[str, str]]:
+    """Return the files of the worktree that a successful call of a tool has read, each with the sha256 of its content.
 
-    path: str
-    """Within the worktree."""
-    sha256: str
-
-
-def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[Reading]:
-    """Return the files that a successful call of a tool has read; a link is both itself and what it leads to."""
+    A link is both itself and what it leads to.
+    """
     arguments = tool.arguments or {}
     if tool.kind is ToolKind.READ:
         shown = tool.shown
@@ -53,7 +45,7 @@ def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[Reading]:
         names = [name for path in _printed(tool.command) for name in _names(str(Path(cwd) / path), worktree)]
     else:
         return []
-    return [reading for name in names if (reading := _reading(worktree, name))]
+    return [(name, digest) for name in names if (digest := _digest(worktree, name))]
 
 
 def _printed(command: str) -> list[str]:
@@ -81,25 +73,17 @@ def _from_the_beginning(file: ShownFile) -> bool:
 
 def _names(path: str, worktree: Path) -> list[str]:
     """Return a path's names within the worktree: as it was given, and with links resolved."""
-    return list(dict.fromkeys([*_as_named(Path(os.path.normpath(path)), worktree), *_as_found(path, worktree)]))
-
-
-def _as_named(path: Path, worktree: Path) -> Iterator[str]:
-    for folder in path.parents:
-        if os.path.realpath(folder) == str(worktree):
-            yield path.relative_to(folder).as_posix()
-            return
-
-
-def _as_found(path: str, worktree: Path) -> Iterator[str]:
-    real = Path(os.path.realpath(path))
+    given, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
+    top = next((folder for folder in given.parents if os.path.realpath(folder) == str(worktree)), None)
+    names = [given.relative_to(top).as_posix()] if top is not None else []
     if real.is_relative_to(worktree):
-        yield real.relative_to(worktree).as_posix()
+        names.append(real.relative_to(worktree).as_posix())
+    return list(dict.fromkeys(names))
 
 
-def _reading(worktree: Path, name: str) -> Reading | None:
+def _digest(worktree: Path, name: str) -> str | None:
     try:
         content = read_inside(worktree, name, MAX_FILE_BYTES)
     except UnreadableInside:
         return None
-    return None if content is None else Reading(name, hashlib.sha256(content).hexdigest())
+    return None if content is None else hashlib.sha256(content).hexdigest()
