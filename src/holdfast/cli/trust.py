@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 def runnable(project: ProjectProtocol) -> list[str]:
     """Return everything in a project that trust would allow to run, one line each."""
     programs = [shlex.join(argv) for argv in project.commands]
-    for name, entry in project.executable.serena.items():
+    for name, entry in project.serena.items():
         programs.append(f"the MCP server {name} of {MCP_SERVERS}: {json.dumps(entry, ensure_ascii=False)}")
     return programs
 

@@ -29,6 +29,6 @@ def _item(active: ActiveRun) -> Item:
         text += f" Blocked until {standing.held_by} is met."
     gates, step = active.still_to_meet(OBJECTIVE)
     if not gates:
-        return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_session_state")
+        return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_blocked_reason")
     whole = f"{text} {gates}{step}"
     return Item("protocol", Rank.BLOCKED, whole, "get_blocked_reason", shorter=f"{text} {gates}")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from holdfast.git.state import Tips
 from holdfast.protocol import definition as definitions
 from holdfast.protocol.errors import NoRun
-from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
+from holdfast.protocol.model import INIT, Standing, Status, run_id
 from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
 from holdfast.store import Tx, events
 from holdfast.text import bounded_json
@@ -86,12 +86,10 @@ def begin(
     tx.lock(f"protocol:{project}")
     now = tx.now()
     day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
-    row = tx.one(
-        "SELECT max(number) AS n FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
+    stored = tx.all(
+        "SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
     )
-    number = next_number(
-        [row["n"]] if row and row["n"] is not None else [], [logged for on, logged in on_disk if on == day]
-    )
+    number = 1 + max([0, *(row["number"] for row in stored), *(logged for on, logged in on_disk if on == day)])
     (row,) = tx.all(
         "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
         " starting_commit, phase, status, started_at, touched_at)"

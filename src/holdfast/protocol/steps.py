@@ -11,7 +11,7 @@ from typing import Protocol as Interface
 from holdfast.git.state import Git, Tips
 from holdfast.protocol import model, queries
 from holdfast.protocol.errors import GateUnmet, NoRun
-from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing, StepError
+from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing
 from holdfast.protocol.project.settings import ProjectProtocol
 from holdfast.protocol.runs import ActiveRun, GateResult, Run, RunStatus, Scene, Verdict
 from holdfast.store import Store, Tx
@@ -66,12 +66,10 @@ class Steps:
         if step is None:
             raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
         verdict, active = await self._pass(active, step.gate)
-        if active.standing.at != step.source:
-            raise GateUnmet(f"Another call moved {active.run.id} to {active.standing.at}.", recovery=LOOK)
-        try:
-            return active.moved(model.advance(active.protocol, active.standing)), verdict, step.gate
-        except StepError as refused:  # another call moved or blocked the run in the meantime
-            raise GateUnmet(str(refused), recovery=LOOK) from refused
+        after = model.advance(active.protocol, active.standing)
+        if after is None or active.standing.at != step.source:
+            raise GateUnmet(f"Another call moved {active.run.id} to {active.standing.phase}.", recovery=LOOK)
+        return active.moved(after), verdict, step.gate
 
     async def release(self, active: ActiveRun) -> ActiveRun:
         """Check the gate that blocks a run, if one does; if it is met, the run is where it was before."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKind
 from holdfast.errors import HoldfastError
@@ -16,8 +16,6 @@ from holdfast.protocol.runs import ActiveRun, EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.text import clipped
 from holdfast.text.quoting import error_text, in_quotes, quoted
-
-K = TypeVar("K")
 
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
@@ -138,7 +136,7 @@ class ProtocolHooks:
         return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
 
 
-def _first_time(kept: dict[K, bool], key: K) -> bool:
+def _first_time(kept: dict[Any, bool], key: object) -> bool:
     """Return whether this is new, and keep it; of what is kept, the oldest is forgotten first."""
     is_new = key not in kept
     kept[key] = True
@@ -188,11 +186,8 @@ def _unfinished(active: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> s
     steps = []
     for number, (gate, verdict) in enumerate(missing[:MAX_LISTED], start=1):
         why = f" ({in_quotes(verdict.reason, 100)})" if verdict.reason else ""
-        steps.append(f"{number}. {gate.name}{why}: {_words(gate.recovery[:1])}")
+        steps.append(
+            f"{number}. {gate.name}{why}: {in_quotes(gate.recovery[0], LONGEST_WORDS) if gate.recovery else ''}"
+        )
     more = f" And {len(missing) - MAX_LISTED} more." if len(missing) > MAX_LISTED else ""
     return f"{begun} If you wait for the user, just stop again. Missing: {' '.join(steps)}{more}"
-
-
-def _words(recovery: Sequence[str]) -> str:
-    """Format a gate's recovery steps, which the project may have written."""
-    return " ".join(in_quotes(step, LONGEST_WORDS) for step in recovery)

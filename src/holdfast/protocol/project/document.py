@@ -45,7 +45,6 @@ DISCOURAGED = frozenset({"SHOULD NOT", "NOT RECOMMENDED"})
 
 LEVEL_COLUMNS = frozenset({"req", "level"})
 STEP_COLUMNS = frozenset({"step", "requirement"})
-EVIDENCE_COLUMNS = frozenset({"evidence", "verification"})
 MARKDOWN_FENCES = frozenset({"", "markdown", "md"})
 
 _PART = re.compile(r"\bsession\s+(start|end)\b", re.IGNORECASE)
@@ -186,9 +185,7 @@ class _Reader:
         if len(text) > MAX_HEADING:
             self._fault(line, f"The heading is longer than {MAX_HEADING} characters.")
             return None
-        title, urgency = _suffix(match["title"].strip())
-        if misspelt := _misspelt(title):
-            self._fault(line, f"({misspelt}) must be one of {', '.join(Urgency)}.")
+        title, urgency = self._suffix(match["title"].strip(), line)
         if not title:
             self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
             return None
@@ -202,6 +199,19 @@ class _Reader:
         phase = DocumentPhase(part, title, urgency, line + 1)
         self._phases.append(phase)
         return phase
+
+    def _suffix(self, title: str, line: int) -> tuple[str, Urgency | None]:
+        """Split a title into its text and the urgency after it, which may have a condition: `(BLOCKING when …)`."""
+        match = _SUFFIX.search(title)
+        if match is None:
+            return title, None
+        words = match["suffix"].strip()
+        urgency = next((one for one in Urgency if re.search(rf"\b{one}\b", words) or words.upper() == one), None)
+        if urgency is not None:
+            return title[: match.start()].strip(), urgency
+        if get_close_matches(words.upper(), Urgency, n=1, cutoff=0.8):
+            self._fault(line, f"({words}) must be one of {', '.join(Urgency)}.")
+        return title, None
 
     def _table(self, tokens: Sequence[Token], start: int, first: int, part: Part) -> None:
         header: list[str] = []
@@ -220,20 +230,20 @@ class _Reader:
         for line in rows[1:]:
             self._row(self._lines[line], line, len(header), columns, part)
 
-    def _columns(self, header: Sequence[str], line: int) -> tuple[int, int, int | None] | None:
-        level, step, evidence = (
+    def _columns(self, header: Sequence[str], line: int) -> tuple[int, int] | None:
+        level, step = (
             next((number for number, name in enumerate(header) if name in names), None)
-            for names in (LEVEL_COLUMNS, STEP_COLUMNS, EVIDENCE_COLUMNS)
+            for names in (LEVEL_COLUMNS, STEP_COLUMNS)
         )
         if level is not None and step is not None:
-            return level, step, evidence
+            return level, step
         if level is not None:
             self._fault(line, "The table has levels but no column Step or Requirement.")
         elif step is not None and "status" in header:
             self._fault(line, "The table has steps but no column Req or Level.")
         return None
 
-    def _row(self, source: str, line: int, width: int, columns: tuple[int, int, int | None], part: Part) -> None:
+    def _row(self, source: str, line: int, width: int, columns: tuple[int, int], part: Part) -> None:
         if len(source) > MAX_LINE:
             self._fault(line, f"The row is longer than {MAX_LINE} characters.")
             return
@@ -254,28 +264,12 @@ class _Reader:
             self._fault(line, f"The checklist has more than {MAX_ITEMS} rows.")
         else:
             step = f"Do not: {step}" if word in DISCOURAGED else step
-            evidence = "" if columns[2] is None else _short(plain(row[columns[2]]))
-            item = ChecklistItem(part, LEVELS[word], step, evidence=evidence)
+            item = ChecklistItem(part, LEVELS[word], step)
             # A template often repeats the checklist.
             self._items.setdefault((part, item.level, step.lower()), item)
 
     def _fault(self, line: int, message: str) -> None:
         self._faults.append(Fault(line + 1, message))
-
-
-def _suffix(title: str) -> tuple[str, Urgency | None]:
-    """Split a title into its text and the urgency after it, which may have a condition: `(BLOCKING when …)`."""
-    match = _SUFFIX.search(title)
-    whole = match["suffix"].strip() if match else ""
-    word = next((urgency for urgency in Urgency if re.search(rf"\b{urgency}\b", whole)), None)
-    if word is None and whole.upper() in Urgency.__members__:
-        word = Urgency(whole.upper())
-    return (title, None) if match is None or word is None else (title[: match.start()].strip(), word)
-
-
-def _misspelt(title: str) -> str | None:
-    match = _SUFFIX.search(title)
-    return match["suffix"] if match and get_close_matches(match["suffix"].upper(), Urgency, n=1, cutoff=0.8) else None
 
 
 def _level_in(entry: str) -> Level | None:

@@ -111,7 +111,7 @@ def _gate(name: str, phase: DocumentPhase, logs: tuple[str, ...]) -> Gate:
         checks = (Check(CheckKind.CLAIM),)
     requirements = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
     steps = known.recovery if known is not None and checks == known.checks else tuple(map(how_to, checks))
-    return Gate(name, Level.MUST if must else Level.SHOULD, blocking, checks, (*requirements, *steps), phase.title)
+    return Gate(name, Level.MUST if must else Level.SHOULD, blocking, checks, (*requirements, *steps))
 
 
 def _log_patterns(phases: Iterable[DocumentPhase]) -> tuple[str, ...]:

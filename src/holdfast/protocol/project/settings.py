@@ -15,13 +15,7 @@ from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Gate, Protocol
 from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.toml_lines import line_of
-from holdfast.protocol.project.trust_digest import (
-    MAX_BYTES,
-    MCP_SERVERS,
-    SETTINGS,
-    Executable,
-    serena_entries,
-)
+from holdfast.protocol.project.trust_digest import MAX_BYTES, MCP_SERVERS, SETTINGS, serena_entries, trust_digest
 from holdfast.protocol.protocols import PROTOCOLS
 from holdfast.text import bounded_toml
 from holdfast.text.bounded_toml import TomlFault
@@ -81,19 +75,16 @@ class ProjectProtocol:
     """The hash that trust is pinned to; empty, and never trusted, if a part could not be read."""
     commands: tuple[tuple[str, ...], ...]
     """The commands that its gates run once it is trusted."""
-    executable: Executable = field(default_factory=Executable)
-    """Everything that trust would cover."""
+    serena: Mapping[str, Any] = field(default_factory=dict)
+    """The Serena entries among the project's MCP servers, by name, which trust covers too."""
 
 
 def read_project(worktree: Path) -> ProjectProtocol:
     """Read the protocol of a worktree. Runs nothing, reads nothing outside, and never raises."""
     reading = _Reading(worktree)
-    parts = Executable(
-        reading.content(SETTINGS),
-        serena_entries(reading.content(MCP_SERVERS)),
-    )
-    digest = "" if reading.faults else parts.digest
-    settings = reading.settings = _settings(parts.settings)
+    content, serena = reading.content(SETTINGS), serena_entries(reading.content(MCP_SERVERS))
+    digest = "" if reading.faults else trust_digest(content, serena)
+    settings = reading.settings = _settings(content)
     reading.faults += settings.faults
     protocol = PROTOCOLS.get(settings.protocol or "") or PROTOCOLS[reading.default()]
     if not reading.faults and settings.protocol == DOCUMENT:
@@ -104,11 +95,11 @@ def read_project(worktree: Path) -> ProjectProtocol:
         protocol,
         settings.enforcement,
         settings.started_by,
-        parts.settings is not None,
+        content is not None,
         tuple(reading.faults),
         digest,
         tuple(check.argv for gate in protocol.gates for check in gate.checks if check.argv),
-        parts,
+        serena,
     )
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from holdfast.lazy_dataclass import dataclass
 from holdfast.text import bounded_json
 
 SETTINGS = ".holdfast/protocol.toml"
@@ -17,22 +15,13 @@ SERENA_PROJECT = ".serena/project.yml"
 MAX_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Executable:
-    """The executable parts of a project, read once: what is hashed is what is used."""
-
-    settings: bytes | None = None
-    serena: Mapping[str, Any] = field(default_factory=dict)
-    """The Serena entries among the project's MCP servers, by name."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of this content, whatever else the project contains."""
-        entry = json.dumps(self.serena, sort_keys=True).encode() if self.serena else b""
-        whole = hashlib.sha256(b"holdfast trust 1")
-        for part in (self.settings or b"", entry, b"", b""):  # the last two were Serena's own settings, once
-            whole.update(len(part).to_bytes(8, "big") + part)
-        return whole.hexdigest()
+def trust_digest(settings: bytes | None, serena: Mapping[str, Any]) -> str:
+    """Return the hash of a protocol.toml and of the Serena entries among the project's MCP servers."""
+    entry = json.dumps(serena, sort_keys=True).encode() if serena else b""
+    whole = hashlib.sha256(b"holdfast trust 1")
+    for part in (settings or b"", entry, b"", b""):  # the last two were Serena's own settings, once
+        whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.hexdigest()
 
 
 def serena_entries(servers: bytes | None) -> dict[str, Any]:
