@@ -425,7 +425,7 @@ async def test_what_a_project_says_cannot_steer_the_terminal_of_whoever_commits(
 
 
 async def test_a_gate_that_is_validated_in_vain_stays_closed(desk: Desk) -> None:
-    await desk.protocols.validate_all(desk.root())
+    await desk.protocols.validate(desk.root(), "ALL")
     with pytest.raises(GateUnmet):
         await desk.protocols.advance(desk.root(), None)
     with pytest.raises(GateUnmet):

@@ -155,7 +155,7 @@ async def disturb(agent: Agent, dice: random.Random) -> None:
             elif act == "end":
                 await protocols.end(root, "Too early")
             elif act == "all":
-                await protocols.validate_all(root)
+                await protocols.validate(root, "ALL")
             elif act == "validate":
                 gates = (await agent.active()).protocol.gates
                 await protocols.validate(root, dice.choice(gates).name)

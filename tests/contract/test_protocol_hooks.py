@@ -168,7 +168,8 @@ async def test_a_file_that_was_read_is_evidence_with_its_content_hash_kept_once(
     (evidence,) = [one for one in (await desk.view()).evidence if one.source == "hook"]
     assert (evidence.kind, evidence.subject) == (EvidenceKind.FILE_READ, "README.md")
     assert (evidence.detail, evidence.source) == (desk.repository.sha256("README.md"), "hook")
-    assert (await desk.protocols.validate(desk.root, "CONTEXT_RETRIEVAL")).verdict.status is Status.PASS
+    (checked,) = (await desk.protocols.validate(desk.root, "CONTEXT_RETRIEVAL")).gates
+    assert checked.verdict.status is Status.PASS
 
 
 async def test_a_line_picked_out_of_a_file_is_no_reading_of_it(desk: Desk) -> None:

@@ -78,10 +78,9 @@ class World:
     def files(self) -> list[str]:
         return sorted(str(path.relative_to(self.worktree)) for path in self.worktree.rglob("*") if path.is_file())
 
-    async def failures(self) -> list[str]:
-        found = await self.mirror.health()
-        assert {one.root for one in found} <= {self.root}
-        return [one.failure for one in found]
+    def failures(self) -> list[str]:
+        assert {*self.mirror.failures} <= {self.root}
+        return list(self.mirror.failures.values())
 
 
 @asynccontextmanager
@@ -117,7 +116,7 @@ async def test_the_memories_follow_a_run_from_its_start_to_its_end(place: StoreP
         assert world.memory(memories.CURRENT_STATE) is None
         assert "- **Commit SHA**: 981ebf7" in (world.memory(memories.HISTORY) or "")
         assert "MUST read the handoff" in (world.memory(memories.VIOLATIONS_LOG) or "")
-        assert await world.failures() == []
+        assert world.failures() == []
 
 
 async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(place: StorePlace) -> None:
@@ -132,7 +131,7 @@ async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(pla
         state = json.loads(world.text(STATE_JSON) or "")
         assert "session_id" not in state
         assert [one["commit_sha"] for one in state["history"]] == ["981ebf7"]
-        assert await world.failures() == []
+        assert world.failures() == []
 
 
 async def test_live_state_is_no_change_for_git(sqlite_place: StorePlace) -> None:
@@ -157,7 +156,7 @@ async def test_a_project_with_neither_folder_stays_as_it_is(place: StorePlace) -
         await world.begin()
         await world.mirror.step()
         assert list(world.worktree.iterdir()) == []
-        assert await world.failures() == []
+        assert world.failures() == []
 
 
 async def test_a_step_with_nothing_new_touches_nothing(place: StorePlace) -> None:
@@ -174,12 +173,12 @@ async def test_a_failed_write_is_visible_and_repaired(place: StorePlace) -> None
         (world.worktree / ".serena" / "memories").write_text("in the way")
         await world.begin()
         await world.mirror.step()
-        (failure,) = await world.failures()
+        (failure,) = world.failures()
         assert "memories" in failure
         (world.worktree / ".serena" / "memories").unlink()
         world.now += RETRY_S
         await world.mirror.step()
-        assert await world.failures() == []
+        assert world.failures() == []
 
 
 async def test_a_new_daemon_goes_on_where_the_last_one_was_cut_off(place: StorePlace) -> None:
@@ -196,11 +195,11 @@ async def test_a_worktree_of_another_machine_is_left_to_its_own_daemon(place: St
         await world.begin()
         elsewhere = world.worktree.rename(world.worktree.with_name("elsewhere"))
         await world.mirror.step()
-        assert await world.mirror.health() == []
+        assert world.mirror.failures == {}
         elsewhere.rename(world.worktree)
         world.now += RETRY_S
         await world.mirror.step()
-        assert await world.failures() == []
+        assert world.failures() == []
 
 
 FOREIGN = """# Session State
@@ -230,7 +229,7 @@ async def test_a_state_that_something_else_wrote_is_kept_under_another_name(plac
         assert git("status", "--porcelain", "--untracked-files=all") == "", "it does not block GIT_COMMIT"
         await world.passes(run, "SERENA_INIT")
         await world.mirror.step()
-        assert "SERENA_INIT" in (world.text(path) or "") and await world.failures() == []
+        assert "SERENA_INIT" in (world.text(path) or "") and world.failures() == []
 
 
 async def test_the_end_of_a_run_does_not_take_anothers_state_with_it(place: StorePlace) -> None:
@@ -240,7 +239,7 @@ async def test_the_end_of_a_run_does_not_take_anothers_state_with_it(place: Stor
         world.write(f".serena/memories/{memories.CURRENT_STATE}.md", FOREIGN)
         await world.mirror.step()
         assert world.memory(memories.CURRENT_STATE) == FOREIGN
-        assert await world.failures() == []
+        assert world.failures() == []
 
 
 @pytest.mark.parametrize("linked", [".serena", ".serena/memories", ".agents", ".agents/sessions"])
@@ -269,7 +268,7 @@ async def test_a_memory_that_is_a_link_is_neither_read_nor_followed(sqlite_place
         await world.begin()
         await world.mirror.step()
         assert secret.read_text() == FOREIGN
-        assert len(await world.failures()) == 1
+        assert len(world.failures()) == 1
 
 
 async def test_when_the_memories_move_to_serenas_folder_the_state_file_goes(sqlite_place: StorePlace) -> None:
@@ -288,4 +287,4 @@ async def test_a_project_that_was_only_trusted_has_nothing_to_mirror(sqlite_plac
         await world.store.write(lambda tx: queries.trust(tx, world.root, "digest"))
         await world.mirror.step()
         assert world.files() == []
-        assert await world.failures() == []
+        assert world.failures() == []

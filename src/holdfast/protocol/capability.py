@@ -90,7 +90,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
     async def health() -> dict[str, Any]:
         """Return where memories cannot be written, which Serenas are silent, and where the commit gate is off."""
         return {
-            "mirrors": [{"root": one.root, "failure": one.failure} for one in await mirror().health()],
+            "mirrors": [{"root": root, "failure": why} for root, why in mirror().failures.items()],
             "serena": surroundings.serena_silent,
             "gates_off": {one.worktree: one.why for one in protocols.gates_off()},
         }

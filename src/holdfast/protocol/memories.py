@@ -245,8 +245,29 @@ def state_json(records: Sequence[RunRecord]) -> str:
     ended = [record for record in records if record.run.status != RunStatus.ACTIVE][:LATEST]
     state = {
         **(_active_json(active[0]) if active else {}),
-        "violations": [one for record in (*active, *ended) for one in _violations_json(record)],
-        "history": [_ended_json(record) for record in ended],
+        "violations": [
+            {
+                "session_id": record.run.id,
+                "timestamp": timestamp(one.at),
+                "phase": one.phase,
+                "requirement": one.requirement,
+                "severity": one.severity,
+                "recovery": one.recovery,
+            }
+            for record in (*active, *ended)
+            for one in record.violations[-MAX_VIOLATIONS:]
+        ],
+        "history": [
+            {
+                "session_id": record.run.id,
+                "objective": record.run.objective,
+                "outcome": OUTCOMES.get(RunStatus(record.run.status), record.run.status.upper()),
+                "commit_sha": short(record.run.end_commit),
+                "key_decisions": decisions_of(record),
+                "next_session_notes": record.run.notes,
+            }
+            for record in ended
+        ],
     }
     return json.dumps(state, ensure_ascii=False, indent=2) + "\n"
 
@@ -271,30 +292,4 @@ def _active_json(record: RunRecord) -> dict[str, Any]:
             for done, evidence in [checklist_state(item, record)]
         ],
         "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in record.gates},
-    }
-
-
-def _violations_json(record: RunRecord) -> list[dict[str, Any]]:
-    return [
-        {
-            "session_id": record.run.id,
-            "timestamp": timestamp(one.at),
-            "phase": one.phase,
-            "requirement": one.requirement,
-            "severity": one.severity,
-            "recovery": one.recovery,
-        }
-        for one in record.violations[-MAX_VIOLATIONS:]
-    ]
-
-
-def _ended_json(record: RunRecord) -> dict[str, Any]:
-    run = record.run
-    return {
-        "session_id": run.id,
-        "objective": run.objective,
-        "outcome": OUTCOMES.get(RunStatus(run.status), run.status.upper()),
-        "commit_sha": short(run.end_commit),
-        "key_decisions": decisions_of(record),
-        "next_session_notes": run.notes,
     }

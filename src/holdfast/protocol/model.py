@@ -159,6 +159,10 @@ class Protocol:
         behind = order.index(phase) if phase in order else 0
         return self.gates[:behind]
 
+    def gates_until(self, only_before_work: bool) -> tuple[Gate, ...]:
+        """Return the gates before work, or all of them."""
+        return self.before(WORKING) if only_before_work else self.gates
+
     def part_of(self, gate: str) -> Part:
         """Return whether a gate belongs to the start or to the end of a session."""
         names = [one.name for one in self.gates]

@@ -13,7 +13,7 @@ from holdfast.protocol import definition as definitions
 from holdfast.protocol.errors import NoRun
 from holdfast.protocol.model import INIT, Standing, Status, run_id
 from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
-from holdfast.store import Tx, events
+from holdfast.store import Row, Tx, events
 from holdfast.text import bounded_json
 
 RUN = (
@@ -90,25 +90,23 @@ def begin(
         "SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
     )
     number = 1 + max([0, *(row["number"] for row in stored), *(logged for on, logged in on_disk if on == day)])
-    (row,) = tx.all(
-        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
-        " starting_commit, phase, status, started_at, touched_at)"
-        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
-        f" :phase, :status, :now, :now) RETURNING {RUN}",
-        id=run_id(day, number),
-        day=day,
-        number=number,
-        root=root,
-        project=project,
-        protocol=protocol,
-        definition=definition,
-        objective=objective,
-        branch=branch,
-        starting_commit=starting_commit,
-        phase=INIT,
-        status=RunStatus.ACTIVE.value,
-        now=now,
-    )
+    values = {
+        "id": run_id(day, number),
+        "day": day,
+        "number": number,
+        "root": root,
+        "project": project,
+        "protocol": protocol,
+        "definition": definition,
+        "objective": objective,
+        "branch": branch,
+        "starting_commit": starting_commit,
+        "phase": INIT,
+        "status": RunStatus.ACTIVE.value,
+        "started_at": now,
+        "touched_at": now,
+    }
+    (row,) = _insert(tx, "protocol_runs", values, returning=RUN)
     run = Run(**row)
     tx.emit("protocol.started", run.id, {"root": root})
     return run
@@ -291,17 +289,8 @@ def has_evidence(tx: Tx, run: Run, kind: str, subject: str, detail: str, source:
 
 def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, detail: str, source: Source) -> None:
     """Store a piece of evidence."""
-    tx.run(
-        "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"
-        " VALUES (:run, :gate, :kind, :subject, :detail, :source, :now)",
-        run=run.row_id,
-        gate=gate,
-        kind=kind,
-        subject=subject,
-        detail=detail,
-        source=source.value,
-        now=tx.now(),
-    )
+    known = {"kind": kind, "subject": subject, "detail": detail, "source": source.value}
+    _insert(tx, "protocol_evidence", {"run": run.row_id, "gate": gate, "at": tx.now(), **known})
     touch(tx, run)
     tx.emit("protocol.evidence", run.id, {"root": run.root, "kind": kind, "source": source.value})
 
@@ -347,16 +336,8 @@ def add_violation(tx: Tx, run: Run, phase: str, gate: str | None, requirement: s
     )
     if open_one is not None:
         return
-    tx.run(
-        "INSERT INTO protocol_violations (run, at, phase, requirement, severity, gate)"
-        " VALUES (:run, :now, :phase, :requirement, :severity, :gate)",
-        run=run.row_id,
-        now=tx.now(),
-        phase=phase,
-        requirement=requirement,
-        severity=severity,
-        gate=gate,
-    )
+    what = {"phase": phase, "requirement": requirement, "severity": severity, "gate": gate}
+    _insert(tx, "protocol_violations", {"run": run.row_id, "at": tx.now(), **what})
     tx.emit("protocol.violation", run.id, {"root": run.root, "requirement": requirement})
 
 
@@ -397,3 +378,9 @@ def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
 def untrust(tx: Tx, root: str) -> bool:
     """Remove the owner's trust; return whether there was any."""
     return tx.run("DELETE FROM protocol_trust WHERE root = :root", root=root) > 0
+
+
+def _insert(tx: Tx, table: str, values: Row, *, returning: str = "row_id") -> list[Row]:
+    """Insert a row of these values, and return columns of it."""
+    places = ", ".join(f":{name}" for name in values)
+    return tx.all(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING {returning}", **values)

@@ -22,17 +22,17 @@ from holdfast.protocol import definition, model, queries
 from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told, untouched
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import judge
-from holdfast.protocol.model import COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
+from holdfast.protocol.model import ALL, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, configured_project, read_project
 from holdfast.protocol.project.trust_digest import SETTINGS
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
-from holdfast.protocol.steps import Steps, Verifier, record, severity
+from holdfast.protocol.steps import Steps, Verifier, severity
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, require_unanswered
 from holdfast.text.quoting import in_quotes, named, quoted
 
 if TYPE_CHECKING:
-    from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
+    from holdfast.protocol.results import Advanced, Blocked, Ended, Recorded, Started, Validation
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
@@ -117,21 +117,11 @@ class Protocols:
 
             return await self._store.write(first_time(key, write))
 
-    async def validate(self, root: Root | None, name: str, key: CallKey | None = None) -> CheckedGate:
-        """Check a gate and store the result."""
-        from holdfast.protocol.results import CheckedGate
-
+    async def validate(self, root: Root | None, name: str, key: CallKey | None = None) -> Validation:
+        """Check a gate, or ALL of them, and store the results."""
         async with self._step(root, key) as active:
-            gate = active.gate(name)
-            verdict = await self._steps.check(active, gate)
-            return await self._store.write(
-                first_time(key, lambda tx: CheckedGate(gate, verdict, record(tx, active, gate, verdict)))
-            )
-
-    async def validate_all(self, root: Root | None, key: CallKey | None = None) -> Validation:
-        """Check every gate and store the results."""
-        async with self._step(root, key) as active:
-            return await self._steps.validate_all(active)
+            gates = active.protocol.gates if name == ALL else (active.gate(name),)
+            return await self._steps.validate(active, gates)
 
     async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> Advanced:
         """Advance to the next phase, or up to `to`; each gate on the way is verified."""
@@ -318,13 +308,13 @@ class Protocols:
         async with self._settled(worktree):
             active = await self._active(worktree)
             if active is not None:
-                return await self._steps.validate_all(active, before_work=before_commit)
+                return await self._steps.validate(active, active.protocol.gates_until(before_commit))
         last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
         if last is not None and last.status == RunStatus.COMPLETE:
-            return await self._steps.results_of(last, before_work=before_commit)
+            return await self._steps.results_of(last, only_before_work=before_commit)
         from holdfast.protocol.checkout import validate_checkout
 
-        return await validate_checkout(worktree, self._checks, before_work=before_commit)
+        return await validate_checkout(worktree, self._checks, only_before_work=before_commit)
 
     async def runs(self, path: str | None, limit: int) -> list[Run]:
         """Return the runs of one worktree or of all, newest first."""
@@ -361,16 +351,15 @@ class Protocols:
 
         await self._store.write(write)
 
-    async def settle_gates(self) -> None:
-        """Have git refuse commits where a run asks for it and nowhere else, whatever the last daemon left behind."""
+    async def settle_gates(self, *, all_open: bool = False) -> None:
+        """Have git refuse commits where a run asks for it and nowhere else, whatever the last daemon left behind.
+
+        With `all_open`, have it let them through everywhere, until a run is touched again.
+        """
         for root in await self._store.read(queries.roots_to_settle):
             path = path_of(root) or Path(root)
-            await self._gate.settle(path, partial(self.active_run, str(path), only_stored=True))
-
-    async def open_gates(self) -> None:
-        """Have git let commits through everywhere, until a run is touched again."""
-        for root in await self._store.read(queries.roots_to_settle):
-            await self._gate.settle(path_of(root) or Path(root), _no_run)
+            load = _no_run if all_open else partial(self.active_run, str(path), only_stored=True)
+            await self._gate.settle(path, load)
 
     def gates_off(self) -> tuple[GateOff, ...]:
         """Return the worktrees of runs that enforce, where git does not call our hook."""

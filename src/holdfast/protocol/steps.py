@@ -136,11 +136,10 @@ class Steps:
                 found.append((gate, verdict))
         return found
 
-    async def validate_all(self, active: ActiveRun, *, before_work: bool = False) -> Validation:
-        """Check every gate, or those before WORKING, and store the results."""
+    async def validate(self, active: ActiveRun, gates: Sequence[Gate]) -> Validation:
+        """Check gates and store the results."""
         from holdfast.protocol.results import CheckedGate, Validation
 
-        gates = active.protocol.before(WORKING) if before_work else active.protocol.gates
         verdicts = [(gate, await self.check(active, gate)) for gate in gates]
 
         def write(tx: Tx) -> Validation:
@@ -149,19 +148,16 @@ class Steps:
 
         return await self._store.write(first_time(active.key, write))
 
-    async def results_of(self, run: Run, *, before_work: bool) -> Validation:
+    async def results_of(self, run: Run, *, only_before_work: bool) -> Validation:
         """Return the stored results of a run that ended."""
         from holdfast.protocol.results import CheckedGate, Validation
 
         stored = await self._store.read(lambda tx: queries.record_of(tx, run))
-        gates = stored.protocol.before(WORKING) if before_work else stored.protocol.gates
-        results = [(gate, stored.result(gate.name)) for gate in gates]
-        checked = [
-            CheckedGate(
-                gate, _stored(one) if one else Verdict(model.Status.FAIL, "", "not checked"), Standing(run.phase)
-            )
-            for gate, one in results
-        ]
+        checked = []
+        for gate in stored.protocol.gates_until(only_before_work):
+            result = stored.result(gate.name)
+            verdict = _stored(result) if result else Verdict(model.Status.FAIL, "", "not checked")
+            checked.append(CheckedGate(gate, verdict, Standing(run.phase)))
         return Validation(run, tuple(checked))
 
     async def reconsider(self, active: ActiveRun) -> None:

@@ -50,18 +50,22 @@ def gate_view(checked: CheckedGate) -> JSON:
     gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
     detail = verdict.evidence if met else verdict.reason
-    view: JSON = {
-        "phase": gate.name,
-        "requirement_level": gate.level.value,
-        "status": verdict.status.value,
-        "evidence": verdict.evidence,
-        "blocking": gate.blocking,
-        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {detail}' if detail else ''}.",
-        "current_phase": checked.standing.phase,
-    }
-    if not met:
-        view["recovery"] = list(gate.recovery)
-    return {name: value for name, value in view.items() if value != ""}
+    return _present(
+        {
+            "phase": gate.name,
+            "requirement_level": gate.level.value,
+            "status": verdict.status.value,
+            "evidence": verdict.evidence or None,
+            "blocking": gate.blocking,
+            "message": f"{gate.name} {_WORDS[verdict.status]}{f': {detail}' if detail else ''}.",
+            "current_phase": checked.standing.phase,
+            "recovery": None if met else list(gate.recovery),
+        }
+    )
+
+
+def only_gate_view(validation: Validation) -> JSON:
+    return gate_view(validation.gates[0])
 
 
 def validation_view(validation: Validation) -> JSON:

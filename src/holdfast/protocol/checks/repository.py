@@ -7,10 +7,8 @@ import os
 import stat
 from pathlib import Path
 
-from holdfast.files.in_time import in_time
-from holdfast.files.inside import read_inside
 from holdfast.git.state import Git, GitFault
-from holdfast.protocol.checks.docs_only import code_blocks, is_markdown
+from holdfast.protocol.checks.docs_only import mode
 from holdfast.protocol.checks.files import session_log
 from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import before_magic, is_pattern, matches
@@ -19,8 +17,6 @@ from holdfast.protocol.model import Check, CheckKind, Status
 from holdfast.protocol.protocols import LOG_NAME, SESSIONS
 from holdfast.protocol.runs import Scene
 
-MAX_MARKDOWN_BYTES = 1024 * 1024
-MAX_DOCUMENTS = 500
 MAX_CLOCK_SKEW_MS = 5 * 60 * 1000
 """How far the clocks of the store and the committer may differ."""
 
@@ -104,28 +100,6 @@ async def committed(scene: Scene) -> Finding:
     return failed("; ".join(wrong)) if wrong else passed(f"commit {state.head[:12]}, tree clean")
 
 
-async def why_not_docs_only_since(scene: Scene) -> str | None:
-    """Return why the change of a run is not docs-only; None if it is."""
-    git = Git(scene.worktree)
-    start = scene.run.starting_commit
-    changed = await git.changed_since(start)
-    other = next((path for path in changed if not is_markdown(path)), None)
-    other = other or await asyncio.to_thread(_first_special, scene.worktree, changed)
-    if other is not None:
-        return f"{shown(other)} is not a markdown file"
-    if len(changed) > MAX_DOCUMENTS:
-        return f"{len(changed)} files were changed; at most {MAX_DOCUMENTS} are compared"
-    for path in changed:
-        before = None if start is None else await git.show(start, path)
-        after = await in_time(read_inside, scene.worktree, path, MAX_MARKDOWN_BYTES)
-        if len(before or b"") > MAX_MARKDOWN_BYTES:
-            return f"{shown(path)} is longer than {MAX_MARKDOWN_BYTES} bytes"
-        blocks = [await asyncio.to_thread(code_blocks, _text(content)) for content in (before, after)]
-        if blocks[0] != blocks[1]:
-            return f"{shown(path)} has changed code blocks"
-    return None
-
-
 async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
     starting_commit = scene.run.starting_commit
     if starting_commit is None:
@@ -144,22 +118,5 @@ async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
     return []
 
 
-def _text(content: bytes | None) -> str:
-    # Different bytes must compare as different, even if they are not valid text.
-    return (content or b"").decode("utf-8", "surrogateescape")
-
-
 def _first_file(worktree: Path, paths: list[str]) -> str | None:
-    return next((path for path in paths if _mode(worktree / path) == stat.S_IFREG), None)
-
-
-def _first_special(worktree: Path, paths: list[str]) -> str | None:
-    """Return the first path that is neither a regular file nor deleted."""
-    return next((path for path in paths if _mode(worktree / path) not in (stat.S_IFREG, None)), None)
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return stat.S_IFMT(path.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    return next((path for path in paths if mode(worktree / path) == stat.S_IFREG), None)

@@ -8,7 +8,7 @@ from dataclasses import field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import ChecklistItem, Level, Part
@@ -66,12 +66,10 @@ class Urgency(StrEnum):
     RECOMMENDED = "RECOMMENDED"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something in the document that cannot be understood."""
+class Fault(NamedTuple):
+    """A line, counted from 1, that cannot be understood, and why; without a line, what is missing altogether."""
 
     line: int | None
-    """Counted from 1; None if something is missing altogether."""
     message: str
 
 

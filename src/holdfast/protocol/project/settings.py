@@ -173,7 +173,7 @@ class _Reading:
             self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8."))
             return None
         if found.faults:
-            self.faults += [ProjectFault(path, fault.line, fault.message) for fault in found.faults]
+            self.faults += [ProjectFault(path, line, message) for line, message in found.faults]
             return None
         protocol, phases = protocol_of(found)
         return self.configured(protocol, {name: (path, phase.line) for name, phase in phases.items()})

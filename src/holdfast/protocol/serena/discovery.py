@@ -14,8 +14,7 @@ from holdfast.agents.registry import settings_of
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.lazy_dataclass import dataclass
 from holdfast.process.child_environment import command_environment, without_own
-from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
-from holdfast.text import bounded_json
+from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT, serena_entries
 
 NAME = "serena"
 PROJECT_VARIABLE = "SERENA_PROJECT"
@@ -75,10 +74,9 @@ def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, s
 def _from_project(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, bool, str]:
     """Return the Serena that the project's own files name, and whether it has settings for Serena."""
     try:
-        servers = read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)
-        launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
+        launch = _entry(serena_entries(read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)), env)
         return launch, read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None, ""
-    except (UnreadableInside, ValueError) as error:
+    except UnreadableInside as error:
         return None, False, f"The project's Serena configuration cannot be read: {error}"
 
 

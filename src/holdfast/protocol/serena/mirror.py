@@ -22,7 +22,6 @@ from holdfast.files.in_time import in_time
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.git.directory import NoRepository, keep_out_of_git
 from holdfast.identity.project import path_of
-from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol import memories, queries
 from holdfast.protocol.protocols import SESSIONS
 from holdfast.protocol.runs import RunRecord, RunStatus
@@ -49,14 +48,6 @@ LIVE = (
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
-    """A worktree whose memories could not be written, and why."""
-
-    root: str
-    failure: str
-
-
 class Mirror:
     """Writes the memories of every worktree on this machine whose runs changed."""
 
@@ -67,7 +58,8 @@ class Mirror:
         self._read_to: int | None = None
         self._due: dict[str, float] = {}
         """The worktrees to write, and not before when."""
-        self._failures: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+        """The worktrees whose memories could not be written, and why."""
         self._excluded: set[Path] = set()
         self._stepping = asyncio.Lock()
 
@@ -79,10 +71,6 @@ class Mirror:
             for root in [root for root, at in self._due.items() if self._clock() >= at]:
                 await self._follow(root)
 
-    async def health(self) -> list[Unwritten]:
-        """Return the worktrees whose memories could not be written."""
-        return [Unwritten(root, failure) for root, failure in self._failures.items()]
-
     async def _follow(self, root: str) -> None:
         worktree = path_of(root)
         if worktree is None or not await in_time(worktree.is_dir):
@@ -93,11 +81,11 @@ class Mirror:
             await self._mirror(worktree, root, await self._protocols.records(root))
         except (HoldfastError, UnreadableInside, OSError) as error:
             self._due[root] = self._clock() + RETRY_S
-            self._failures[root] = str(error)
+            self.failures[root] = str(error)
             logger.warning("the memories of %s could not be written: %s", root, error)
             return
         del self._due[root]
-        self._failures.pop(root, None)
+        self.failures.pop(root, None)
 
     async def _mirror(self, worktree: Path, root: str, records: list[RunRecord]) -> None:
         if not records:
