@@ -13,8 +13,7 @@ from holdfast.errors import BadInput, Conflict, HoldfastError
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.git import gate
 from holdfast.identity.worktree import worktree_of
-from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
-from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
+from holdfast.protocol.project.settings import MAX_BYTES, NAMES, SETTINGS, Enforcement, read_project
 from holdfast.setup.json_file import SettingsUnusable
 from holdfast.text.terminal import one_line, say
 

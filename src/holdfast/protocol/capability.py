@@ -36,11 +36,6 @@ class Surroundings:
 
         return Serena(self._home)
 
-    @property
-    def serena_silent(self) -> list[str]:
-        """Why Serenas that were asked do not answer."""
-        return self.serena.silent if "serena" in vars(self) else []
-
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
         """Check a gate."""
         from holdfast.protocol.checks.gates import Checks
@@ -91,7 +86,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         """Return where memories cannot be written, which Serenas are silent, and where the commit gate is off."""
         return {
             "mirrors": [{"root": root, "failure": why} for root, why in mirror().failures.items()],
-            "serena": surroundings.serena_silent,
+            "serena": surroundings.serena.silent,
             "gates_off": {one.worktree: one.why for one in protocols.gates_off()},
         }
 

@@ -11,7 +11,7 @@ from holdfast.identity.worktree import Worktree
 from holdfast.protocol.checks.files import logged_numbers
 from holdfast.protocol.checks.findings import shown
 from holdfast.protocol.checks.globs import find
-from holdfast.protocol.model import CheckKind, Gate, Standing, Status, run_id
+from holdfast.protocol.model import CheckKind, Standing, Status, run_id
 from holdfast.protocol.project.settings import read_project
 from holdfast.protocol.protocols import SESSIONS
 from holdfast.protocol.results import CheckedGate, Validation
@@ -35,15 +35,12 @@ async def validate_checkout(worktree: Worktree, checks: Verifier, *, only_before
     protocol = project.protocol
     run = Run(0, name, worktree.root, worktree.project, protocol.name, definition="{}", starting_commit=start)
     scene = Scene(worktree.path, run, (), trusted=False)
-    gates = protocol.gates_until(only_before_work)
-    checked = [CheckedGate(gate, await _verdict(gate, scene, checks), Standing()) for gate in gates]
+    checked = []
+    for gate in protocol.gates_until(only_before_work):
+        hidden = any(check.kind in NOT_IN_FILES for check in gate.checks)
+        skipped = Verdict(Status.SKIPPED, "it can be verified only where the session ran")
+        checked.append(CheckedGate(gate, skipped if hidden else await checks.verify(gate, scene), Standing()))
     return Validation(run, tuple(checked))
-
-
-async def _verdict(gate: Gate, scene: Scene, checks: Verifier) -> Verdict:
-    if not any(check.kind in NOT_IN_FILES for check in gate.checks):
-        return await checks.verify(gate, scene)
-    return Verdict(Status.SKIPPED, "it can be verified only where the session ran")
 
 
 async def _parent_of_log(worktree: Path, name: str) -> str | None:

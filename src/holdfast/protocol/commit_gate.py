@@ -30,16 +30,16 @@ class CommitGate:
         self.off: dict[str, str] = {}
         """Worktrees of runs that enforce, where git does not call the hook, and why."""
 
-    async def settle(self, worktree: Path, load: Callable[[], Awaitable[ActiveRun | None]]) -> None:
+    async def settle(self, worktree: Path, load: Callable[[], Awaitable[ActiveRun | None]] | None) -> None:
         """Have git refuse new commits in a worktree, or let them through, as its active run asks for.
 
-        Loads the run when it is its turn, so that an older state never comes after a newer one. What fails is in
-        `off`: the run is stored in any case, and the next touch tries again.
+        Loads the run when it is its turn, so that an older state never comes after a newer one; without `load` there is
+        none. What fails is in `off`: the run is stored in any case, and the next touch tries again.
         """
         why: str | None
         async with self._turns.setdefault(worktree, asyncio.Lock()):
             try:
-                why = await self._settle(worktree, await load())
+                why = await self._settle(worktree, await load() if load else None)
             except OSError as failure:
                 why = f"its hook cannot be written: {failure.strerror}."
             except HoldfastError as failure:

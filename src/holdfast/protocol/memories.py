@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from holdfast.protocol.model import COMPLETE, CheckKind, ChecklistItem, Part, Status
+from holdfast.protocol.model import CheckKind, ChecklistItem, Part, Status
 from holdfast.protocol.runs import EvidenceKind, GateResult, RunRecord, RunStatus
 from holdfast.text import one_line
 from holdfast.text.quoting import in_quotes
@@ -35,7 +35,6 @@ STATUS_WORDS = {Status.PASS: "COMPLETE", Status.FAIL: "FAILED", Status.SKIPPED: 
 PENDING = "PENDING"
 _OPENS_BLOCK = re.compile(r"^(\d{0,9})([#>~<\[=]|```|[-+*_.)](?=[\s*_-]|$))")
 _SESSION_ID = re.compile(r"""session[ _-]?id[\W_]{0,8}?:[ \t*"'`]*+([\w.-]++)""", re.IGNORECASE)
-OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED", RunStatus.ABORTED: "ABORTED"}
 
 
 def current_state(record: RunRecord) -> str:
@@ -156,7 +155,7 @@ def _ended_section(record: RunRecord) -> list[str]:
         f"### {one_line(run.id, MAX_LINE)}",
         "",
         _entry("Objective", run.objective),
-        _entry("Outcome", OUTCOMES.get(RunStatus(run.status), run.status.upper())),
+        _entry("Outcome", run.status.upper()),
         _entry("Commit SHA", short(run.end_commit)),
         *(["- **Key Decisions**:"] if decisions else [_entry("Key Decisions", None)]),
         *(f"  - {_item(decision)}" for decision in decisions),
@@ -261,7 +260,7 @@ def state_json(records: Sequence[RunRecord]) -> str:
             {
                 "session_id": record.run.id,
                 "objective": record.run.objective,
-                "outcome": OUTCOMES.get(RunStatus(record.run.status), record.run.status.upper()),
+                "outcome": record.run.status.upper(),
                 "commit_sha": short(record.run.end_commit),
                 "key_decisions": decisions_of(record),
                 "next_session_notes": record.run.notes,

@@ -42,11 +42,6 @@ def all_active(tx: Tx) -> list[Run]:
     return _runs(tx, "status = 'active' AND touched_at >= :alive ORDER BY row_id", alive=alive)
 
 
-def find(tx: Tx, row_id: int) -> Run | None:
-    """Return the run in a row."""
-    return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)
-
-
 def history(tx: Tx, project: str, limit: int) -> list[Run]:
     """Return the runs of a project that ended, in all its worktrees, newest first."""
     condition = "project = :project AND status <> 'active' ORDER BY row_id DESC LIMIT :limit"

@@ -23,8 +23,7 @@ from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told,
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
 from holdfast.protocol.evidence import judge
 from holdfast.protocol.model import ALL, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, configured_project, read_project
-from holdfast.protocol.project.trust_digest import SETTINGS
+from holdfast.protocol.project.settings import SETTINGS, Enforcement, ProjectProtocol, configured_project, read_project
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
 from holdfast.protocol.steps import Steps, Verifier, severity
 from holdfast.store import Store, Tx
@@ -39,6 +38,8 @@ MAX_TEXT = 20_000
 MAX_PATH_BYTES = 4096
 MAX_ITEMS = 50
 MAX_SUBJECT = 1_000
+MAX_NAME = 255
+MAX_KIND = 64
 MAX_FAULT_CHARS = 500
 HISTORY = 10
 
@@ -72,10 +73,8 @@ class Protocols:
         async with self._settled(worktree):
             await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
             text = objective.strip()
-            if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
-                raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
-            if branch is not None and not 0 < len(branch) <= 255:
-                raise BadInput("branch", "must be 1 to 255 characters")
+            _require("objective", text, MAX_OBJECTIVE)
+            _require("branch", branch, MAX_NAME)
             project = await in_time(read_project, worktree.path)
             if project.faults:
                 raise ProtocolInvalid(
@@ -152,10 +151,8 @@ class Protocols:
 
         active = await self._active_in(await self._worktree(root), key)
         gate = active.gate(name)
-        if not 0 < len(kind) <= 64:
-            raise BadInput("evidence_type", "must be 1 to 64 characters")
-        if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
-            raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
+        _require("evidence_type", kind, MAX_KIND)
+        _require("evidence", evidence, MAX_TEXT)
         judged = await judge(gate, kind, evidence, active.worktree)
 
         def write(tx: Tx) -> Recorded:
@@ -178,14 +175,12 @@ class Protocols:
         """End the run: the remaining gates are verified in order; the first unmet blocking one stops it."""
         from holdfast.protocol.results import Ended
 
-        if not summary.strip() or len(summary) > MAX_TEXT:
-            raise BadInput("summary", f"must be 1 to {MAX_TEXT} characters")
+        _require("summary", summary.strip(), MAX_TEXT)
+        _require("next_session_notes", next_session_notes or None, MAX_TEXT)
         if abort and not model.says_something(summary):
             raise BadInput("summary", "must say why the session is given up")
         if len(key_decisions) > MAX_ITEMS or any(not 0 < len(one) <= MAX_OBJECTIVE for one in key_decisions):
             raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
-        if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
-            raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
         # Giving up does not wait for a command that hangs.
         async with self._step(root, key, in_turn=not abort) as active:
@@ -358,7 +353,7 @@ class Protocols:
         """
         for root in await self._store.read(queries.roots_to_settle):
             path = path_of(root) or Path(root)
-            load = _no_run if all_open else partial(self.active_run, str(path), only_stored=True)
+            load = None if all_open else partial(self.active_run, str(path), only_stored=True)
             await self._gate.settle(path, load)
 
     def gates_off(self) -> tuple[GateOff, ...]:
@@ -485,8 +480,9 @@ class Protocols:
             return []
 
 
-async def _no_run() -> None:
-    return None
+def _require(field: str, text: str | None, most: int) -> None:
+    if text is not None and (not 0 < len(text) <= most or "\0" in text):
+        raise BadInput(field, f"must be 1 to {most} characters without NUL bytes")
 
 
 async def _git_state(

@@ -13,10 +13,9 @@ from holdfast.protocol import model, queries
 from holdfast.protocol.errors import GateUnmet, NoRun
 from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing
 from holdfast.protocol.project.settings import ProjectProtocol
-from holdfast.protocol.runs import ActiveRun, GateResult, Run, RunStatus, Scene, Verdict
+from holdfast.protocol.runs import ActiveRun, GateResult, Run, Scene, Verdict, recovery_steps
 from holdfast.store import Store, Tx
 from holdfast.store.calls import first_time, require_unanswered
-from holdfast.text.quoting import in_quotes
 from holdfast.times import iso
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 MAX_REQUIREMENT = 1_000
 BY_EVIDENCE = frozenset({CheckKind.FILE_READ, CheckKind.FILE_EXISTS, CheckKind.TOOL_CALLED})
 LOOK = "get_blocked_reason says where the session stands."
-MAX_STEP_CHARS = 500
-"""Limit of one recovery step, which the project may have worded."""
 
 
 class Verifier(Interface):
@@ -125,13 +122,11 @@ class Steps:
         results = {result.gate: result for result in await self._store.read(lambda tx: queries.gates(tx, active.run))}
         found = []
         for gate in gates:
-            last = results.get(gate.name)
-            if not any(check.kind is CheckKind.COMMAND and check.argv for check in gate.checks):
-                verdict = await self.check(active, gate)
-            elif last is None:
-                verdict = Verdict(model.Status.FAIL, "", "its command has not run yet")
+            if any(check.argv for check in gate.checks):
+                last = results.get(gate.name)
+                verdict = _stored(last) if last else Verdict(model.Status.FAIL, "", "its command has not run yet")
             else:
-                verdict = _stored(last)
+                verdict = await self.check(active, gate)
             if not verdict.status.met:
                 found.append((gate, verdict))
         return found
@@ -214,8 +209,8 @@ def severity(gate: Gate) -> str:
 def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
     """Store a gate's result; return the run's standing after it."""
     run = active.run
-    now = queries.find(tx, run.row_id)
-    if now is None or now.status != RunStatus.ACTIVE:
+    now = queries.active(tx, run.root)
+    if now is None or now.row_id != run.row_id:
         raise NoRun(f"{run.id} has ended meanwhile.", recovery="Start another with session_start.")
     before = queries.standing(tx, now)
     queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
@@ -232,13 +227,11 @@ def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
 def with_present_commands(gate: Gate, project: ProjectProtocol) -> Gate:
     """Replace a gate's commands by those the project has now: only these can be trusted."""
     now = project.protocol.gate(gate.name)
-    present = next((one for one in now.checks if one.kind is CheckKind.COMMAND and one.argv), None) if now else None
+    present = next((check for check in now.checks if check.argv), None) if now else None
     if present is None:
         return gate
-    kept = (present if check.kind is CheckKind.COMMAND and check.argv else check for check in gate.checks)
-    return replace(gate, checks=tuple(kept))
+    return replace(gate, checks=tuple(present if check.argv else check for check in gate.checks))
 
 
 def _unmet(gate: Gate, verdict: Verdict) -> GateUnmet:
-    steps = " ".join(f"{number}. {in_quotes(step, MAX_STEP_CHARS)}" for number, step in enumerate(gate.recovery, 1))
-    return GateUnmet(f"{gate.name} is not met: {verdict.reason}.", recovery=steps or None)
+    return GateUnmet(f"{gate.name} is not met: {verdict.reason}.", recovery=recovery_steps(gate) or None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from pathlib import Path
 
 from holdfast.git.state import Git, GitFault
 from holdfast.protocol.checks.docs_only import mode
@@ -74,7 +73,8 @@ async def docs_changed(check: Check, scene: Scene) -> Finding:
             (seen if log.status is Status.PASS else missing).append(log.text)
             continue
         named_by = [path for path in changed if matches(pattern, path)]
-        file = await asyncio.to_thread(_first_file, scene.worktree, named_by)
+        files = (path for path in named_by if mode(scene.worktree / path) == stat.S_IFREG)
+        file = await asyncio.to_thread(next, files, None)
         if file is None and check.optional and not await at_start(scene, pattern):
             seen.append(f"{shown(pattern)} was not there")
         elif file is None:
@@ -116,7 +116,3 @@ async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
     if made_at + MAX_CLOCK_SKEW_MS < scene.run.started_at:
         return [f"HEAD is at {head[:12]}, which was committed before the session began"]
     return []
-
-
-def _first_file(worktree: Path, paths: list[str]) -> str | None:
-    return next((path for path in paths if mode(worktree / path) == stat.S_IFREG), None)

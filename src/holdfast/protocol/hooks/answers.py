@@ -15,7 +15,7 @@ from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.text import clipped
-from holdfast.text.quoting import error_text, in_quotes, quoted
+from holdfast.text.quoting import error_text, in_quotes
 
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
@@ -159,10 +159,7 @@ def _shortened(text: str) -> str:
 
 
 def _standing(active: ActiveRun) -> str:
-    run, standing = active.run, active.standing
-    text = f"Holdfast: session {run.id} ({quoted(run.objective, 120)}) is active, in phase {standing.phase}."
-    if standing.held_by is not None:
-        text += f" It is blocked until {standing.held_by} is met."
+    text = f"Holdfast: {active.described(120)}"
     gates, step = active.still_to_meet(LONGEST_WORDS)
     if not gates:
         return f"{text} Nothing blocks: advance_phase goes on, session_end ends it."

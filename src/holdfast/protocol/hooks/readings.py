@@ -18,9 +18,7 @@ MEMORIES = ".serena/memories"
 
 _SERENA = re.compile(r"(?=\w*?serena)\w*", re.IGNORECASE)
 """Names that agents may have for Serena's server."""
-
-
-_PLAIN = re.compile(r"cat(?: [\w./@+-]+)+")
+_PLAIN = re.compile(r"cat(?: (?!-)[\w./@+-]+)+")
 """A command without anything that a shell would expand, redirect or join."""
 MAX_COMMAND = 4096
 
@@ -50,10 +48,8 @@ def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[tuple[str, str]]:
 
 def _printed(command: str) -> list[str]:
     """Return the files that a plain `cat FILE …` prints whole; anything that a shell would do more is not plain."""
-    if len(command) > MAX_COMMAND or _PLAIN.fullmatch(command) is None:
-        return []
-    paths = command.split()[1:]
-    return [] if any(path.startswith("-") for path in paths) else paths
+    plain = len(command) <= MAX_COMMAND and _PLAIN.fullmatch(command) is not None
+    return command.split()[1:] if plain else []
 
 
 def is_path(text: object) -> TypeGuard[str]:

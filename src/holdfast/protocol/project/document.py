@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import ChecklistItem, Level, Part
 from holdfast.protocol.project.table_rows import cells, plain, without_code
+from holdfast.text import clipped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -167,7 +168,9 @@ class _Reader:
             elif token.type == "list_item_open" and lists == 1 and phase is not None:
                 if tokens[index + 1].type == "paragraph_open" and label in (None, "requirements"):
                     entry = tokens[index + 2].content[:MAX_LINE]
-                    phase.requirements.append(Requirement(_level_in(entry), _short(plain(entry))))
+                    word = _KEY_WORD.search(without_code(entry))
+                    asked = LEVELS[word[1]] if word else None
+                    phase.requirements.append(Requirement(asked, clipped(plain(entry), MAX_TEXT)))
             elif token.type == "table_open" and part is not None:
                 self._table(tokens, index, first, part)
             elif token.type == "fence" and depth < MAX_DEPTH and token.info.strip().lower() in MARKDOWN_FENCES:
@@ -253,9 +256,10 @@ class _Reader:
             return
         row += [""] * (width - len(row))
         word = " ".join(plain(row[columns[0]]).strip("*_ ").upper().split())
-        step = _short(plain(row[columns[1]]))
+        step = clipped(plain(row[columns[1]]), MAX_TEXT)
         if word not in LEVELS:
-            self._fault(line, f"{_quoted(row[columns[0]])} must be a requirement level: MUST, MUST NOT, SHOULD or MAY.")
+            found = f'"{row[columns[0]][:40]}"' if row[columns[0]] else "An empty cell"
+            self._fault(line, f"{found} must be a requirement level: MUST, MUST NOT, SHOULD or MAY.")
         elif not step:
             self._fault(line, "The row names no step.")
         elif len(self._items) == MAX_ITEMS:
@@ -268,16 +272,3 @@ class _Reader:
 
     def _fault(self, line: int, message: str) -> None:
         self._faults.append(Fault(line + 1, message))
-
-
-def _level_in(entry: str) -> Level | None:
-    match = _KEY_WORD.search(without_code(entry))
-    return LEVELS[match[1]] if match else None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text[:40]}"' if text else "An empty cell"

@@ -93,11 +93,16 @@ def inside(path: str) -> bool:
     return not (PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path.startswith("~"))
 
 
+def unknown(key: str, known: tuple[str, ...]) -> str:
+    """Return what is wrong with a key that is none of these."""
+    near = get_close_matches(key, known, n=1)
+    return f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else ".")
+
+
 def _problem(key: str, value: Any) -> str | None:
     """Return what is wrong with a setting; None if it can be used."""
     if key not in KEYS:
-        near = get_close_matches(key, KEYS, n=1)
-        return f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else ".")
+        return unknown(key, KEYS)
     if key in FLAGS:
         return None if isinstance(value, bool) else f"{key} must be true or false."
     if key == "timeout":

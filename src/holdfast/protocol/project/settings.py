@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -10,19 +12,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.files.inside import UnreadableInside, read_inside, real_path
+from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Gate, Protocol
-from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.toml_lines import line_of
-from holdfast.protocol.project.trust_digest import MAX_BYTES, MCP_SERVERS, SETTINGS, serena_entries, trust_digest
-from holdfast.protocol.protocols import PROTOCOLS
-from holdfast.text import bounded_toml
+from holdfast.protocol.protocols import DOCUMENT, PROTOCOLS
+from holdfast.text import bounded_json, bounded_toml
 from holdfast.text.bounded_toml import TomlFault
 
 if TYPE_CHECKING:
     from holdfast.protocol.project.document import Document
 
+SETTINGS = ".holdfast/protocol.toml"
+MCP_SERVERS = ".mcp.json"
+SERENA_PROJECT = ".serena/project.yml"
+MAX_BYTES = 256 * 1024
 AGENTS_DIRECTORY = ".agents"
 DOCUMENTS = (".agents/SESSION-PROTOCOL.md", "SESSION-PROTOCOL.md")
 KEYS = ("protocol", "document", "enforcement", "start", "gates")
@@ -86,7 +90,8 @@ def read_project(worktree: Path) -> ProjectProtocol:
     digest = "" if reading.faults else trust_digest(content, serena)
     settings = reading.settings = _settings(content)
     reading.faults += settings.faults
-    protocol = PROTOCOLS.get(settings.protocol or "") or PROTOCOLS[reading.default()]
+    default = "agents" if os.path.isdir(worktree / AGENTS_DIRECTORY) else "simple"  # noqa: PTH112 - it never raises
+    protocol = PROTOCOLS.get(settings.protocol or default, PROTOCOLS[default])
     if not reading.faults and settings.protocol == DOCUMENT:
         protocol = reading.document() or protocol
     elif not reading.faults:
@@ -101,6 +106,27 @@ def read_project(worktree: Path) -> ProjectProtocol:
         tuple(check.argv for gate in protocol.gates for check in gate.checks if check.argv),
         serena,
     )
+
+
+def trust_digest(settings: bytes | None, serena: Mapping[str, Any]) -> str:
+    """Return the hash of a protocol.toml and of the Serena entries among the project's MCP servers."""
+    entry = json.dumps(serena, sort_keys=True).encode() if serena else b""
+    whole = hashlib.sha256(b"holdfast trust 1")
+    for part in (settings or b"", entry, b"", b""):  # the last two were Serena's own settings, once
+        whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.hexdigest()
+
+
+def serena_entries(servers: bytes | None) -> dict[str, Any]:
+    """Return the Serena entries of an .mcp.json; none if it cannot be parsed."""
+    try:
+        content = bounded_json.loads(servers or b"{}")
+    except ValueError:
+        return {}
+    named = content.get("mcpServers") if isinstance(content, dict) else None
+    if not isinstance(named, dict):
+        return {}
+    return {name: entry for name, entry in named.items() if "serena" in name.lower()}
 
 
 def configured_project(worktree: Path) -> ProjectProtocol | None:
@@ -137,15 +163,8 @@ class _Reading:
         try:
             return read_inside(self.worktree, path, MAX_BYTES)
         except UnreadableInside as refused:
-            self.faults.append(ProjectFault(path, None, str(refused)))
+            self._fail(path, None, str(refused))
             return None
-
-    def default(self) -> str:
-        """Return the protocol of a project that names none."""
-        try:
-            return "agents" if real_path(self.worktree, AGENTS_DIRECTORY).is_dir() else "simple"
-        except (UnreadableInside, OSError):
-            return "simple"
 
     def document(self) -> Protocol | None:
         """Return the protocol of the project's own document."""
@@ -159,18 +178,18 @@ class _Reading:
             try:
                 content = read_inside(self.worktree, path, MAX_DOCUMENT_BYTES)
             except UnreadableInside as refused:
-                self.faults.append(ProjectFault(SETTINGS, line, f"The document cannot be used: {refused}"))
+                self._fail(SETTINGS, line, f"The document cannot be used: {refused}")
                 return None
             if content is not None:
                 break
         else:
             wanted = named or " or ".join(DOCUMENTS)
-            self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} does not exist."))
+            self._fail(SETTINGS, line, f"The document {wanted} does not exist.")
             return None
         try:
             found = _parsed(content.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
-            self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8."))
+            self._fail(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8.")
             return None
         if found.faults:
             self.faults += [ProjectFault(path, line, message) for line, message in found.faults]
@@ -205,12 +224,15 @@ class _Reading:
                 " (command, file_exists, file_read, docs_changed, report, tool_called), claim = true, or"
                 " blocking = false."
             )
-            self.faults.append(ProjectFault(path, line, message))
+            self._fail(path, line, message)
         return gate_settings
+
+    def _fail(self, path: str, line: int | None, message: str) -> None:
+        self.faults.append(ProjectFault(path, line, message))
 
     def _complain(self, message: str, *keys: str) -> None:
         if len(self.faults) < MAX_FAULTS:
-            self.faults.append(ProjectFault(SETTINGS, line_of(self.settings.text, "gates", *keys), message))
+            self._fail(SETTINGS, line_of(self.settings.text, "gates", *keys), message)
 
 
 @lru_cache(maxsize=16)
@@ -236,16 +258,12 @@ def _settings(content: bytes | None) -> _Settings:
 
 
 def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
-    from difflib import get_close_matches
+    from holdfast.protocol.project.gate_settings import unknown
 
     faults: list[ProjectFault] = []
     valid: dict[str, Any] = {}
     for key, value in found.items():
-        if key not in KEYS:
-            near = get_close_matches(key, KEYS, n=1)
-            wrong = f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else ".")
-        else:
-            wrong = _wrong(key, value, found.get("protocol"))
+        wrong = _wrong(key, value, found.get("protocol")) if key in KEYS else unknown(key, KEYS)
         if not wrong:
             valid[key] = value
         elif len(faults) < MAX_FAULTS:

@@ -14,7 +14,7 @@ from holdfast.agents.registry import settings_of
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.lazy_dataclass import dataclass
 from holdfast.process.child_environment import command_environment, without_own
-from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT, serena_entries
+from holdfast.protocol.project.settings import MCP_SERVERS, SERENA_PROJECT, serena_entries
 
 NAME = "serena"
 PROJECT_VARIABLE = "SERENA_PROJECT"
@@ -52,7 +52,8 @@ def find_serena(worktree: Path, trusted: bool, env: Mapping[str, str]) -> Found:
     if own is not None:
         return Found(own, "configured by the user")
     program = shutil.which(NAME, path=env.get("PATH", os.defpath))
-    if _within(worktree, env.get(PROJECT_VARIABLE)):
+    project = env.get(PROJECT_VARIABLE)
+    if project and Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser())):
         return Found(_direct(program or NAME), f"configured by {PROJECT_VARIABLE}")
     brought, known, trouble_inside = _from_project(worktree, command_environment(env))
     if brought is not None and not trusted:
@@ -122,12 +123,6 @@ def _expand_variables(text: str, env: Mapping[str, str]) -> str:
 def _closed(part: str, env: Mapping[str, str]) -> str:
     match = _VARIABLE.search(part)
     return f"{part}}}" if match is None else part[: match.start()] + (env.get(match[1]) or match[2] or "")
-
-
-def _within(worktree: Path, project: str | None) -> bool:
-    if not project:
-        return False
-    return Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser()))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from holdfast.lazy_dataclass import dataclass
 from holdfast.process import guard_process
 from holdfast.process.child_environment import command_environment
 from holdfast.process.guard import guarded
@@ -28,21 +27,10 @@ OPTIONS = ("--transport", "stdio", "--enable-web-dashboard", "false", "--enable-
 """Options that every Serena knows."""
 PROTOCOL_VERSION = "2025-06-18"
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
+HOLDS_S, FAILURE_HOLDS_S = 60.0, 5.0
+"""How long an answer counts."""
 HOME_VARIABLE = "SERENA_HOME"
 MAX_STDERR_CHARS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long things may take, in seconds."""
-
-    answer: float = 45.0
-    """Until Serena has started and answered; then it is ended."""
-    wait: float = 10.0
-    """Until a caller is told that it has not answered yet."""
-    holds: float = 60.0
-    """How long an answer counts."""
-    failure_holds: float = 5.0
 
 
 class Serena:
@@ -52,12 +40,16 @@ class Serena:
         self,
         home: Path,
         env: Mapping[str, str] | None = None,
-        timeouts: Timeouts | None = None,
+        *,
+        answer_s: float = 45.0,
+        wait_s: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """A Serena without an answer is ended after `answer_s`; a caller is told of it after `wait_s`."""
         self._home = home
         self._env = dict(os.environ if env is None else env)
-        self._timeouts = timeouts or Timeouts()
+        self._answer_s = answer_s
+        self._wait_s = wait_s
         self._clock = clock
         self._asked: dict[Launch, tuple[float, asyncio.Task[SerenaAnswer]]] = {}
 
@@ -67,12 +59,13 @@ class Serena:
         if found.launch is None:
             return SerenaAnswer(configured=False, answers=False, detail=found.detail)
         at, task = self._asked.get(found.launch, (0.0, None))
-        if task is None or (task.done() and self._clock() - at > self._holds(task)):
+        holds = HOLDS_S if task is not None and task.done() and task.result().answers else FAILURE_HOLDS_S
+        if task is None or (task.done() and self._clock() - at > holds):
             task = asyncio.create_task(self._ask(found.launch), name="serena")
             self._asked[found.launch] = (self._clock(), task)
-        await asyncio.wait({task}, timeout=self._timeouts.wait)
+        await asyncio.wait({task}, timeout=self._wait_s)
         if not task.done():
-            return _silent(f"it has not answered within {self._timeouts.wait:g} s; validate_gate asks again")
+            return _silent(f"it has not answered within {self._wait_s:g} s; validate_gate asks again")
         return task.result()
 
     @property
@@ -89,13 +82,10 @@ class Serena:
         if tasks:
             await asyncio.wait(tasks)
 
-    def _holds(self, task: asyncio.Task[SerenaAnswer]) -> float:
-        return self._timeouts.holds if task.result().answers else self._timeouts.failure_holds
-
     async def _ask(self, launch: Launch) -> SerenaAnswer:
         with tempfile.TemporaryFile() as stderr:
             try:
-                async with asyncio.timeout(self._timeouts.answer):
+                async with asyncio.timeout(self._answer_s):
                     asked = self._ask_server(launch) if launch.url else self._ask_process(launch, stderr)
                     tools = await asked
             except Exception as error:  # noqa: BLE001 - whatever a foreign server does is an answer to the question
@@ -111,7 +101,7 @@ class Serena:
         from mcp.client.streamable_http import streamable_http_client
 
         async with (
-            httpx2.AsyncClient(headers=dict(launch.headers), timeout=self._timeouts.answer) as http,
+            httpx2.AsyncClient(headers=dict(launch.headers), timeout=self._answer_s) as http,
             Client(streamable_http_client(launch.url or "", http_client=http)) as client,
         ):
             return len((await client.list_tools()).tools)
