@@ -306,7 +306,6 @@ NOT_FROM_OUTSIDE = {
     "process.alive": "the kernel's tables",
     "protocol.checks.gates": "the last lines of a command's output, which is bounded",
     "protocol.checks.repository": "git's list of files",
-    "protocol.evidence": "git's list of commits",
     "protocol.definition": "by `bounded_json`",
     "protocol.queries": "by `bounded_json`, of a column that the server wrote",
     "git.command": "git's last words, which are bounded",

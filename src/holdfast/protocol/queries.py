@@ -206,7 +206,7 @@ def changed_roots(tx: Tx, seq: int | None) -> tuple[int, list[str]]:
         seq=seq,
         limit=EVENTS_AT_ONCE,
     )
-    roots = {root for row in rows if isinstance(root := json.loads(row["data"]).get("root"), str)}
+    roots = {root for row in rows if isinstance(root := bounded_json.loads(row["data"]).get("root"), str)}
     return (rows[-1]["seq"] if len(rows) == EVENTS_AT_ONCE else max(seq, events.head(tx))), sorted(roots)
 
 

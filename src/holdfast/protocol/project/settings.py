@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.files.inside import UnreadableInside, is_folder, read_inside
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Gate, Protocol
 from holdfast.protocol.project.toml_lines import line_of
@@ -90,7 +90,7 @@ def read_project(worktree: Path) -> ProjectProtocol:
     digest = "" if reading.faults else trust_digest(content, serena)
     settings = reading.settings = _settings(content)
     reading.faults += settings.faults
-    default = "agents" if os.path.isdir(worktree / AGENTS_DIRECTORY) else "simple"  # noqa: PTH112 - it never raises
+    default = "agents" if is_folder(worktree, AGENTS_DIRECTORY) else "simple"
     protocol = PROTOCOLS.get(settings.protocol or default, PROTOCOLS[default])
     if not reading.faults and settings.protocol == DOCUMENT:
         protocol = reading.document() or protocol

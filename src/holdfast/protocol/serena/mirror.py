@@ -19,7 +19,7 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.files import write_private
 from holdfast.files.in_time import in_time
-from holdfast.files.inside import UnreadableInside, read_inside, real_path
+from holdfast.files.inside import UnreadableInside, is_folder, read_inside, real_path
 from holdfast.git.directory import NoRepository, keep_out_of_git
 from holdfast.identity.project import path_of
 from holdfast.protocol import memories, queries
@@ -91,13 +91,13 @@ class Mirror:
         if not records:
             return
         active = records[0] if records[0].run.status == RunStatus.ACTIVE else None
-        if await in_time(_is_folder, worktree, SERENA_FOLDER):
+        if await in_time(is_folder, worktree, SERENA_FOLDER):
             await self._keep_out_of_git(worktree)
             await self._put(worktree, root, HISTORY_FILE, memories.history(records))
             await self._put(worktree, root, VIOLATIONS_FILE, memories.violations_log(records))
             await self._put(worktree, root, CURRENT_STATE_FILE, memories.current_state(active) if active else None)
             await self._put(worktree, root, STATE_JSON, None)  # it would contradict the memories
-        elif await in_time(_is_folder, worktree, SESSIONS):
+        elif await in_time(is_folder, worktree, SESSIONS):
             await self._keep_out_of_git(worktree)
             await self._put(worktree, root, STATE_JSON, memories.state_json(records))
 
@@ -121,13 +121,6 @@ class Mirror:
             except NoRepository:
                 return
         self._excluded.add(worktree)
-
-
-def _is_folder(worktree: Path, relative: str) -> bool:
-    try:
-        return real_path(worktree, relative).is_dir()
-    except UnreadableInside:
-        return False
 
 
 def _write(worktree: Path, path: str, text: str | None, foreign: str | None) -> None:
