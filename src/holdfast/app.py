@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,6 +31,7 @@ from holdfast.records.capability import capability as records_capability
 from holdfast.store import Store
 from holdfast.teams.capability import capability as teams_capability
 from holdfast.teams.config_file import TeamsFile
+from holdfast.teams.project_settings import settings_off
 from holdfast.teams.runner import Runner
 from holdfast.teams.service import Teams
 from holdfast.text.quoting import use_secret
@@ -145,6 +146,11 @@ class App:
         for one in self._made:
             one.life.stopping()
 
+    async def on_stop(self, by: str) -> None:
+        """Write down who has stopped this daemon with `holdfast stop`."""
+        for one in self._made:
+            await one.life.on_stop(by)
+
     async def close(self) -> None:
         """End what the services have running outside."""
         for one in self._made:
@@ -188,9 +194,10 @@ def build(
         return Keys(store, owner_key)
 
     surroundings = Surroundings(home)
-    protocols = Protocols(store, surroundings, surroundings.foreign_state, home)
+    protocols = Protocols(store, surroundings, home)
     environment = {"HOLDFAST_HOME": str(home)}
-    runner = Runner(store, machine, Runs(home, store), environment, settings_off=protocols.settings_off)
+    off = partial(settings_off, trusted=protocols.trusted)
+    runner = Runner(store, machine, Runs(home, store), environment, settings_off=off)
     teams = Teams(store, TeamsFile(home), runner)
     bridge, bridge_hooks = Bridge(store, teams.targets), BridgeHooks(store, teams.targets, transports.has_agent)
 

@@ -16,13 +16,13 @@ import pytest
 from tests.agents.serena_environment import serena_program
 
 from holdfast.protocol.runs import SerenaAnswer
-from holdfast.protocol.serena.probe import Serena, Timeouts
+from holdfast.protocol.serena.probe import Serena
 
 pytestmark = pytest.mark.anyio
 
 WAIT = 60.0
 """A limit for what must happen at all; no test measures time."""
-PATIENT = Timeouts(answer=90, wait=90, holds=600)
+PATIENCE_S = 90.0
 PROJECT = 'project_name: "work"\nlanguage_servers: []\n'
 
 
@@ -85,9 +85,9 @@ class World:
             return False
 
     @asynccontextmanager
-    async def serena(self, timeouts: Timeouts = PATIENT) -> AsyncIterator[Serena]:
+    async def serena(self, *, answer_s: float = PATIENCE_S, wait_s: float = PATIENCE_S) -> AsyncIterator[Serena]:
         """Serena for this user; when the block ends, nothing of it may be left."""
-        serena = Serena(self.place / "data", self.env, timeouts)
+        serena = Serena(self.place / "data", self.env, answer_s=answer_s, wait_s=wait_s)
         try:
             yield serena
         finally:
@@ -196,7 +196,7 @@ async def test_an_older_serena_without_todays_options_is_started_with_its_own(wo
 async def test_a_serena_that_never_answers_keeps_nobody_waiting_and_is_ended(world: World) -> None:
     stubborn = "trap '' TERM HUP INT; while :; do sleep 1; done"
     world.user_configures(world.script("deaf-mcp-server", stubborn), "start-mcp-server")
-    async with world.serena(Timeouts(answer=600, wait=0.1)) as serena:
+    async with world.serena(answer_s=600, wait_s=0.1) as serena:
         answer = await serena.probe(world.worktree, True)
         assert (answer.configured, answer.answers) == (True, False)
         assert "has not answered" in answer.detail and serena.silent

@@ -3,7 +3,7 @@
 Each is a script for bash, run in `project`, the top directory of a repository with a run that is not ready for commits:
 
 - `main` is checked out, with a file that is changed (`a.txt`) and one that is staged (`staged.txt`); `main` and `side`
-  each have a commit that the other has not; `v1` is a tag.
+  each have a commit that the other has not; `v1` is a tag, and so is `released`, on a commit that is on no branch.
 - `../origin.git` is its remote, with a branch `ahead` that was not fetched; `../elsewhere` is a clone with a commit of
   its own.
 - `new` makes a commit on no branch and prints its id.
@@ -299,6 +299,8 @@ HONEST: tuple[str, ...] = (
     "git branch -f side main",
     "git branch --track later origin/main",
     "git tag v2",
+    "git checkout -q -f released && git checkout -q -f main",
+    "git checkout -q -f released~1 && git checkout -q -f -b fixes released",
     "git tag -a v2 -m x",
     "git tag -d v1",
     "git checkout -b later",

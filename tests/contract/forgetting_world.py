@@ -102,7 +102,6 @@ def rows_of(project: Path, mark: str) -> dict[str, list[dict[str, Any]]]:
             {"run": number, "at": 1, "phase": text, "requirement": text, "severity": "s", "recovery": text}
         ],
         "protocol_trust": [{"root": root, "digest": text, "at": 1}],
-        "protocol_mirror": [{"root": root, "wanted": 0, "done": 0, "place": text, "failure": text, "at": 1}],
         "bridge_targets": [{"target": team, "incarnation": 1, "last_seen_at": 1}],
         "bridge_messages": [
             {"id": session, "target": team, "seq": 1, "text": text, "fingerprint": text, "sender": text, "source": "s"}

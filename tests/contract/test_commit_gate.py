@@ -46,6 +46,7 @@ def make(folder: Path) -> None:
         folder / "project", {"README.md": "# A project\n", "a.txt": "a\n", "sub/b.txt": "b\n", **ENFORCE}
     )
     project.git("tag", "v1")
+    project.git("tag", "released", project.git("commit-tree", "HEAD^{tree}", "-p", "HEAD", "-m", "released"))
     project.git("checkout", "-q", "-b", "side")
     project.write("side.txt", "side\n")
     project.commit("on the side")
@@ -77,7 +78,8 @@ class Ground:
     def __post_init__(self) -> None:
         copied("commit gate", make, self.folder)
         self.home.mkdir()
-        self.before = self.git("for-each-ref", "--format=^%(objectname)", "refs/heads", "refs/remotes").split()
+        places = ("refs/heads", "refs/remotes", "refs/tags")
+        self.before = self.git("for-each-ref", "--format=^%(objectname)", *places).split()
 
     @property
     def home(self) -> Path:
@@ -136,7 +138,7 @@ class Desk:
         self.protocols = self.another_daemon()
 
     def another_daemon(self) -> Protocols:
-        return Protocols(self.store, Checks(no_serena), nothing_foreign, self.ground.home)
+        return Protocols(self.store, Checks(no_serena), self.ground.home)
 
     def root(self, name: str = "project") -> Root:
         return Root((self.ground.folder / name).resolve().as_uri(), None, RootSource.DIRECTORY)
@@ -151,10 +153,6 @@ class Desk:
         digest = sha256((self.ground.project / "README.md").read_bytes()).hexdigest()
         await self.protocols.record(self.root(), "CONTEXT_RETRIEVAL", "content_hash", f"README.md {digest}")
         await self.protocols.validate(self.root(), "CONTEXT_RETRIEVAL")
-
-
-async def nothing_foreign(worktree: Path) -> None:
-    return None
 
 
 @pytest.fixture
@@ -213,6 +211,16 @@ def test_an_honest_command_works_while_a_run_is_blocked(ground: Ground, command:
     ground.close()
     told = ground.run(command)
     assert told.returncode == 0, told
+
+
+async def test_a_tag_that_was_there_on_no_branch_may_be_checked_out_and_is_no_violation(desk: Desk) -> None:
+    assert desk.ground.run("git checkout -q -f released; git branch fixes released").returncode == 0
+    assert desk.ground.git("rev-parse", "HEAD") == desk.ground.git("rev-parse", "released")
+    assert not (await desk.record()).violations
+    desk.ground.git("tag", "-d", "released")
+    desk.ground.git("branch", "-D", "fixes")
+    assert desk.ground.run("git checkout -q -f main; git gc -q --prune=now; git checkout -q side").returncode == 0
+    assert desk.ground.is_refused()
 
 
 # -- the hook in the repository ----------------------------------------------------------------------------------------
@@ -417,7 +425,7 @@ async def test_what_a_project_says_cannot_steer_the_terminal_of_whoever_commits(
 
 
 async def test_a_gate_that_is_validated_in_vain_stays_closed(desk: Desk) -> None:
-    await desk.protocols.validate_all(desk.root())
+    await desk.protocols.validate(desk.root(), "ALL")
     with pytest.raises(GateUnmet):
         await desk.protocols.advance(desk.root(), None)
     with pytest.raises(GateUnmet):

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from tests.contract.protocol_world import OTHER_RUN, RUN_ID, Repository, World, check, read_by_hook, seen
 
+from holdfast.files import write_private
 from holdfast.git.state import Git
 from holdfast.process.alive import is_running
 from holdfast.protocol.model import CheckKind, Status
 from holdfast.protocol.runs import EvidenceKind, SerenaAnswer, Source
-from holdfast.protocol.serena import memory_files
 from holdfast.protocol.serena.probe import Serena
 
 pytestmark = pytest.mark.anyio
@@ -94,18 +94,15 @@ async def test_our_own_files_are_no_change_of_the_agent(world: World) -> None:
     assert (await Git(world.repository.path).state()).dirty == ()
 
 
-async def test_a_memory_that_is_just_being_written_is_no_change_of_the_agent(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    half_written: list[str] = []
-    monkeypatch.setattr(os, "replace", lambda fresh, name, **folders: half_written.append(fresh))
-    (world.repository.path / ".serena").mkdir()
-    memory_files.write_text(world.repository.path, ".serena/memories/session-violations-log.md", "Half of it")
-    monkeypatch.undo()
-    assert (world.repository.path / ".serena/memories" / half_written[0]).exists()
+async def test_a_memory_that_is_just_being_written_is_no_change_of_the_agent(world: World) -> None:
+    memory = world.repository.path / ".serena/memories/session-violations-log.md"
+    memory.parent.mkdir(parents=True)
+    seen: list[str] = []
+    write_private(memory, "Half of it", check=lambda: seen.extend(draft.name for draft in memory.parent.iterdir()))
+    memory.rename(memory.with_name(seen[0]))
     assert (await Git(world.repository.path).state()).dirty == ()
-    world.repository.write(".serena/memories/.notes.md.0123456789ab.tmp")
-    assert (await Git(world.repository.path).state()).dirty == (".serena/memories/.notes.md.0123456789ab.tmp",)
+    world.repository.write(".serena/memories/.notes.md.0123456789abcdef")
+    assert (await Git(world.repository.path).state()).dirty == (".serena/memories/.notes.md.0123456789abcdef",)
 
 
 async def test_committed_asks_for_a_commit_and_a_clean_tree(world: World) -> None:
@@ -187,6 +184,17 @@ async def test_a_recorded_report_passes_when_it_was_written_in_this_run(world: W
     assert (await world.verify(REPORT)).status is Status.FAIL
     named = seen(EvidenceKind.REPORT, ".agents/qa/r.md", source=Source.CLAIMED)
     assert (await world.verify(REPORT, evidence=(named,))).status is Status.PASS
+
+
+@pytest.mark.parametrize(("text", "status"), [("ok", Status.FAIL), ("No", Status.FAIL), ("Yes, it works", Status.PASS)])
+async def test_a_log_and_a_report_of_two_characters_are_refused(world: World, text: str, status: Status) -> None:
+    world.repository.write("src/code.py")
+    world.repository.write(f".agents/sessions/{RUN_ID}.md", text)
+    assert (await world.verify(check(CheckKind.SESSION_LOG, ".agents/sessions"))).status is status
+    world.repository.write(".agents/qa/r.md", f"---\nsession: {RUN_ID}\n---\n{text}")
+    verdict = await world.verify(REPORT)
+    assert verdict.status is status
+    assert verdict.status is Status.PASS or "says nothing" in verdict.missing
 
 
 async def test_no_report_is_asked_for_where_only_docs_changed(world: World) -> None:

@@ -18,7 +18,6 @@ from holdfast.protocol.checks.gates import Checks
 from holdfast.protocol.errors import ProtocolInvalid
 from holdfast.protocol.model import Check, CheckKind, Gate
 from holdfast.protocol.runs import ActiveRun, EvidenceKind
-from holdfast.protocol.serena.mirror import foreign_state
 from holdfast.protocol.service import Protocols
 from holdfast.protocol.views import blocked_view, ended_view
 from holdfast.store import Store
@@ -156,7 +155,7 @@ async def disturb(agent: Agent, dice: random.Random) -> None:
             elif act == "end":
                 await protocols.end(root, "Too early")
             elif act == "all":
-                await protocols.validate_all(root)
+                await protocols.validate(root, "ALL")
             elif act == "validate":
                 gates = (await agent.active()).protocol.gates
                 await protocols.validate(root, dice.choice(gates).name)
@@ -196,7 +195,7 @@ async def test_every_session_ends(store: Store, tmp_path: Path, seed: int) -> No
     if dice.random() < 0.9:
         repository.commit("first.txt")
     root = Root(repository.path.resolve().as_uri(), None, RootSource.DIRECTORY)
-    agent = Agent(Protocols(store, Checks(no_serena), foreign_state, tmp_path / "home"), repository, root)
+    agent = Agent(Protocols(store, Checks(no_serena), tmp_path / "home"), repository, root)
     try:
         await agent.protocols.start(root, "Try it")
     except ProtocolInvalid:

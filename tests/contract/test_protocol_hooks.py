@@ -31,12 +31,8 @@ async def no_serena(worktree: Path, trusted: bool) -> SerenaAnswer:
     return SerenaAnswer(configured=False, answers=False, detail="")
 
 
-async def nothing_foreign(worktree: Path) -> None:
-    return None
-
-
 def made(store: Any, home: Path) -> Protocols:
-    return Protocols(store, Checks(no_serena), nothing_foreign, home)
+    return Protocols(store, Checks(no_serena), home)
 
 
 @dataclass
@@ -172,7 +168,8 @@ async def test_a_file_that_was_read_is_evidence_with_its_content_hash_kept_once(
     (evidence,) = [one for one in (await desk.view()).evidence if one.source == "hook"]
     assert (evidence.kind, evidence.subject) == (EvidenceKind.FILE_READ, "README.md")
     assert (evidence.detail, evidence.source) == (desk.repository.sha256("README.md"), "hook")
-    assert (await desk.protocols.validate(desk.root, "CONTEXT_RETRIEVAL")).verdict.status is Status.PASS
+    (checked,) = (await desk.protocols.validate(desk.root, "CONTEXT_RETRIEVAL")).gates
+    assert checked.verdict.status is Status.PASS
 
 
 async def test_a_line_picked_out_of_a_file_is_no_reading_of_it(desk: Desk) -> None:
@@ -287,6 +284,33 @@ async def test_the_first_prompt_begins_a_run_where_the_project_says_so(desk: Des
     assert run.id in text
     assert await desk.hook("UserPromptSubmit", prompt="And the fence") is None
     assert len(await desk.protocols.records(desk.root.uri)) == 1
+
+
+async def test_work_without_a_session_is_told_at_the_next_touch_and_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ran(command: str) -> dict[str, Any] | None:
+        given = {"command": command}
+        return await desk.hook("PostToolUse", tool_name="Bash", tool_input=given, tool_response={"stdout": ""})
+
+    assert await ran("make") is None, "nothing is enforced"
+    desk.configure('enforcement = "enforce"')
+    await desk.begin()
+    await desk.protocols.end(desk.root, "Done with it", abort=True)
+    assert await desk.hook("UserPromptSubmit", prompt="Mend it") is None, "nothing was done yet"
+    told = said(await ran("make"))
+    assert "session_start" in told and "recorded" in told
+    assert await ran("make") is None
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2099-01-01T00:00:00Z")  # not in the second in which it ended
+    desk.repository.write("work.txt", "work")
+    desk.repository.commit()
+    commit = desk.repository.git("rev-parse", "--short", "HEAD").strip()
+    assert commit in said(await desk.hook("UserPromptSubmit", prompt="And now?"))
+    assert await ran("make") is None
+    assert await desk.hook("UserPromptSubmit", prompt="And now?") is None
+    await desk.begin()
+    assert commit in (await desk.view()).violations[0].requirement
+    assert await ran("make") is None
 
 
 async def test_no_other_prompt_begins_a_run(desk: Desk) -> None:

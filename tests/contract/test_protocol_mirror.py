@@ -13,17 +13,14 @@ import pytest
 from tests.contract.conftest import Place as StorePlace
 from tests.contract.protocol_world import Repository, no_serena
 
+from holdfast.identity.worktree import worktree_of
 from holdfast.protocol import definition, memories, queries
 from holdfast.protocol.checks.gates import Checks
-from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Status
 from holdfast.protocol.protocols import AGENTS
 from holdfast.protocol.runs import Run
-from holdfast.protocol.serena.memory_files import read_text, write_text
-from holdfast.protocol.serena.mirror import RETRY_S, STATE_JSON, Mirror, foreign_state
+from holdfast.protocol.serena.mirror import RETRY_S, STATE_JSON, Mirror
 from holdfast.protocol.service import Protocols
-from holdfast.protocol.views import mirror_view
-from holdfast.protocol.worktree import worktree_of
 from holdfast.store import Store
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +38,7 @@ class World:
         self.mirror = self.another_daemon()
 
     def another_daemon(self) -> Mirror:
-        runs = Protocols(self.store, Checks(no_serena), foreign_state, self.worktree.parent / "home")
+        runs = Protocols(self.store, Checks(no_serena), self.worktree.parent / "home")
         return Mirror(self.store, runs, clock=lambda: self.now)
 
     @property
@@ -69,16 +66,21 @@ class World:
             lambda tx: queries.add_violation(tx, run, "INIT", "SERENA_INIT", requirement, "CRITICAL")
         )
 
+    def text(self, path: str) -> str | None:
+        return (self.worktree / path).read_text() if (self.worktree / path).exists() else None
+
+    def write(self, path: str, text: str) -> None:
+        (self.worktree / path).write_text(text)
+
     def memory(self, name: str) -> str | None:
-        return read_text(self.worktree, f".serena/memories/{name}.md")
+        return self.text(f".serena/memories/{name}.md")
 
     def files(self) -> list[str]:
         return sorted(str(path.relative_to(self.worktree)) for path in self.worktree.rglob("*") if path.is_file())
 
-    async def health(self) -> dict[str, Any]:
-        (only,) = map(mirror_view, await self.mirror.health())
-        assert only.pop("root") == self.root
-        return only
+    def failures(self) -> list[str]:
+        assert {*self.mirror.failures} <= {self.root}
+        return list(self.mirror.failures.values())
 
 
 @asynccontextmanager
@@ -114,7 +116,7 @@ async def test_the_memories_follow_a_run_from_its_start_to_its_end(place: StoreP
         assert world.memory(memories.CURRENT_STATE) is None
         assert "- **Commit SHA**: 981ebf7" in (world.memory(memories.HISTORY) or "")
         assert "MUST read the handoff" in (world.memory(memories.VIOLATIONS_LOG) or "")
-        assert await world.health() == {"place": "files", "behind": False}
+        assert world.failures() == []
 
 
 async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(place: StorePlace) -> None:
@@ -122,14 +124,14 @@ async def test_without_serenas_folder_the_state_goes_beside_the_session_logs(pla
         run = await world.begin()
         await world.mirror.step()
         assert world.files() == [STATE_JSON]
-        state = json.loads(read_text(world.worktree, STATE_JSON) or "")
+        state = json.loads(world.text(STATE_JSON) or "")
         assert (state["session_id"], state["current_phase"]) == (run.id, "INIT")
         await world.end(run)
         await world.mirror.step()
-        state = json.loads(read_text(world.worktree, STATE_JSON) or "")
+        state = json.loads(world.text(STATE_JSON) or "")
         assert "session_id" not in state
         assert [one["commit_sha"] for one in state["history"]] == ["981ebf7"]
-        assert await world.health() == {"place": "state-file", "behind": False}
+        assert world.failures() == []
 
 
 async def test_live_state_is_no_change_for_git(sqlite_place: StorePlace) -> None:
@@ -138,14 +140,14 @@ async def test_live_state_is_no_change_for_git(sqlite_place: StorePlace) -> None
         git("init", "--quiet")
         run = await world.begin()
         await world.mirror.step()
-        (world.worktree / ".serena/memories/.session-history.md.0123456789ab.tmp").write_text("half")
+        (world.worktree / ".serena/memories/.session-history.md.0123456789abcdef").write_text("half")
         assert world.memory(memories.CURRENT_STATE) is not None
         assert git("status", "--porcelain", "--untracked-files=all") == ""
         await world.end(run)
         (world.worktree / ".serena").rename(sqlite_place.home / "gone")
         await world.begin()
         await world.mirror.step()
-        assert read_text(world.worktree, STATE_JSON) is not None
+        assert world.text(STATE_JSON) is not None
         assert git("status", "--porcelain", "--untracked-files=all") == ""
 
 
@@ -154,7 +156,7 @@ async def test_a_project_with_neither_folder_stays_as_it_is(place: StorePlace) -
         await world.begin()
         await world.mirror.step()
         assert list(world.worktree.iterdir()) == []
-        assert await world.health() == {"place": "none", "behind": False}
+        assert world.failures() == []
 
 
 async def test_a_step_with_nothing_new_touches_nothing(place: StorePlace) -> None:
@@ -171,13 +173,12 @@ async def test_a_failed_write_is_visible_and_repaired(place: StorePlace) -> None
         (world.worktree / ".serena" / "memories").write_text("in the way")
         await world.begin()
         await world.mirror.step()
-        health = await world.health()
-        assert health["behind"] is True
-        assert "memories" in health["failure"]
+        (failure,) = world.failures()
+        assert "memories" in failure
         (world.worktree / ".serena" / "memories").unlink()
         world.now += RETRY_S
         await world.mirror.step()
-        assert await world.health() == {"place": "files", "behind": False}
+        assert world.failures() == []
 
 
 async def test_a_new_daemon_goes_on_where_the_last_one_was_cut_off(place: StorePlace) -> None:
@@ -194,10 +195,11 @@ async def test_a_worktree_of_another_machine_is_left_to_its_own_daemon(place: St
         await world.begin()
         elsewhere = world.worktree.rename(world.worktree.with_name("elsewhere"))
         await world.mirror.step()
-        assert await world.mirror.health() == []
+        assert world.mirror.failures == {}
         elsewhere.rename(world.worktree)
+        world.now += RETRY_S
         await world.mirror.step()
-        assert await world.health() == {"place": "files", "behind": False}
+        assert world.failures() == []
 
 
 FOREIGN = """# Session State
@@ -211,51 +213,33 @@ FOREIGN = """# Session State
 """
 
 
-async def test_a_state_that_something_else_wrote_is_left_alone_until_it_is_imported(place: StorePlace) -> None:
-    async with living(place, ".serena/memories") as world:
-        write_text(world.worktree, f".serena/memories/{memories.CURRENT_STATE}.md", FOREIGN)
+@pytest.mark.parametrize("path", [f".serena/memories/{memories.CURRENT_STATE}.md", STATE_JSON])
+async def test_a_state_that_something_else_wrote_is_kept_under_another_name(place: StorePlace, path: str) -> None:
+    folder, _, name = path.rpartition("/")
+    async with living(place, folder) as world:
+        theirs = FOREIGN if name.endswith(".md") else json.dumps({"session_id": "2025-12-21-session-07"})
+        world.write(path, theirs)
+        git = Repository(world.worktree).git
+        git("init", "--quiet")
         run = await world.begin()
         await world.mirror.step()
-        assert world.memory(memories.CURRENT_STATE) == FOREIGN
-        assert "2025-12-21-session-07" in (await world.health())["failure"]
-
-        found = await foreign_state(world.worktree)
-        assert found is not None
-        assert found == ImportedState(
-            "2025-12-21-session-07", "Something else's work", completed=(("SERENA_INIT", "Tool output"),)
-        )
-        await world.store.write(
-            lambda tx: queries.import_run(
-                tx, found, root=run.root, project=run.project, protocol="agents", definition=run.definition
-            )
-        )
+        assert run.id in (world.text(path) or "")
+        (kept,) = (world.worktree / folder).glob(f"{Path(name).stem}.kept-*")
+        assert kept.read_text() == theirs
+        assert git("status", "--porcelain", "--untracked-files=all") == "", "it does not block GIT_COMMIT"
+        await world.passes(run, "SERENA_INIT")
         await world.mirror.step()
-        assert run.id in (world.memory(memories.CURRENT_STATE) or "")
-        assert "Something else's work" in (world.memory(memories.HISTORY) or "")
-        world.now += RETRY_S
-        await world.mirror.step()
-        assert await world.health() == {"place": "files", "behind": False}
+        assert "SERENA_INIT" in (world.text(path) or "") and world.failures() == []
 
 
 async def test_the_end_of_a_run_does_not_take_anothers_state_with_it(place: StorePlace) -> None:
     async with living(place, ".serena/memories") as world:
         run = await world.begin()
         await world.end(run)
-        write_text(world.worktree, f".serena/memories/{memories.CURRENT_STATE}.md", FOREIGN)
+        world.write(f".serena/memories/{memories.CURRENT_STATE}.md", FOREIGN)
         await world.mirror.step()
         assert world.memory(memories.CURRENT_STATE) == FOREIGN
-        assert await world.health() == {"place": "files", "behind": False}
-
-
-async def test_a_foreign_state_file_is_found_and_left_alone_too(place: StorePlace) -> None:
-    async with living(place, ".agents/sessions") as world:
-        theirs = json.dumps({"session_id": "2025-12-21-session-07", "objective": "Theirs"})
-        write_text(world.worktree, STATE_JSON, theirs)
-        assert await foreign_state(world.worktree) == ImportedState("2025-12-21-session-07", "Theirs")
-        await world.begin()
-        await world.mirror.step()
-        assert read_text(world.worktree, STATE_JSON) == theirs
-        assert "2025-12-21-session-07" in (await world.health())["failure"]
+        assert world.failures() == []
 
 
 @pytest.mark.parametrize("linked", [".serena", ".serena/memories", ".agents", ".agents/sessions"])
@@ -281,11 +265,10 @@ async def test_a_memory_that_is_a_link_is_neither_read_nor_followed(sqlite_place
         for name in (f".serena/memories/{memories.CURRENT_STATE}.md", f".serena/memories/{memories.HISTORY}.md"):
             (world.worktree / name).symlink_to(secret)
         (world.worktree / STATE_JSON).symlink_to(secret)
-        assert await foreign_state(world.worktree) is None
         await world.begin()
         await world.mirror.step()
         assert secret.read_text() == FOREIGN
-        assert (await world.health())["behind"] is True
+        assert len(world.failures()) == 1
 
 
 async def test_when_the_memories_move_to_serenas_folder_the_state_file_goes(sqlite_place: StorePlace) -> None:
@@ -295,7 +278,7 @@ async def test_when_the_memories_move_to_serenas_folder_the_state_file_goes(sqli
         (world.worktree / ".serena").mkdir()
         await world.passes(run, "SERENA_INIT")
         await world.mirror.step()
-        assert read_text(world.worktree, STATE_JSON) is None
+        assert world.text(STATE_JSON) is None
         assert world.memory(memories.CURRENT_STATE) is not None
 
 
@@ -304,4 +287,4 @@ async def test_a_project_that_was_only_trusted_has_nothing_to_mirror(sqlite_plac
         await world.store.write(lambda tx: queries.trust(tx, world.root, "digest"))
         await world.mirror.step()
         assert world.files() == []
-        assert await world.health() == {"place": "none", "behind": False}
+        assert world.failures() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -122,3 +123,19 @@ def test_init_show_and_doctor_say_that_the_gate_is_off_and_how_to_call_ours(
         agent.call("session_start", objective="Mend the fence")
     wait_until(lambda: ".husky" in shared_embedded.run("status").stdout, "the status names the worktree")
     assert not (repository.path / ".husky").exists() and not hook(repository).exists()
+
+
+def test_a_stop_in_the_middle_of_a_run_is_recorded_with_who_and_when(
+    embedded: Installation, repository: Repository
+) -> None:
+    with Agent(embedded, repository.path) as agent:
+        agent.call("session_start", objective="Mend the fence")
+    stopped = embedded.run("stop")
+    assert stopped.returncode == 0, stopped.stderr
+    assert commit(repository).returncode != 0, "git refuses without a daemon too"
+    embedded.serve()
+    with Agent(embedded, repository.path) as agent:
+        text = agent.request("resources/read", {"uri": "holdfast://protocol/violations"})["contents"][0]["text"]
+    (row,) = [line for line in text.splitlines() if "`holdfast stop`" in line]
+    assert re.match(r"\| \d\d:\d\d:\d\d \| INIT \| MUST keep Holdfast running .* process \d+", row), row
+    assert "python" in row or "pytest" in row, "it names who called it"

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.installation import Installation
+from tests.installation import HOLDFAST, Installation
 from tests.shared_daemon import Guest
 
 SETTINGS = ".holdfast/protocol.toml"
@@ -139,6 +139,30 @@ def test_init_installs_no_hooks_where_none_are_wanted_and_takes_them_out_again(
     assert not hook.exists()
     (settings,) = (repository / ".claude").glob("settings*.json")
     assert "hook.py" not in settings.read_text()
+
+
+def test_init_without_git_is_refused_with_the_next_step(shared_embedded: Guest, project: Path) -> None:
+    refused = shared_embedded.run("protocol", "init", str(project))
+    assert refused.returncode == 1
+    assert "is not a git repository" in refused.stderr and "git init" in refused.stderr
+    assert list(project.iterdir()) == []
+
+
+def test_init_names_setup_where_the_agent_has_no_tools_or_no_hooks(shared_embedded: Guest, repository: Path) -> None:
+    config = repository.parent / "config"
+    env = {**shared_embedded.environment(), "CLAUDE_CONFIG_DIR": str(config)}
+
+    def init(*options: str) -> str:
+        command = [str(HOLDFAST), "protocol", "init", str(repository), *options]
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "tools yet: `holdfast setup claude`" in init("--no-hooks")
+    config.mkdir()
+    (config / ".claude.json").write_text('{"mcpServers": {"holdfast": {"command": "holdfast", "args": ["mcp"]}}}')
+    assert "hooks, so sessions get no evidence from it: `holdfast setup claude`" in init("--no-hooks")
+    assert "holdfast setup" not in init()
 
 
 def test_init_does_not_write_through_a_link_out_of_the_project(

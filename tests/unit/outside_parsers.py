@@ -50,7 +50,7 @@ from holdfast.identity.caller import Hello
 from holdfast.identity.managed import read_token
 from holdfast.identity.project import canonical_uri
 from holdfast.protocol.hooks.readings import is_path
-from holdfast.protocol.project.trust_digest import serena_entries
+from holdfast.protocol.project.settings import serena_entries
 from holdfast.reasoning.fulltext import Term, indexed, terms_of
 from holdfast.reasoning.params import ThoughtParams
 from holdfast.relay.lines import LineSplitter, read_line
@@ -236,7 +236,7 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
         _named_programs,
         (*JSON, *map(T, ("a ", "'", '"', "./a", "!`", "```!", "---\nhooks", "$(pwd)", "\\", "\n---"))),
     ),
-    "protocol.project.trust_digest": (lambda text: serena_entries(text.encode()), JSON),
+    "protocol.project.settings: .mcp.json": (lambda text: serena_entries(text.encode()), JSON),
     "text.quoting.error_text": (quoting.error_text, tuple(map(T, ("\n", "<system", "\u2028", "a", "\x1b[")))),
     "text.quoting.marked": (quoting.marked, tuple(map(T, ("\n", "> ", "<system", "\u2028", "a", "\x1b[")))),
     "text.quoting.quoted": (lambda text: quoting.quoted(text, 200), tuple(map(T, ("\n", '"', "\\", "a", "\ud800")))),
@@ -306,7 +306,6 @@ NOT_FROM_OUTSIDE = {
     "process.alive": "the kernel's tables",
     "protocol.checks.gates": "the last lines of a command's output, which is bounded",
     "protocol.checks.repository": "git's list of files",
-    "protocol.evidence": "git's list of commits",
     "protocol.definition": "by `bounded_json`",
     "protocol.queries": "by `bounded_json`, of a column that the server wrote",
     "git.command": "git's last words, which are bounded",

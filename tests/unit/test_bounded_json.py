@@ -33,7 +33,6 @@ OWN_TEXT = {
     "relay.statusline": "catches it; and the daemon's answer",
     "process.home_lock": "a file of the data directory",
     "protocol.memories": "a column",
-    "protocol.serena.mirror_queries": "a column",
     "reasoning.queries.sessions": "a column",
     "relay.answers": "a file of the package or of the data directory",
     "relay.ends": "one word, which nests nothing",

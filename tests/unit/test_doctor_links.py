@@ -17,6 +17,7 @@ from holdfast.agents.settings import Scope
 from holdfast.bridge.model import MAX_PENDING
 from holdfast.config import Settings
 from holdfast.doctor import installation
+from holdfast.doctor.agents import check_serena
 from holdfast.doctor.findings import Mark
 from holdfast.doctor.hooks import may_run
 from holdfast.doctor.installation import check_home, check_key
@@ -180,3 +181,10 @@ def written(python: str, client: str = CLIENT) -> str:
 )
 def test_of_a_projects_files_only_what_holdfast_writes_there_is_run(scope: Scope, text: str, runs: bool) -> None:
     assert may_run(scope, HookCommand("Stop", text), PROJECT, HOME) is runs
+
+
+def test_a_serena_that_hangs_is_named_with_what_waits_for_it(home: Path) -> None:
+    silent = {"serena": ["it has not answered yet"]}
+    (_, told) = check_serena(around(home, {"trusted": {}}, silent))
+    assert told.mark is Mark.NOTE and told.text == "Serena does not answer: it has not answered yet"
+    assert "SERENA_INIT" in (told.repair or "")

@@ -8,7 +8,7 @@ import pytest
 from tests.growth import Text, discovered, growth, other_uses, taking_apart, uses
 from tests.transcripts import folded
 from tests.unit.linear_patterns import ADVERSARIES, CALLED, UNREACHED
-from tests.unit.outside_parsers import NOT_FROM_OUTSIDE, OUTSIDE, refusing
+from tests.unit.outside_parsers import NOT_FROM_OUTSIDE, OUTSIDE
 
 from holdfast.bridge.chat.formatting import formatted
 from holdfast.bridge.chat.splitting import split
@@ -24,7 +24,7 @@ from holdfast.identity.project import _remote_url, normalise_remote
 from holdfast.protocol.checks.docs_only import code_blocks
 from holdfast.protocol.checks.globs import matches
 from holdfast.protocol.checks.reports import read_report
-from holdfast.protocol.memories import read_current_state, read_state_json
+from holdfast.protocol.memories import session_named
 from holdfast.protocol.project import settings
 from holdfast.protocol.project.document import parse
 from holdfast.protocol.project.table_rows import cells
@@ -355,10 +355,9 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "protocol.checks.reports": (read_report, tuple(map(Text, ("---\n", "<!--", "-->", "---\nsession: a\n")))),
     "protocol.checks.globs": (lambda text: matches("**/" * 200 + "*a*a*b", text[:4096]), (Text("a/"), Text("a"))),
     "protocol.memories": (
-        refusing(read_current_state),
-        (Text("a", "|", "\\"), *map(Text, ("|", "|a\\", "|\n", "- **", "\n"))),
+        session_named,
+        tuple(map(Text, ("session id", "session id:", "session id:*", "session id**", "\n"))),
     ),
-    "protocol.memories: the state file": (read_state_json, tuple(map(Text, ("[", '{"a":', '"', "1")))),
     "protocol.serena.discovery": (
         lambda text: _expand_variables(text, {}),
         tuple(map(Text, ("${a:-", "${a}", "}", "$"))),

@@ -143,21 +143,16 @@ TABLE = """\
 def test_a_checklist_is_read_with_all_the_traps_people_write_into_it() -> None:
     found = parse(BOTH + TABLE)
     assert found.faults == ()
-    assert [(item.part, item.level, item.step, item.evidence) for item in found.checklist] == [
-        (
-            Part.START,
-            Level.MUST,
-            "Initialize Serena: mcp__serena__activate_project",
-            "Tool output present",
-        ),
-        (Part.START, Level.MUST, 'Scan: grep -iE "key|password" [file].json', 'Scan result: "Clean"'),
-        (Part.START, Level.MUST_NOT, "Update .agents/HANDOFF.md directly", "unchanged"),
-        (Part.START, Level.MUST_NOT, "Use a | b", ""),
-        (Part.START, Level.SHOULD, "Do not: Linger", ""),
-        (Part.START, Level.MAY, "Read more", ""),
-        (Part.END, Level.MUST, "Commit all changes", "Commit SHA: _______"),
-        (Part.END, Level.MUST, "Run a `|` b", "exit 0"),
-        (Part.END, Level.MUST, "A lone ` backtick", "and ` another"),
+    assert [(item.part, item.level, item.step) for item in found.checklist] == [
+        (Part.START, Level.MUST, "Initialize Serena: mcp__serena__activate_project"),
+        (Part.START, Level.MUST, 'Scan: grep -iE "key|password" [file].json'),
+        (Part.START, Level.MUST_NOT, "Update .agents/HANDOFF.md directly"),
+        (Part.START, Level.MUST_NOT, "Use a | b"),
+        (Part.START, Level.SHOULD, "Do not: Linger"),
+        (Part.START, Level.MAY, "Read more"),
+        (Part.END, Level.MUST, "Commit all changes"),
+        (Part.END, Level.MUST, "Run a `|` b"),
+        (Part.END, Level.MUST, "A lone ` backtick"),
     ]
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from holdfast.files.inside import NotAFile, OutsideWorktree, TooLarge, read_inside
 from holdfast.protocol.model import COMPLETE, INIT, WORKING, Check, CheckKind, Gate, Level
-from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, read_project
+from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, read_project, serena_entries
 from holdfast.protocol.project.toml_lines import line_of
-from holdfast.protocol.project.trust_digest import serena_entries
 from holdfast.protocol.protocols import AGENTS, SIMPLE
 
 DOCUMENT = """\

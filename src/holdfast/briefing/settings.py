@@ -33,11 +33,9 @@ def briefing_setting(environment: str | None, project: Path | None) -> BriefingS
         raise BriefingSettingUnreadable(f"{FILE}: {failure}") from failure
     if content is None:
         return None
-    import tomllib  # most projects have no such file, and all of them wait for the daemon to start
-
     try:
         mode = bounded_toml.loads(content.decode()).get("mode")
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, TomlFault) as failure:
+    except (UnicodeDecodeError, TomlFault) as failure:
         raise BriefingSettingUnreadable(f"{FILE}: {failure}", recovery='It may hold: mode = "off"') from failure
     return _parsed(mode, f"{FILE}: mode")
 

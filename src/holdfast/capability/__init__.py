@@ -97,6 +97,10 @@ async def _nothing() -> None:
     pass
 
 
+async def _stopped(by: str) -> None:
+    pass
+
+
 async def _healthy() -> dict[str, Any]:
     return {}
 
@@ -115,6 +119,8 @@ class Life:
     """Look at what was committed a moment ago, here or by another daemon."""
     stopping: Callable[[], object] = lambda: None
     """End streams that would never end by themselves, before the port is closed."""
+    on_stop: Callable[[str], Awaitable[object]] = _stopped
+    """Write down that somebody has stopped the daemon with `holdfast stop`, and who."""
     close: Step = _nothing
     """End what runs outside the daemon."""
     leave: Step = _nothing

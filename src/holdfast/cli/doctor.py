@@ -87,7 +87,7 @@ def examine(options: argparse.Namespace) -> int:
 
 def surroundings(options: argparse.Namespace) -> Surroundings:
     """Return what a check may use, for the data directory that a command names."""
-    from holdfast.protocol.worktree import worktree_of
+    from holdfast.identity.worktree import worktree_of
 
     settings = read_settings(home=options.home)  # even of another user: that is one of the findings
     here = worktree_of(Path.cwd())

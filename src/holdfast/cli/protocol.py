@@ -14,9 +14,9 @@ from holdfast.cli.common import add_home, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.git.gate import why_off
+from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.protocol.model import Check, CheckKind, Gate
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, read_project
-from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.config_fields import shown
 from holdfast.text.terminal import say
 

@@ -6,14 +6,15 @@ import argparse
 import os
 from pathlib import Path
 
+from holdfast.agents.registry import AGENTS, DEFAULT, settings_of
 from holdfast.cli import hook_settings
 from holdfast.cli.common import add_home
 from holdfast.errors import BadInput, Conflict, HoldfastError
 from holdfast.files.inside import UnreadableInside, read_inside, real_path
 from holdfast.git import gate
-from holdfast.protocol.project.settings import NAMES, Enforcement, read_project
-from holdfast.protocol.project.trust_digest import MAX_BYTES, SETTINGS
-from holdfast.protocol.worktree import worktree_of
+from holdfast.identity.worktree import worktree_of
+from holdfast.protocol.project.settings import MAX_BYTES, NAMES, SETTINGS, Enforcement, read_project
+from holdfast.setup.json_file import SettingsUnusable
 from holdfast.text.terminal import one_line, say
 
 TEMPLATE = """\
@@ -57,9 +58,16 @@ def run(options: argparse.Namespace) -> int:
         raise BadInput("DIR", f"{options.directory} is not a directory")
     if options.remove:
         return _remove(worktree.path, options)
+    if not worktree.is_git:
+        raise Conflict(
+            f"{worktree.path} is not a git repository, and a session's gates ask git.",
+            recovery="Run `git init` there first.",
+        )
     written = _write_settings(worktree.path, options)
     if not options.no_hooks:
         hook_settings.install(worktree.path, "protocol", options)
+    if missing := _missing_setup(worktree.path, hooks_too=options.no_hooks):
+        say(missing)
     project = read_project(worktree.path)
     if project.enforcement is Enforcement.ENFORCE or options.enforcement == Enforcement.ENFORCE:
         say(gate_line(worktree.path))
@@ -69,6 +77,23 @@ def run(options: argparse.Namespace) -> int:
     for fault in faults:
         say(str(fault))
     return 1 if faults else 0
+
+
+def _missing_setup(worktree: Path, *, hooks_too: bool) -> str | None:
+    """Return what the agent lacks to follow a protocol here, and how to set it up; None if nothing."""
+    agent, settings = AGENTS[DEFAULT], settings_of()
+    set_up = f"`holdfast setup {agent.name}` adds it."
+    try:
+        if settings.plugin(os.environ, worktree):
+            return None
+        if not settings.servers(os.environ, worktree):
+            return f"{agent.title} does not have Holdfast's tools yet: {set_up}"
+        files = settings.hook_files(os.environ, worktree) if hooks_too else []
+        if hooks_too and not any(settings.hook_commands(file.path) for file in files):
+            return f"{agent.title} has none of Holdfast's hooks, so sessions get no evidence from it: {set_up}"
+    except SettingsUnusable as unusable:
+        return f"{unusable.message} `holdfast doctor` says more."
+    return None
 
 
 def _write_settings(worktree: Path, options: argparse.Namespace) -> bool:

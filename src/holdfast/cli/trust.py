@@ -12,8 +12,7 @@ from holdfast.cli.common import add_home, agreed, settings_of, show_progress
 from holdfast.cli.control import ask_or_do
 from holdfast.cli.protocol import add_directory, is_trusted, worktree_at
 from holdfast.errors import Conflict
-from holdfast.protocol.project.settings import ProjectProtocol, read_project
-from holdfast.protocol.project.trust_digest import MCP_SERVERS
+from holdfast.protocol.project.settings import MCP_SERVERS, ProjectProtocol, read_project
 from holdfast.teams.config_fields import shown
 from holdfast.text.terminal import quoted_block, say
 
@@ -80,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
 def runnable(project: ProjectProtocol) -> list[str]:
     """Return everything in a project that trust would allow to run, one line each."""
     programs = [shlex.join(argv) for argv in project.commands]
-    for name, entry in project.executable.serena.items():
+    for name, entry in project.serena.items():
         programs.append(f"the MCP server {name} of {MCP_SERVERS}: {json.dumps(entry, ensure_ascii=False)}")
     return programs
 

@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from holdfast.daemon.status import daemon_status, health
 from holdfast.errors import HoldfastError
 from holdfast.files.errors import explain
 from holdfast.identity.managed import runs_under_agent
+from holdfast.process.alive import ancestors, name_of
+from holdfast.text.quoting import in_quotes
 
 if TYPE_CHECKING:
     from holdfast.app import App
@@ -27,11 +30,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def own_commands(daemon: Daemon, app: App, relays: Relays, readiness: Readiness) -> dict[str, Command]:
-    """Return the commands about the daemon itself."""
+STOP_CALLED = "`holdfast stop` was called"
+NOTE_SECONDS = 2.0
+"""How long a daemon that was told to stop takes to write that down."""
+MAX_NAMES = 8
+
+
+def own_commands(
+    daemon: Daemon, app: App, relays: Relays, readiness: Readiness, caller: int | None
+) -> dict[str, Command]:
+    """Return the commands about the daemon itself, for the process that gives one."""
 
     async def stop(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
         why = str(args.get("why") or "it was asked to")
+        if why == STOP_CALLED:
+            try:
+                await asyncio.wait_for(app.on_stop(who(caller)), NOTE_SECONDS)
+            except (HoldfastError, OSError, TimeoutError) as error:  # stopping must not depend on the store
+                logger.warning("who stopped the daemon could not be stored: %s", error)
         asyncio.get_running_loop().call_soon(daemon.stop, why)  # after it was answered
         return {"pid": os.getpid()}
 
@@ -41,6 +57,14 @@ def own_commands(daemon: Daemon, app: App, relays: Relays, readiness: Readiness)
 
     own = (Command("stop", stop), Command("status", status, for_agents=True))
     return {one.name: one for one in own}
+
+
+def who(caller: int | None) -> str:
+    """Return who a process is: its name, and those of the processes that started it."""
+    names = [name_of(pid) for pid in islice(ancestors(caller), MAX_NAMES)] if caller is not None else []
+    under = ", ".join(in_quotes(name, 40) for name in names[1:] if name)
+    known = f"process {caller}" if caller is not None else "an unknown process"
+    return f"{known}, started under {under}" if under else known
 
 
 async def serve_command(

@@ -22,7 +22,7 @@ from holdfast.daemon.clock_leaps import LeapWatch
 from holdfast.daemon.database_file import DatabaseFile, reported_by_last_daemon
 from holdfast.daemon.loops import Supervisor
 from holdfast.daemon.relays import Relays
-from holdfast.daemon.socket import DaemonSocket
+from holdfast.daemon.socket import DaemonSocket, peer_pid
 from holdfast.errors import HoldfastError, StoreCorrupt
 from holdfast.files.private import read_or_make
 from holdfast.process.home_lock import HomeLock
@@ -144,7 +144,8 @@ class Daemon:
         async def commands(first: dict[str, Any], reader: StreamReader, writer: StreamWriter) -> None:
             from holdfast.daemon.commands import own_commands, serve_command
 
-            await serve_command(first, writer, home, own_commands(self, app, relays, readiness()), self.commands)
+            own = own_commands(self, app, relays, readiness(), peer_pid(writer.get_extra_info("socket")))
+            await serve_command(first, writer, home, own, self.commands)
 
         relays = Relays(
             self.settings,

@@ -14,9 +14,9 @@ from holdfast.doctor.findings import Finding, fault, note, ok
 from holdfast.doctor.installation import allowed
 from holdfast.doctor.surroundings import Surroundings
 from holdfast.errors import HoldfastError
+from holdfast.identity.worktree import worktree_of
 from holdfast.protocol.project.settings import read_project
 from holdfast.protocol.serena.discovery import find_serena
-from holdfast.protocol.worktree import worktree_of
 
 VERSION_SECONDS = 6.0
 

@@ -47,6 +47,14 @@ def real_path(worktree: Path, relative: str) -> Path:
     return Path(target)
 
 
+def is_folder(worktree: Path, relative: str) -> bool:
+    """Return whether there is a folder in the worktree, and not outside of it."""
+    try:
+        return real_path(worktree, relative).is_dir()
+    except (OutsideWorktree, OSError):
+        return False
+
+
 def read_inside(worktree: Path, relative: str, limit: int) -> bytes | None:
     """Return the content of a regular file of at most `limit` bytes; None if missing. Raises UnreadableInside."""
     target = real_path(worktree, relative)

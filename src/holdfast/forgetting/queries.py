@@ -21,7 +21,6 @@ ROOTS = (
     ("project_tasks", "root"),
     ("protocol_runs", "root"),
     ("protocol_trust", "root"),
-    ("protocol_mirror", "root"),
 )
 """Every column that holds the URI of a project's root; imported history has paths instead."""
 KEYS = (

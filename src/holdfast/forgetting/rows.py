@@ -56,7 +56,6 @@ TABLES = {
     "projects": "by root and key",
     "protocol_evidence": "with its run",
     "protocol_gates": "with their run",
-    "protocol_mirror": "by root",
     "protocol_runs": "by root and key",
     "protocol_trust": "by root",
     "protocol_violations": "with their run",
@@ -93,8 +92,6 @@ async def remove(store: Store, scope: Scope, progress: Progress) -> Counter[str]
     for uri in sorted(scope.uris):
         await store.write(partial(queries.clear_connection_roots, uri=uri))
     await _empty_events(store, scope, lambda share: progress(0.4 + 0.6 * share, "events"))
-    for uri in sorted(scope.uris):  # once more: until now there were events to mirror
-        await store.write(partial(protocol_queries.forget_mirror, root=uri))
     return removed
 
 

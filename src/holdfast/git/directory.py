@@ -12,6 +12,8 @@ from holdfast.lazy_dataclass import dataclass
 
 LIMIT_S = 20.0
 MAX_LINK_BYTES = 64 * 1024
+TAGGED_OFF_BRANCHES = ("--simplify-by-decoration", "--tags", "--not", "--branches", "--remotes")
+"""For git rev-list: the tagged commits that are on no branch and no remote-tracking branch."""
 
 
 class NoRepository(HoldfastError):

@@ -1,9 +1,10 @@
 """Git's own gate: a `reference-transaction` hook that refuses new commits, present only while a session is blocked.
 
 What is closed is a file in a worktree's git directory (`holdfast-gate`): the data directory it belongs to, this
-package, the git directory, git's path, and the message. The hook (`reference-transaction.sh`) is for all worktrees of a
-repository; it is written with the first of these files and removed with the last. Where Holdfast, the run or the
-worktree is gone without having removed them, the hook does it itself.
+package, the git directory, git's path, the commits that were there on no branch, and the message. The hook
+(`reference-transaction.sh`) is for all worktrees of a repository; it is written with the first of these files and
+removed with the last. Where Holdfast, the run or the worktree is gone without having removed them, the hook does it
+itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import holdfast
 from holdfast.files import NotRegular, TooLarge, read_bounded, write_private
-from holdfast.git.directory import GitDirectories, git_answer, git_directories
+from holdfast.git.directory import TAGGED_OFF_BRANCHES, GitDirectories, git_answer, git_directories
 
 HOOK = "reference-transaction"
 BEFORE = f"{HOOK}.before-holdfast"
@@ -29,6 +30,8 @@ OLD_MARK = "# Holdfast: the session's gates before a commit."
 """In the pre-commit hook that earlier versions could install."""
 OLDEST_GIT = (2, 28)
 MAX_BYTES = 256 * 1024
+MAX_KNOWN = 200
+"""Tagged commits on no branch that are known; sh reads a line byte by byte."""
 
 _VERSION = re.compile(r"git version (\d{1,4})\.(\d{1,4})")
 _turns: dict[Path, threading.Lock] = {}
@@ -74,8 +77,12 @@ def _close(worktree: Path, directories: GitDirectories, home: Path, message: str
     lines = [str(home), str(Path(holdfast.__file__)), str(directories.own), git]
     if any("\n" in line for line in lines):
         return "a path has a line feed in it."
-    content = "\n".join([*lines, message, ""])
-    if _read(gate) != content or not _is_installed(directories):
+    before = _read(gate)
+    # Asked once: what a gate that is closed already does not know came later.
+    same, _, rest = (before or "").partition("\n".join([*lines, ""]))
+    known = rest.partition("\n")[0] if rest and not same else _off_branches(worktree)
+    content = "\n".join([*lines, known, message, ""])
+    if before != content or not _is_installed(directories):
         off = why_off(worktree)
         if off is not None:
             _open(directories, home)
@@ -122,6 +129,13 @@ def owner(worktree: Path) -> str | None:
     directories = git_directories(worktree)
     content = _read(directories.own / GATE) if directories is not None else None
     return None if content is None else content.partition("\n")[0]
+
+
+def _off_branches(worktree: Path) -> str:
+    """Return HEAD and the tagged commits that are on no branch, such as releases: they may be checked out."""
+    head = git_answer(worktree, "rev-parse", "--verify", "--quiet", "HEAD") or ""
+    tagged = git_answer(worktree, "rev-list", *TAGGED_OFF_BRANCHES, "-n", str(MAX_KNOWN)) or ""
+    return " ".join([head, *tagged.split()])
 
 
 def _turn(directories: GitDirectories) -> threading.Lock:

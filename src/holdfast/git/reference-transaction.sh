@@ -23,7 +23,7 @@ done
 check() {
 	gate=$1/holdfast-gate
 	[ -f "$gate" ] || return 0
-	{ read -r home && read -r package && read -r place && read -r git; } <"$gate" || return 0
+	{ read -r home && read -r package && read -r place && read -r git && read -r known; } <"$gate" || return 0
 	if [ ! -d "$home" ] || [ ! -f "$package" ]; then
 		echo "holdfast: Holdfast is gone from here, so commits are no longer checked." >&2
 		drop
@@ -44,16 +44,26 @@ check() {
 	done
 	[ -n "$new" ] || return 0
 	[ -x "$git" ] || git=git
-	found=$(printf '%s\n' $new |
-		GIT_GRAFT_FILE="$gate/none" "$git" --no-replace-objects rev-list -1 --stdin --not --branches --remotes) || found=?
-	[ -n "$found" ] || return 0
+	fresh || return 0
+	there= # the others may be gone with their tags
+	for commit in $known; do
+		"$git" cat-file -e "$commit" 2>/dev/null && there="$there $commit"
+	done
+	[ -z "$there" ] || fresh $there || return 0
 	PATH=/usr/bin:/bin:$PATH
 	if [ -n "$(find "$gate" -mmin +1440)" ]; then # without a sign of life for a day, a session is given up
 		drop
 		return 0
 	fi
-	sed 1,4d "$gate" >&2
+	sed 1,5d "$gate" >&2
 	exit 1
+}
+
+# Is a commit among those of `check` on no branch, no remote-tracking branch, and none of these ($*)?
+fresh() {
+	found=$(printf '%s\n' $new |
+		GIT_GRAFT_FILE="$gate/none" "$git" --no-replace-objects rev-list -1 --stdin --not --branches --remotes $*) || found=?
+	[ -n "$found" ]
 }
 
 drop() {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.files.inside import TooLarge, UnreadableInside, read_inside
 from holdfast.git.command import GitFault, GuardedGit
+from holdfast.git.directory import TAGGED_OFF_BRANCHES
 from holdfast.lazy_dataclass import dataclass
 
 __all__ = ["EVIDENCE", "OWN_FILES", "Git", "GitFault", "GitState", "NewCommit", "Tips"]
@@ -25,8 +26,8 @@ OWN_FILES = (
 )
 """Files that Holdfast itself keeps in a worktree: never counted as an agent's change."""
 
-_FRESH = re.compile(r"\.(.+)\.[0-9a-f]{12}\.tmp")
-"""Temporary name of a memory file while it is being written (serena/memory_files.py)."""
+_FRESH = re.compile(r"\.(.+)\.[0-9a-f]{16}")
+"""Temporary name of a memory while it is being written (`files.write_private`)."""
 
 EVIDENCE = (".agents/sessions/", ".agents/qa/", ".agents/HANDOFF.md", ".serena/memories/")
 """Files about the work, not the work itself: they may change after the work was verified."""
@@ -72,7 +73,7 @@ class Tips:
     branches: dict[str, str]
     """By full name, without those that another worktree has checked out."""
     remotes: tuple[str, ...] = ()
-    """The commits of remote-tracking branches, and of branches that another worktree has checked out."""
+    """The commits of remote-tracking branches, of branches that another worktree has checked out, and of tags."""
     branch: str | None = None
     """The branch that HEAD is on; None while it is detached, or on a ref that is no branch."""
 
@@ -140,8 +141,8 @@ class Git(GuardedGit):
         paths = {path.rstrip("/") for path in _words(changed.output) + _words(untracked.output)}
         return sorted(path for path in paths if not _is_own(path))
 
-    async def tips(self) -> Tips:
-        """Return where HEAD and the branches are; of very many, the latest."""
+    async def tips(self, *, with_tags: bool = False) -> Tips:
+        """Return where HEAD and the branches are, and the tagged commits that are on none; of very many, the latest."""
         # Not the worktree's path itself, which may have a line feed in it.
         form = "%(HEAD)%00%(objectname)%00%(refname)%00%(if)%(worktreepath)%(then)checked out%(end)"
         listed = await self.ask(
@@ -158,6 +159,9 @@ class Git(GuardedGit):
                 branches[name] = commit
             else:
                 remotes.append(commit)
+        if with_tags:
+            tagged = await self.ask("rev-list", *TAGGED_OFF_BRANCHES, "-n", str(MAX_TIPS))
+            remotes += os.fsdecode(tagged.output).split()
         at = os.fsdecode(head.output).strip() if head.exit_code == 0 else None
         return Tips(at, branches, tuple(sorted(set(remotes))), branch)
 
@@ -202,6 +206,16 @@ class Git(GuardedGit):
         """Return the number of entries in this worktree's reflog of HEAD."""
         answer = await self.ask("rev-list", "--walk-reflogs", "--count", "HEAD", "--", refusals=_NOT_THERE)
         return int(answer.output) if answer.exit_code == 0 else 0
+
+    async def commits_after(self, ms: int) -> list[str]:
+        """Return the commits that were made here after a time, and not fetched or checked out, oldest first."""
+        logged = await self.ask(
+            *("log", "--walk-reflogs", "--no-show-signature", f"--since=@{ms // 1000 + 1}", "-z", "--format=%h %gs"),
+            *("-n", str(MAX_LOGGED), "HEAD", "--"),
+            refusals=_NOT_THERE,
+        )
+        moves = (word.partition(" ") for word in _words(logged.output) if logged.exit_code == 0)
+        return [commit for commit, _, how in moves if how.startswith(_COMMITTING)][::-1]
 
     async def committed_since(self, moves: int, commit: str | None) -> Committed:
         """Return the commits in this worktree since its HEAD had `moves` reflog entries and was at `commit`."""
@@ -275,6 +289,19 @@ class Git(GuardedGit):
                 for part in (os.fsencode(path), content.encode("utf-8", "surrogateescape")):
                     digest.update(len(part).to_bytes(8, "big") + part)
         return digest.hexdigest()
+
+    async def digest(self, commit: str | None) -> str:
+        """Return a hash of HEAD, its moves and all work since a commit: the same as long as nothing is done here.
+
+        Empty if git cannot say.
+        """
+        state = await self.state()
+        try:
+            parts = [state.head or "", str(await self.moves()), await self.fingerprint(commit), *state.dirty]
+        except GitFault:
+            return ""
+        joined = "\0".join(parts).encode("utf-8", "surrogateescape")
+        return "" if state.problem else hashlib.sha256(joined).hexdigest()
 
     async def uncommitted(self, paths: Sequence[str]) -> frozenset[str]:
         """Return those of these paths whose content is not committed; in a large worktree faster than `state`."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from holdfast.errors import BadInput
 from holdfast.identity.project import Root, RootSource, locate
+from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.worktree import Worktree, worktree_of
 from holdfast.teams.team import Team
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from holdfast.bridge.queries import queue as bridge_queries
 from holdfast.files.in_time import in_time
 from holdfast.history import queries
+from holdfast.identity.worktree import worktree_of
 from holdfast.protocol import queries as protocol_queries
-from holdfast.protocol.worktree import worktree_of
 from holdfast.store import Store, Tx
 from holdfast.teams.team import Team
 from holdfast.text import counted, one_line

@@ -14,8 +14,8 @@ from holdfast.identity.project import Root, path_of
 from holdfast.moving.model import Move, Transcript
 from holdfast.store import Tx
 
-STAYS = frozenset({"protocol_trust", "protocol_mirror", "projects"})
-"""Not moved: trust was given to a directory, the mirror is rewritten, and a new root gets its own project row."""
+STAYS = frozenset({"protocol_trust", "projects"})
+"""Not moved: trust was given to a directory, and a new root gets its own project row."""
 ONE_PER_ROOT = {"project_tasks": "owner"}
 """Tables with one row per root and value of another column; an existing row of the new root wins, being newer."""
 
@@ -65,7 +65,6 @@ def move(tx: Tx, moves: Sequence[Move], copied: Iterable[Transcript]) -> Counter
                 new=new.uri,
             )
         _move_project(tx, old, new)
-        tx.run("DELETE FROM protocol_mirror WHERE root = :old", old=old)
     for one in copied:
         for table in ("agent_sessions", "ledgers"):
             tx.run(

@@ -43,6 +43,14 @@ def ancestors(pid: int) -> Iterator[int]:
         pid = int(parent[0]) if parent else 0
 
 
+def name_of(pid: int) -> str:
+    """Return the name of a process's program, which it may have chosen itself; empty if the system does not say."""
+    try:
+        return os.fsdecode(Path(f"/proc/{pid}/comm").read_bytes()).strip()
+    except OSError:
+        return ""
+
+
 def initial_variable(pid: int, name: str) -> str | None:
     """Return a variable of a process's environment at its start; None if it is unset or cannot be read."""
     try:

@@ -6,7 +6,6 @@ from holdfast.capability.briefing import Audience, Item, Rank, Source
 from holdfast.identity.project import path_of
 from holdfast.protocol.runs import ActiveRun
 from holdfast.protocol.service import Protocols
-from holdfast.text.quoting import quoted
 
 OBJECTIVE = 160
 
@@ -23,12 +22,9 @@ def run(protocols: Protocols) -> Source:
 
 
 def _item(active: ActiveRun) -> Item:
-    run, standing = active.run, active.standing
-    text = f"Protocol session {run.id} ({quoted(run.objective, OBJECTIVE)}): phase {standing.phase}."
-    if standing.held_by is not None:
-        text += f" Blocked until {standing.held_by} is met."
+    text = f"Protocol {active.described(OBJECTIVE)}"
     gates, step = active.still_to_meet(OBJECTIVE)
     if not gates:
-        return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_session_state")
+        return Item("protocol", Rank.NEXT, f"{text} Nothing blocks.", "get_blocked_reason")
     whole = f"{text} {gates}{step}"
     return Item("protocol", Rank.BLOCKED, whole, "get_blocked_reason", shorter=f"{text} {gates}")

@@ -13,7 +13,6 @@ from holdfast.protocol.service import Protocols
 from holdfast.store import Store
 
 if TYPE_CHECKING:
-    from holdfast.protocol.memories import ImportedState
     from holdfast.protocol.model import Gate
     from holdfast.protocol.runs import Scene, Verdict
     from holdfast.protocol.serena.mirror import Mirror
@@ -37,22 +36,11 @@ class Surroundings:
 
         return Serena(self._home)
 
-    @property
-    def serena_silent(self) -> list[str]:
-        """Why Serenas that were asked do not answer."""
-        return self.serena.silent if "serena" in vars(self) else []
-
     async def verify(self, gate: Gate, scene: Scene) -> Verdict:
         """Check a gate."""
         from holdfast.protocol.checks.gates import Checks
 
         return await Checks(self.serena.probe).verify(gate, scene)
-
-    async def foreign_state(self, worktree: Path) -> ImportedState | None:
-        """Read the session state that another tool left in a worktree."""
-        from holdfast.protocol.serena.mirror import foreign_state
-
-        return await foreign_state(worktree)
 
     async def close(self) -> None:
         """Stop every Serena."""
@@ -95,13 +83,10 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         return commands(protocols)
 
     async def health() -> dict[str, Any]:
-        """Return the worktrees whose memories are behind or in a fallback location, or whose gate is off."""
-        from holdfast.protocol.views import mirror_view
-
-        mirrors = [mirror_view(one) for one in await mirror().health() if one.behind or one.failure]
+        """Return where memories cannot be written, which Serenas are silent, and where the commit gate is off."""
         return {
-            "mirrors": mirrors,
-            "serena": surroundings.serena_silent,
+            "mirrors": [{"root": root, "failure": why} for root, why in mirror().failures.items()],
+            "serena": surroundings.serena.silent,
             "gates_off": {one.worktree: one.why for one in protocols.gates_off()},
         }
 
@@ -120,6 +105,7 @@ def capability(store: Store, protocols: Protocols, surroundings: Surroundings) -
         life=Life(
             prepare=prepare,
             sweep=protocols.sweep,
+            on_stop=protocols.note_stop,
             close=surroundings.close,
             health=health,
         ),

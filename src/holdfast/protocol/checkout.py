@@ -7,31 +7,24 @@ import os
 from pathlib import Path
 
 from holdfast.git.state import Git, GitFault
+from holdfast.identity.worktree import Worktree
+from holdfast.protocol.checks.files import logged_numbers
 from holdfast.protocol.checks.findings import shown
 from holdfast.protocol.checks.globs import find
-from holdfast.protocol.model import INIT, WORKING, CheckKind, Gate, Standing, Status, run_id
+from holdfast.protocol.model import CheckKind, Standing, Status, run_id
 from holdfast.protocol.project.settings import read_project
 from holdfast.protocol.protocols import SESSIONS
 from holdfast.protocol.results import CheckedGate, Validation
-from holdfast.protocol.runs import Run, RunStatus, Scene, Verdict
+from holdfast.protocol.runs import Run, Scene, Verdict
 from holdfast.protocol.steps import Verifier
-from holdfast.protocol.worktree import Worktree, logged_numbers
 
-VISIBLE = frozenset(
-    {
-        CheckKind.FILE_EXISTS,
-        CheckKind.GIT_STATE,
-        CheckKind.NOT_ON_BRANCH,
-        CheckKind.SESSION_LOG,
-        CheckKind.DOCS_CHANGED,
-        CheckKind.REPORT,
-        CheckKind.COMMITTED,
-    }
+NOT_IN_FILES = frozenset(
+    {CheckKind.FILE_READ, CheckKind.TOOL_CALLED, CheckKind.COMMAND, CheckKind.SERENA, CheckKind.CLAIM}
 )
-"""Checks that files and git answer; the others are known only where the session ran."""
+"""Checks that files and git do not answer; they are known only where the session ran."""
 
 
-async def validate_checkout(worktree: Worktree, checks: Verifier, *, before_work: bool) -> Validation | None:
+async def validate_checkout(worktree: Worktree, checks: Verifier, *, only_before_work: bool) -> Validation | None:
     """Check what can be seen of the session with the newest log; None if the checkout has no log."""
     logs = await asyncio.to_thread(logged_numbers, worktree.path)
     project = await asyncio.to_thread(read_project, worktree.path)
@@ -40,33 +33,14 @@ async def validate_checkout(worktree: Worktree, checks: Verifier, *, before_work
     name = run_id(*max(logs))
     start = await _parent_of_log(worktree.path, name)
     protocol = project.protocol
-    run = Run(
-        row_id=0,
-        id=name,
-        root=worktree.root,
-        project=worktree.project,
-        protocol=protocol.name,
-        definition="{}",
-        objective="",
-        branch=None,
-        starting_commit=start,
-        phase=INIT,
-        held_from=None,
-        held_by=None,
-        status=RunStatus.COMPLETE,
-        started_at=0,
-        touched_at=0,
-    )
+    run = Run(0, name, worktree.root, worktree.project, protocol.name, definition="{}", starting_commit=start)
     scene = Scene(worktree.path, run, (), trusted=False)
-    gates = protocol.before(WORKING) if before_work else protocol.gates
-    checked = [CheckedGate(gate, await _verdict(gate, scene, checks), Standing()) for gate in gates]
+    checked = []
+    for gate in protocol.gates_until(only_before_work):
+        hidden = any(check.kind in NOT_IN_FILES for check in gate.checks)
+        skipped = Verdict(Status.SKIPPED, "it can be verified only where the session ran")
+        checked.append(CheckedGate(gate, skipped if hidden else await checks.verify(gate, scene), Standing()))
     return Validation(run, tuple(checked))
-
-
-async def _verdict(gate: Gate, scene: Scene, checks: Verifier) -> Verdict:
-    if all(check.kind in VISIBLE for check in gate.checks):
-        return await checks.verify(gate, scene)
-    return Verdict(Status.SKIPPED, "it can be verified only where the session ran")
 
 
 async def _parent_of_log(worktree: Path, name: str) -> str | None:

@@ -32,7 +32,7 @@ def commands(protocols: Protocols) -> list[Command]:
         return worktree_view(validation)
 
     async def open_gates(args: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        await protocols.open_gates()
+        await protocols.settle_gates(all_open=True)
         return {}
 
     return [

@@ -10,9 +10,10 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.files.in_time import in_time
 from holdfast.git.state import Git, GitFault, NewCommit, Tips
+from holdfast.protocol import definition
 from holdfast.protocol.model import Gate
 from holdfast.protocol.project.settings import Enforcement
-from holdfast.protocol.runs import ActiveRun
+from holdfast.protocol.runs import ActiveRun, Run
 from holdfast.text.quoting import error_text, in_quotes, named
 
 SHORT = 10
@@ -29,16 +30,16 @@ class CommitGate:
         self.off: dict[str, str] = {}
         """Worktrees of runs that enforce, where git does not call the hook, and why."""
 
-    async def settle(self, worktree: Path, load: Callable[[], Awaitable[ActiveRun | None]]) -> None:
+    async def settle(self, worktree: Path, load: Callable[[], Awaitable[ActiveRun | None]] | None) -> None:
         """Have git refuse new commits in a worktree, or let them through, as its active run asks for.
 
-        Loads the run when it is its turn, so that an older state never comes after a newer one. What fails is in
-        `off`: the run is stored in any case, and the next touch tries again.
+        Loads the run when it is its turn, so that an older state never comes after a newer one; without `load` there is
+        none. What fails is in `off`: the run is stored in any case, and the next touch tries again.
         """
         why: str | None
         async with self._turns.setdefault(worktree, asyncio.Lock()):
             try:
-                why = await self._settle(worktree, await load())
+                why = await self._settle(worktree, await load() if load else None)
             except OSError as failure:
                 why = f"its hook cannot be written: {failure.strerror}."
             except HoldfastError as failure:
@@ -60,9 +61,9 @@ class CommitGate:
 
 
 async def tips(worktree: Path) -> Tips | None:
-    """Return where HEAD and the branches of a worktree are; None if git cannot say."""
+    """Return where HEAD, branches and tags of a worktree are; None if git cannot say."""
     try:
-        return await Git(worktree).tips()
+        return await Git(worktree).tips(with_tags=True)
     except GitFault:
         return None
 
@@ -72,12 +73,18 @@ async def early_commits(worktree: Path, before: Tips) -> tuple[list[NewCommit], 
     git = Git(worktree)
     try:
         now = await git.tips()
-        if now == replace(before, branch=now.branch):
+        if (now.head, now.branches) == (before.head, before.branches):
             return [], before
         # Remote-tracking branches stay as they were: a new commit could be hidden among them.
         return await git.new_commits(before, now), replace(now, remotes=before.remotes)
     except GitFault:  # judged at the next touch
         return [], before
+
+
+async def untouched(worktree: Path, run: Run) -> bool:
+    """Return whether nothing was done in a run's worktree since the run began."""
+    begun = definition.begun_with(run.definition).worktree
+    return bool(begun) and begun == await Git(worktree).digest(run.starting_commit)
 
 
 def told(commit: NewCommit, gate: Gate) -> str:

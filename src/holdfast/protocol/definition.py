@@ -52,7 +52,7 @@ def loads(text: str) -> Protocol:
         data["name"],
         tuple(Transition(step["source"], step["target"], _gate(step["gate"])) for step in data["transitions"]),
         tuple(
-            ChecklistItem(Part(item["part"]), Level(item["level"]), item["step"], item["gate"], item["evidence"])
+            ChecklistItem(Part(item["part"]), Level(item["level"]), item["step"], item["gate"])
             for item in data["checklist"]
         ),
     )
@@ -71,4 +71,4 @@ def _gate(data: dict[str, Any]) -> Gate:
         for one in data["checks"]
     )
     level = Level(data["level"])
-    return Gate(data["name"], level, data["blocking"], checks, tuple(data["recovery"]), data["title"])
+    return Gate(data["name"], level, data["blocking"], checks, tuple(data["recovery"]))

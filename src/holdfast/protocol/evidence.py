@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import re
 from pathlib import Path
 
 from holdfast.files.inside import UnreadableInside, read_inside
-from holdfast.git.state import Git, GitFault
+from holdfast.git.state import Git
 from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol import definition
 from holdfast.protocol.errors import EvidenceRejected
 from holdfast.protocol.model import CheckKind, Gate, says_something
-from holdfast.protocol.runs import EvidenceKind, Run, Source
+from holdfast.protocol.runs import EvidenceKind, Source
 from holdfast.text.quoting import in_quotes, named
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 SHORTEST_HASH = 12
-MAX_COMMITS = 100
-COMMITTING = ("commit", "cherry-pick", "revert", "am:")
-"""Reflog prefixes of commits that were made here."""
 
 _HASH = re.compile(r"\b[0-9a-fA-F]{12,64}\b")
 _COMMIT = re.compile(r"\b[0-9a-fA-F]{7,64}\b")
@@ -36,39 +31,6 @@ class Judged:
     detail: str
     source: Source
     message: str
-
-
-async def worktree_digest(worktree: Path, start: str | None) -> str:
-    """Return a digest of HEAD, its moves and what is uncommitted: the same as long as nothing is done there.
-
-    Empty if git cannot say.
-    """
-    git = Git(worktree)
-    state = await git.state()
-    if state.problem:
-        return ""
-    try:
-        parts = [state.head or "", str(await git.moves()), await git.fingerprint(start), *state.dirty]
-    except GitFault:
-        return ""
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-async def unchanged_since_start(worktree: Path, run: Run) -> bool:
-    """Return whether nothing was done in a run's worktree since the run began."""
-    begun = definition.begun_with(run.definition).worktree
-    return bool(begun) and begun == await worktree_digest(worktree, run.starting_commit)
-
-
-async def commits_after(worktree: Path, ms: int) -> list[str]:
-    """Return the commits that were made in a worktree after a time, and not fetched or checked out, oldest first."""
-    arguments = ("log", "--walk-reflogs", "--no-show-signature", f"--since=@{ms // 1000 + 1}", "-z", "--format=%h %gs")
-    try:
-        answer = await Git(worktree).ask(*arguments, "-n", str(MAX_COMMITS), "HEAD", "--", refusals=frozenset({128}))
-    except GitFault:
-        return []
-    moves = (os.fsdecode(word).partition(" ") for word in answer.output.split(b"\0") if answer.exit_code == 0)
-    return [commit for commit, _, how in moves if how.startswith(COMMITTING)][::-1]
 
 
 async def judge(gate: Gate, kind: str, text: str, worktree: Path) -> Judged:

@@ -1,4 +1,4 @@
-"""Runs as the three memories that agents and other tools read, or as one JSON file; and a session read from others'."""
+"""Runs as the three memories that agents and other tools read, or as one JSON file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from holdfast.files import bounded_lines
-from holdfast.lazy_dataclass import dataclass
-from holdfast.protocol.model import COMPLETE, CheckKind, ChecklistItem, Part, Status
+from holdfast.protocol.model import CheckKind, ChecklistItem, Part, Status
 from holdfast.protocol.runs import EvidenceKind, GateResult, RunRecord, RunStatus
-from holdfast.text import bounded_json, one_line
+from holdfast.text import one_line
 from holdfast.text.quoting import in_quotes
 
 CURRENT_STATE = "session-current-state"
@@ -36,20 +34,7 @@ SHORT_COMMIT = 7
 STATUS_WORDS = {Status.PASS: "COMPLETE", Status.FAIL: "FAILED", Status.SKIPPED: "SKIPPED"}
 PENDING = "PENDING"
 _OPENS_BLOCK = re.compile(r"^(\d{0,9})([#>~<\[=]|```|[-+*_.)](?=[\s*_-]|$))")
-OUTCOMES = {RunStatus.COMPLETE: COMPLETE, RunStatus.ORPHANED: "ORPHANED", RunStatus.ABORTED: "ABORTED"}
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedState:
-    """A session as a state memory describes it, whether Holdfast or an agent wrote it."""
-
-    session_id: str
-    objective: str | None = None
-    branch: str | None = None
-    starting_commit: str | None = None
-    phase: str | None = None
-    completed: tuple[tuple[str, str], ...] = ()
-    """The gates it marks complete, each with its evidence."""
+_SESSION_ID = re.compile(r"""session[ _-]?id[\W_]{0,8}?:[ \t*"'`]*+([\w.-]++)""", re.IGNORECASE)
 
 
 def current_state(record: RunRecord) -> str:
@@ -170,7 +155,7 @@ def _ended_section(record: RunRecord) -> list[str]:
         f"### {one_line(run.id, MAX_LINE)}",
         "",
         _entry("Objective", run.objective),
-        _entry("Outcome", OUTCOMES.get(RunStatus(run.status), run.status.upper())),
+        _entry("Outcome", run.status.upper()),
         _entry("Commit SHA", short(run.end_commit)),
         *(["- **Key Decisions**:"] if decisions else [_entry("Key Decisions", None)]),
         *(f"  - {_item(decision)}" for decision in decisions),
@@ -244,48 +229,10 @@ def _text(lines: Sequence[str]) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-# -- reading what others wrote ----------------------------------------------------------------------------------------
-
-_ENTRY = re.compile(
-    r"\s*(?:[-*+]\s+)?\**(session[ _-]?id|objective|branch|starting[ _-]commit|(?:current[ _-])?phase)\**\s*"
-    r":(?:\*\*)?\s*(.*)",
-    re.IGNORECASE,
-)
-_CELLS = re.compile(r"((?:[^|\\]++|\\.?)*+)(?:\||\Z)")
-"""Matches at every position, so that a row whose cell never ends is scanned once, not once per character."""
-_GATE = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
-_DONE = frozenset({"COMPLETE", "COMPLETED", "PASS", "PASSED", "DONE", "[X]", "✅"})
-_NOTHING = frozenset({"", NONE_RECORDED, "(none)", "none", "n/a", "-"})
-
-
-def read_current_state(text: str) -> ImportedState | None:
-    """Parse a state memory by any author; None if it is not one. Raises LineTooLong."""
-    entries: dict[str, str] = {}
-    completed: dict[str, str] = {}
-    for line in bounded_lines.lines(text, CURRENT_STATE):
-        if line.lstrip().startswith("|"):
-            gate, status, *rest = [*_cells(line), "", ""]
-            if _GATE.fullmatch(gate) and status.upper() in _DONE:
-                completed.setdefault(gate, rest[0])
-        elif match := _ENTRY.match(line):
-            name = match[1].lower().replace(" ", "_").replace("-", "_").removeprefix("current_")
-            entries.setdefault("session_id" if name == "sessionid" else name, match[2].strip())
-    stated = {name: value for name, value in entries.items() if value.lower() not in _NOTHING}
-    if "session_id" not in stated:
-        return None
-    return ImportedState(
-        stated["session_id"].strip("`"),
-        stated.get("objective"),
-        stated.get("branch"),
-        stated.get("starting_commit"),
-        stated.get("phase"),
-        tuple(completed.items()),
-    )
-
-
-def _cells(line: str) -> list[str]:
-    """Split a table row into cells; an escaped pipe does not end a cell."""
-    return [re.sub(r"\\(.)", r"\1", cell).strip() for cell in _CELLS.findall(line.strip()[1:])]
+def session_named(text: str) -> str | None:
+    """Return the session that a current state is about, whoever wrote it and in whichever form."""
+    match = _SESSION_ID.search(text)
+    return match[1] if match else None
 
 
 # -- the state file, for a project without Serena ---------------------------------------------------------------------
@@ -297,35 +244,31 @@ def state_json(records: Sequence[RunRecord]) -> str:
     ended = [record for record in records if record.run.status != RunStatus.ACTIVE][:LATEST]
     state = {
         **(_active_json(active[0]) if active else {}),
-        "violations": [one for record in (*active, *ended) for one in _violations_json(record)],
-        "history": [_ended_json(record) for record in ended],
+        "violations": [
+            {
+                "session_id": record.run.id,
+                "timestamp": timestamp(one.at),
+                "phase": one.phase,
+                "requirement": one.requirement,
+                "severity": one.severity,
+                "recovery": one.recovery,
+            }
+            for record in (*active, *ended)
+            for one in record.violations[-MAX_VIOLATIONS:]
+        ],
+        "history": [
+            {
+                "session_id": record.run.id,
+                "objective": record.run.objective,
+                "outcome": record.run.status.upper(),
+                "commit_sha": short(record.run.end_commit),
+                "key_decisions": decisions_of(record),
+                "next_session_notes": record.run.notes,
+            }
+            for record in ended
+        ],
     }
     return json.dumps(state, ensure_ascii=False, indent=2) + "\n"
-
-
-def read_state_json(text: str) -> ImportedState | None:
-    """Parse the session of a state file by any author; None if there is none."""
-    try:
-        state = bounded_json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(state, dict) or not isinstance(state.get("session_id"), str) or not state["session_id"]:
-        return None
-    stated = {name: value for name, value in state.items() if isinstance(value, str) and value}
-    evidence = state.get("evidence")
-    completed = state.get("phases_completed")
-    return ImportedState(
-        stated["session_id"],
-        stated.get("objective"),
-        stated.get("branch"),
-        stated.get("starting_commit"),
-        stated.get("current_phase"),
-        tuple(
-            (gate, _recorded_evidence(evidence.get(gate) if isinstance(evidence, dict) else None))
-            for gate in (completed if isinstance(completed, list) else [])
-            if isinstance(gate, str)
-        ),
-    )
 
 
 def _active_json(record: RunRecord) -> dict[str, Any]:
@@ -349,34 +292,3 @@ def _active_json(record: RunRecord) -> dict[str, Any]:
         ],
         "evidence": {result.gate: {"status": result.status, "evidence": result.evidence} for result in record.gates},
     }
-
-
-def _violations_json(record: RunRecord) -> list[dict[str, Any]]:
-    return [
-        {
-            "session_id": record.run.id,
-            "timestamp": timestamp(one.at),
-            "phase": one.phase,
-            "requirement": one.requirement,
-            "severity": one.severity,
-            "recovery": one.recovery,
-        }
-        for one in record.violations[-MAX_VIOLATIONS:]
-    ]
-
-
-def _ended_json(record: RunRecord) -> dict[str, Any]:
-    run = record.run
-    return {
-        "session_id": run.id,
-        "objective": run.objective,
-        "outcome": OUTCOMES.get(RunStatus(run.status), run.status.upper()),
-        "commit_sha": short(run.end_commit),
-        "key_decisions": decisions_of(record),
-        "next_session_notes": run.notes,
-    }
-
-
-def _recorded_evidence(evidence: Any) -> str:
-    text = evidence.get("evidence") if isinstance(evidence, dict) else evidence
-    return text if isinstance(text, str) else ""

@@ -108,7 +108,6 @@ class Gate:
     checks: tuple[Check, ...]
     recovery: tuple[str, ...]
     """Steps that meet the gate, in order."""
-    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +128,6 @@ class ChecklistItem:
     step: str
     gate: str | None = None
     """The gate that verifies it; None if no gate does."""
-    evidence: str = ""
-    """What the document asks for as evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +159,10 @@ class Protocol:
         behind = order.index(phase) if phase in order else 0
         return self.gates[:behind]
 
+    def gates_until(self, only_before_work: bool) -> tuple[Gate, ...]:
+        """Return the gates before work, or all of them."""
+        return self.before(WORKING) if only_before_work else self.gates
+
     def part_of(self, gate: str) -> Part:
         """Return whether a gate belongs to the start or to the end of a session."""
         names = [one.name for one in self.gates]
@@ -185,14 +186,6 @@ class Standing:
         return self.held_from or self.phase
 
 
-class StepError(Exception):
-    """Raised for a step that the rules do not allow."""
-
-    def __init__(self, gate: Gate | None, message: str) -> None:
-        super().__init__(message)
-        self.gate = gate
-
-
 def open_gates(protocol: Protocol, standing: Standing) -> list[Gate]:
     """Return the blocking gates that are not met, in order."""
     return _unmet(protocol.gates, standing)
@@ -214,16 +207,11 @@ def verified(standing: Standing, gate: str, status: Status) -> Standing:
     return Standing(standing.phase, standing.held_from, standing.held_by, gates)
 
 
-def advance(protocol: Protocol, standing: Standing) -> Standing:
-    """Advance by one phase. Raises StepError if a blocking gate is not met; the run is then `held`."""
-    if standing.phase in (BLOCKED, VIOLATION):
-        gate = protocol.gate(standing.held_by or "")
-        raise StepError(gate, f"The run is blocked until {standing.held_by} is met.")
+def advance(protocol: Protocol, standing: Standing) -> Standing | None:
+    """Return the standing in the next phase; None if a gate blocks the run, or there is no next phase."""
     step = protocol.next_step(standing.phase)
-    if step is None:
-        raise StepError(None, f"{standing.phase} is the last phase.")
-    if _unmet((step.gate,), standing):
-        raise StepError(step.gate, f"{step.gate.name} must be met before {step.target}.")
+    if step is None or _unmet((step.gate,), standing):
+        return None
     return Standing(step.target, None, None, standing.gates)
 
 
@@ -243,11 +231,6 @@ def says_something(evidence: str) -> bool:
     """Return whether a text is more than a placeholder."""
     text = evidence.strip().strip("`*_[]().!").strip().lower()
     return len(text) > 1 and text not in NOT_EVIDENCE and not text.startswith(("n/a ", "todo", "tbd"))
-
-
-def next_number(stored: Sequence[int], on_disk: Sequence[int]) -> int:
-    """Return the number of the next run of a day."""
-    return max((0, *stored, *on_disk)) + 1
 
 
 def run_id(day: str, number: int) -> str:

@@ -169,4 +169,6 @@ SIMPLE = Protocol(
 )
 """For any git repository: read the context, work, pass the checks, commit."""
 
+DOCUMENT = "document"
+"""The protocol that a project's own document describes."""
 PROTOCOLS = {protocol.name: protocol for protocol in (AGENTS, SIMPLE)}

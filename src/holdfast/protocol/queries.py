@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection
 from datetime import UTC, datetime
 
 from holdfast.git.state import Tips
 from holdfast.protocol import definition as definitions
 from holdfast.protocol.errors import NoRun
-from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.model import INIT, Standing, Status, next_number, run_id
+from holdfast.protocol.model import INIT, Standing, Status, run_id
 from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
-from holdfast.store import Tx
+from holdfast.store import Row, Tx, events
 from holdfast.text import bounded_json
 
 RUN = (
@@ -23,7 +21,7 @@ RUN = (
     " status, started_at, touched_at, ended_at, end_commit, summary, decisions, notes"
 )
 ORPHANED_AFTER_MS = 24 * 3_600_000
-RUN_ID = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})")
+EVENTS_AT_ONCE = 500
 MAX_EVIDENCE = 2_000
 """How many pieces of evidence are kept per run, newest first."""
 
@@ -38,9 +36,10 @@ def held(tx: Tx) -> list[Run]:
     return _runs(tx, "status = 'active' AND held_by IS NOT NULL ORDER BY touched_at DESC LIMIT 50")
 
 
-def find(tx: Tx, row_id: int) -> Run | None:
-    """Return the run in a row."""
-    return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)
+def all_active(tx: Tx) -> list[Run]:
+    """Return the active runs of all worktrees."""
+    alive = tx.now() - ORPHANED_AFTER_MS
+    return _runs(tx, "status = 'active' AND touched_at >= :alive ORDER BY row_id", alive=alive)
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:
@@ -82,81 +81,30 @@ def begin(
     tx.lock(f"protocol:{project}")
     now = tx.now()
     day = datetime.fromtimestamp(now / 1000, UTC).strftime("%Y-%m-%d")
-    row = tx.one(
-        "SELECT max(number) AS n FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
+    stored = tx.all(
+        "SELECT number FROM protocol_runs WHERE project = :project AND day = :day", project=project, day=day
     )
-    number = next_number(
-        [row["n"]] if row and row["n"] is not None else [], [logged for on, logged in on_disk if on == day]
-    )
-    run = _insert(
-        tx,
-        (day, number),
-        root=root,
-        project=project,
-        protocol=protocol,
-        definition=definition,
-        objective=objective,
-        branch=branch,
-        starting_commit=starting_commit,
-        phase=INIT,
-        status=RunStatus.ACTIVE,
-    )
+    number = 1 + max([0, *(row["number"] for row in stored), *(logged for on, logged in on_disk if on == day)])
+    values = {
+        "id": run_id(day, number),
+        "day": day,
+        "number": number,
+        "root": root,
+        "project": project,
+        "protocol": protocol,
+        "definition": definition,
+        "objective": objective,
+        "branch": branch,
+        "starting_commit": starting_commit,
+        "phase": INIT,
+        "status": RunStatus.ACTIVE.value,
+        "started_at": now,
+        "touched_at": now,
+    }
+    (row,) = _insert(tx, "protocol_runs", values, returning=RUN)
+    run = Run(**row)
     tx.emit("protocol.started", run.id, {"root": root})
     return run
-
-
-def import_run(tx: Tx, state: ImportedState, *, root: str, project: str, protocol: str, definition: str) -> bool:
-    """Add a run that another tool recorded to the history, under its own id; False if that id is known."""
-    named = RUN_ID.fullmatch(state.session_id)
-    if named is None:
-        return False
-    tx.lock(f"protocol:{project}")
-    day, number = named[1], int(named[2])
-    known = tx.one(
-        "SELECT 1 AS known FROM protocol_runs WHERE project = :project AND day = :day AND number = :number",
-        project=project,
-        day=day,
-        number=number,
-    )
-    if known is not None:
-        return False
-    run = _insert(
-        tx,
-        (day, number),
-        root=root,
-        project=project,
-        protocol=protocol,
-        definition=definition,
-        objective=state.objective or "(not recorded)",
-        branch=state.branch,
-        starting_commit=state.starting_commit,
-        phase=state.phase or INIT,
-        status=RunStatus.ORPHANED,
-    )
-    for gate, said in state.completed:
-        add_evidence(tx, run, gate, "imported", said, "", Source.CLAIMED)
-    tx.emit("protocol.imported", run.id, {"root": root})
-    return True
-
-
-def _insert(tx: Tx, numbered: tuple[str, int], *, status: RunStatus, **values: str | None) -> Run:
-    """Insert a run's row under its day and number."""
-    day, number = numbered
-    now = tx.now()
-    (row,) = tx.all(
-        "INSERT INTO protocol_runs (id, day, number, root, project, protocol, definition, objective, branch,"
-        " starting_commit, phase, status, started_at, touched_at, ended_at)"
-        " VALUES (:id, :day, :number, :root, :project, :protocol, :definition, :objective, :branch, :starting_commit,"
-        f" :phase, :status, :now, :now, :ended) RETURNING {RUN}",
-        id=run_id(day, number),
-        day=day,
-        number=number,
-        status=status.value,
-        now=now,
-        ended=None if status is RunStatus.ACTIVE else now,
-        **values,
-    )
-    return Run(**row)
 
 
 def stand(tx: Tx, run: Run, standing: Standing) -> None:
@@ -244,15 +192,33 @@ def forget(tx: Tx, root: str, project: str | None) -> int:
         "DELETE FROM protocol_runs WHERE root = :root OR project = :project", root=root, project=project or root
     )
     untrust(tx, root)
-    forget_mirror(tx, root)
     if removed:
         tx.emit("protocol.forgotten", "project", {"runs": removed})
     return removed
 
 
-def forget_mirror(tx: Tx, root: str) -> None:
-    """Remove the mirror's progress for a worktree."""
-    tx.run("DELETE FROM protocol_mirror WHERE root = :root", root=root)
+def changed_roots(tx: Tx, seq: int | None) -> tuple[int, list[str]]:
+    """Return the last event read, and the worktrees whose runs changed after an event; at first, all that may have."""
+    if seq is None:
+        return events.head(tx), roots_to_settle(tx)
+    rows = tx.all(
+        "SELECT seq, data FROM events WHERE seq > :seq AND kind LIKE 'protocol.%' ORDER BY seq LIMIT :limit",
+        seq=seq,
+        limit=EVENTS_AT_ONCE,
+    )
+    roots = {root for row in rows if isinstance(root := bounded_json.loads(row["data"]).get("root"), str)}
+    return (rows[-1]["seq"] if len(rows) == EVENTS_AT_ONCE else max(seq, events.head(tx))), sorted(roots)
+
+
+def knows(tx: Tx, root: str, session_id: str) -> bool:
+    """Return whether a session is one of the project's runs, in any worktree."""
+    row = tx.one(
+        "SELECT 1 AS known FROM protocol_runs WHERE id = :id"
+        " AND project IN (SELECT project FROM protocol_runs WHERE root = :root) LIMIT 1",
+        id=session_id,
+        root=root,
+    )
+    return row is not None
 
 
 def record_of(tx: Tx, run: Run) -> RunRecord:
@@ -318,17 +284,8 @@ def has_evidence(tx: Tx, run: Run, kind: str, subject: str, detail: str, source:
 
 def add_evidence(tx: Tx, run: Run, gate: str | None, kind: str, subject: str, detail: str, source: Source) -> None:
     """Store a piece of evidence."""
-    tx.run(
-        "INSERT INTO protocol_evidence (run, gate, kind, subject, detail, source, at)"
-        " VALUES (:run, :gate, :kind, :subject, :detail, :source, :now)",
-        run=run.row_id,
-        gate=gate,
-        kind=kind,
-        subject=subject,
-        detail=detail,
-        source=source.value,
-        now=tx.now(),
-    )
+    known = {"kind": kind, "subject": subject, "detail": detail, "source": source.value}
+    _insert(tx, "protocol_evidence", {"run": run.row_id, "gate": gate, "at": tx.now(), **known})
     touch(tx, run)
     tx.emit("protocol.evidence", run.id, {"root": run.root, "kind": kind, "source": source.value})
 
@@ -374,16 +331,8 @@ def add_violation(tx: Tx, run: Run, phase: str, gate: str | None, requirement: s
     )
     if open_one is not None:
         return
-    tx.run(
-        "INSERT INTO protocol_violations (run, at, phase, requirement, severity, gate)"
-        " VALUES (:run, :now, :phase, :requirement, :severity, :gate)",
-        run=run.row_id,
-        now=tx.now(),
-        phase=phase,
-        requirement=requirement,
-        severity=severity,
-        gate=gate,
-    )
+    what = {"phase": phase, "requirement": requirement, "severity": severity, "gate": gate}
+    _insert(tx, "protocol_violations", {"run": run.row_id, "at": tx.now(), **what})
     tx.emit("protocol.violation", run.id, {"root": run.root, "requirement": requirement})
 
 
@@ -424,3 +373,9 @@ def trust(tx: Tx, root: str, digest: str, agent_digest: str = "") -> None:
 def untrust(tx: Tx, root: str) -> bool:
     """Remove the owner's trust; return whether there was any."""
     return tx.run("DELETE FROM protocol_trust WHERE root = :root", root=root) > 0
+
+
+def _insert(tx: Tx, table: str, values: Row, *, returning: str = "row_id") -> list[Row]:
+    """Insert a row of these values, and return columns of it."""
+    places = ", ".join(f":{name}" for name in values)
+    return tx.all(f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING {returning}", **values)

@@ -18,22 +18,13 @@ Render = Callable[[list[RunRecord]], str]
 
 def resources(protocols: Protocols) -> list[Resource]:
     """Return state, checklist, history and violations of the caller's project."""
-    return [
-        _resource(
-            protocols,
-            "state",
-            "The active session: phase, gates, checklist",
-            _active("Session State", memories.current_state),
-        ),
-        _resource(
-            protocols,
-            "checklist",
-            "The session's checklist, and what is done",
-            _active("Session Checklist", memories.checklist),
-        ),
-        _resource(protocols, "history", "The last ten sessions", memories.history),
-        _resource(protocols, "violations", "Violations of the protocol", memories.violations_log),
-    ]
+    offered: tuple[tuple[str, str, Render], ...] = (
+        ("state", "The active session: phase, gates, checklist", _active("Session State", memories.current_state)),
+        ("checklist", "The session's checklist, and what is done", _active("Session Checklist", memories.checklist)),
+        ("history", "The last ten sessions", memories.history),
+        ("violations", "Violations of the protocol", memories.violations_log),
+    )
+    return [_resource(protocols, *one) for one in offered]
 
 
 def _resource(protocols: Protocols, name: str, description: str, render: Render) -> Resource:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.evidence import Judged
-from holdfast.protocol.memories import ImportedState
 from holdfast.protocol.model import Gate, Protocol, Standing
 from holdfast.protocol.project.settings import Enforcement
 from holdfast.protocol.runs import ActiveRun, Run, Verdict
@@ -17,8 +16,6 @@ class Started:
     run: Run
     protocol: Protocol
     enforcement: Enforcement
-    imported: ImportedState | None = None
-    """What another tool had left in the worktree, if it was added to the history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from holdfast.protocol.errors import UnknownGate
 from holdfast.protocol.model import Gate, Protocol, Standing, Status
 from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.store.calls import CallKey
-from holdfast.text.quoting import in_quotes
+from holdfast.text.quoting import in_quotes, quoted
 
 MAX_NAMED = 4
-MAX_STEP_CHARS = 300
+MAX_STEP_CHARS = 500
 """Characters of a recovery step, which the project may have worded."""
 
 
@@ -71,15 +71,15 @@ class Run:
     """The protocol's name."""
     definition: str
     """The protocol as JSON, as it was when the run began: a later edit does not change the gates of a run."""
-    objective: str
-    branch: str | None
-    starting_commit: str | None
-    phase: str
-    held_from: str | None
-    held_by: str | None
-    status: str
-    started_at: int
-    touched_at: int
+    objective: str = ""
+    branch: str | None = None
+    starting_commit: str | None = None
+    phase: str = model.INIT
+    held_from: str | None = None
+    held_by: str | None = None
+    status: str = RunStatus.ACTIVE
+    started_at: int = 0
+    touched_at: int = 0
     ended_at: int | None = None
     end_commit: str | None = None
     summary: str | None = None
@@ -169,6 +169,11 @@ class RunRecord:
         return next((result for result in self.gates if result.gate == gate), None)
 
 
+def recovery_steps(gate: Gate) -> str:
+    """Return the steps that meet a gate, numbered, in one line."""
+    return " ".join(f"{number}. {in_quotes(step, MAX_STEP_CHARS)}" for number, step in enumerate(gate.recovery, 1))
+
+
 @dataclass(frozen=True, slots=True)
 class ActiveRun:
     """An active run, its protocol and its current standing."""
@@ -180,6 +185,9 @@ class ActiveRun:
     worktree: Path
     key: CallKey | None = None
     """Key of the call that loaded it; each write of that call first checks that the call was not answered before."""
+    ending: bool = False
+    """Whether the call is to end it: a blocking gate that is not met is a violation then."""
+    skip_qa: bool = False
 
     @property
     def enforcement(self) -> Enforcement:
@@ -195,11 +203,15 @@ class ActiveRun:
 
     def too_early(self, gate: Gate) -> str:
         """Return what an agent is told that commits before a gate is met."""
-        steps = " ".join(in_quotes(step, MAX_STEP_CHARS) for step in gate.recovery)
         return (
-            f"A commit comes too early: {gate.name} of session {self.run.id} is not met. Next: {steps}"
-            f" Then call validate_gate with phase {gate.name}."
+            f"A commit comes too early: {gate.name} of session {self.run.id} is not met."
+            f" Next: {recovery_steps(gate)} Then call validate_gate with phase {gate.name}."
         )
+
+    def described(self, longest: int) -> str:
+        """Return which run this is and where it stands, with up to `longest` characters of its objective."""
+        text = f"session {self.run.id} ({quoted(self.run.objective, longest)}) is in phase {self.standing.phase}."
+        return text + (f" It is blocked until {self.standing.held_by} is met." if self.standing.held_by else "")
 
     def moved(self, standing: Standing) -> ActiveRun:
         """Return the same run with another standing."""

@@ -5,78 +5,54 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from holdfast.errors import BadInput
-from holdfast.files.errors import explain
 from holdfast.files.in_time import in_time
-from holdfast.git.state import Git
+from holdfast.git.state import Git, GitFault
 from holdfast.identity.project import Root, RootSource, path_of
+from holdfast.identity.worktree import Worktree, worktree_of
 from holdfast.protocol import definition, model, queries
-from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told
+from holdfast.protocol.commit_gate import CommitGate, early_commits, tips, told, untouched
 from holdfast.protocol.errors import GateUnmet, NoProject, NoRun, ProtocolInvalid, RunActive, UnknownGate
-from holdfast.protocol.evidence import commits_after, judge, unchanged_since_start, worktree_digest
-from holdfast.protocol.memories import ImportedState
-from holdfast.protocol.model import BLOCKED, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
-from holdfast.protocol.project.settings import Enforcement, ProjectProtocol, configured_project, read_project
-from holdfast.protocol.project.trust_digest import SETTINGS
+from holdfast.protocol.evidence import judge
+from holdfast.protocol.model import ALL, COMPLETE, VIOLATION, CheckKind, Gate, Protocol, Standing
+from holdfast.protocol.project.settings import SETTINGS, Enforcement, ProjectProtocol, configured_project, read_project
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, GateOff, Run, RunRecord, RunStatus, Source, Verdict
-from holdfast.protocol.steps import Steps, Verifier, record, severity
-from holdfast.protocol.worktree import Worktree, logged_numbers, worktree_of
+from holdfast.protocol.steps import Steps, Verifier, severity
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time, require_unanswered
 from holdfast.text.quoting import in_quotes, named, quoted
 
 if TYPE_CHECKING:
-    from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
-
-P = ParamSpec("P")
-T = TypeVar("T")
+    from holdfast.protocol.results import Advanced, Blocked, Ended, Recorded, Started, Validation
 
 MAX_OBJECTIVE = 2_000
 MAX_TEXT = 20_000
 MAX_PATH_BYTES = 4096
 MAX_ITEMS = 50
 MAX_SUBJECT = 1_000
+MAX_NAME = 255
+MAX_KIND = 64
 MAX_FAULT_CHARS = 500
 HISTORY = 10
-
-
-ForeignState = Callable[[Path], Awaitable[ImportedState | None]]
-"""Reads the state that another tool left in a worktree."""
-
-
-def in_turn(
-    method: Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]],
-) -> Callable[Concatenate[Protocols, Root | None, P], Awaitable[T]]:
-    """Have calls that move a run wait for one another; giving it up does not wait for a command that hangs."""
-
-    async def call(self: Protocols, root: Root | None, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if kwargs.get("abort"):
-            return await method(self, root, *args, **kwargs)
-        async with self.turns.setdefault(root.uri if root else "", asyncio.Lock()):
-            return await method(self, root, *args, **kwargs)
-
-    return call
 
 
 class Protocols:
     """The protocol's operations; everything outside this package goes through here."""
 
-    def __init__(self, store: Store, checks: Verifier, foreign_state: ForeignState, home: Path) -> None:
+    def __init__(self, store: Store, checks: Verifier, home: Path) -> None:
         self._store = store
         self._checks = checks
         self._steps = Steps(store, checks)
-        self._foreign_state = foreign_state
         self._gate = CommitGate(home)
-        self.turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # -- what an agent calls ------------------------------------------------------------------------------------------
 
@@ -90,80 +66,67 @@ class Protocols:
         key: CallKey | None = None,
     ) -> Started:
         """Begin a run. Raises RunActive while one is active."""
-        worktree = await self._worktree(root)
-        async with self._settled(worktree):
-            return await self._start(worktree, objective, branch, starting_commit, key)
-
-    async def _start(
-        self, worktree: Worktree, objective: str, branch: str | None, starting_commit: str | None, key: CallKey | None
-    ) -> Started:
+        from holdfast.protocol.checks.files import logged_numbers
         from holdfast.protocol.results import Started
 
-        await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
-        text = objective.strip()
-        if not text or len(text) > MAX_OBJECTIVE or "\0" in text:
-            raise BadInput("objective", f"must be 1 to {MAX_OBJECTIVE} characters without NUL bytes")
-        if branch is not None and not 0 < len(branch) <= 255:
-            raise BadInput("branch", "must be 1 to 255 characters")
-        project = await in_time(read_project, worktree.path)
-        if project.faults:
-            raise ProtocolInvalid(
-                f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
-                recovery="`holdfast protocol check` shows every fault.",
-            )
-        branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
-        foreign = await self._foreign_state(worktree.path)
-        on_disk = await in_time(logged_numbers, worktree.path)
-        begun_at = await tips(worktree.path) if worktree.is_git else None
-        digest = await worktree_digest(worktree.path, commit) if worktree.is_git else ""
-        begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
-        stored_protocol = definition.dumps(project.protocol, begun)
-        unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else ""
-
-        def write(tx: Tx) -> Started:
-            queries.orphan(tx, worktree.root)
-            active = queries.active(tx, worktree.root)
-            if active is not None:
-                raise RunActive(
-                    f"Session already active: {active.id} ({quoted(active.objective, 100)}), in phase {active.phase}.",
-                    recovery="Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up).",
+        worktree = await self._worktree(root)
+        async with self._settled(worktree):
+            await self._store.read(lambda tx: require_unanswered(tx, key, reads_only=True))
+            text = objective.strip()
+            _require("objective", text, MAX_OBJECTIVE)
+            _require("branch", branch, MAX_NAME)
+            project = await in_time(read_project, worktree.path)
+            if project.faults:
+                raise ProtocolInvalid(
+                    f"The project's protocol cannot be used: {in_quotes(str(project.faults[0]), MAX_FAULT_CHARS)}",
+                    recovery="`holdfast protocol check` shows every fault.",
                 )
-            where = {"root": worktree.root, "project": worktree.project}
-            protocol = {"protocol": project.protocol.name, "definition": stored_protocol}
-            imported = foreign is not None and queries.import_run(tx, foreign, **where, **protocol)
-            run = queries.begin(
-                tx, **where, **protocol, objective=text, branch=branch, starting_commit=commit, on_disk=on_disk
-            )
-            if begun_at is not None:
-                queries.add_tips(tx, run, begun_at)
-            if unattended:
-                queries.add_violation(tx, run, run.phase, None, unattended, "CRITICAL")
-            return Started(run, project.protocol, project.enforcement, foreign if imported else None)
+            branch, commit = await _git_state(worktree, project.protocol, branch, starting_commit)
+            on_disk = await in_time(logged_numbers, worktree.path)
+            begun_at = await tips(worktree.path) if worktree.is_git else None
+            digest = await Git(worktree.path).digest(commit) if worktree.is_git else ""
+            begun = definition.BegunWith(project.enforcement.value, project.configured, digest)
+            stored_protocol = definition.dumps(project.protocol, begun)
+            unattended = await self._unattended(worktree) if project.enforcement is Enforcement.ENFORCE else []
 
-        return await self._store.write(first_time(key, write))
+            def write(tx: Tx) -> Started:
+                queries.orphan(tx, worktree.root)
+                active = queries.active(tx, worktree.root)
+                if active is not None:
+                    about = f"{active.id} ({quoted(active.objective, 100)}), in phase {active.phase}"
+                    recovery = "Continue it (get_blocked_reason), or end it with session_end (abort: true gives it up)."
+                    raise RunActive(f"Session already active: {about}.", recovery=recovery)
+                run = queries.begin(
+                    tx,
+                    root=worktree.root,
+                    project=worktree.project,
+                    protocol=project.protocol.name,
+                    definition=stored_protocol,
+                    objective=text,
+                    branch=branch,
+                    starting_commit=commit,
+                    on_disk=on_disk,
+                )
+                if begun_at is not None:
+                    queries.add_tips(tx, run, begun_at)
+                if unattended:
+                    made = f"MUST session_start before work: committed without a session: {', '.join(unattended)}"
+                    queries.add_violation(tx, run, run.phase, None, made, "CRITICAL")
+                return Started(run, project.protocol, project.enforcement)
 
-    async def validate(self, root: Root | None, name: str, key: CallKey | None = None) -> CheckedGate:
-        """Check a gate and store the result."""
-        from holdfast.protocol.results import CheckedGate
+            return await self._store.write(first_time(key, write))
 
+    async def validate(self, root: Root | None, name: str, key: CallKey | None = None) -> Validation:
+        """Check a gate, or ALL of them, and store the results."""
         async with self._step(root, key) as active:
-            gate = active.gate(name)
-            verdict = await self._steps.check(active, gate)
-            return await self._store.write(
-                first_time(key, lambda tx: CheckedGate(gate, verdict, record(tx, active, gate, verdict)))
-            )
+            gates = active.protocol.gates if name == ALL else (active.gate(name),)
+            return await self._steps.validate(active, gates)
 
-    async def validate_all(self, root: Root | None, key: CallKey | None = None) -> Validation:
-        """Check every gate and store the results."""
-        async with self._step(root, key) as active:
-            return await self._steps.validate_all(active)
-
-    @in_turn
     async def advance(self, root: Root | None, to: str | None, key: CallKey | None = None) -> Advanced:
         """Advance to the next phase, or up to `to`; each gate on the way is verified."""
         from holdfast.protocol.results import Advanced
 
-        async with self._step(root, key) as before:
+        async with self._step(root, key, in_turn=True) as before:
             order = before.protocol.phases
             if to is not None and to not in order:
                 raise UnknownGate(f"There is no phase {in_quotes(to, 64)}.", recovery=f"Phases: {', '.join(order)}.")
@@ -186,12 +149,10 @@ class Protocols:
         """Store evidence that the agent records for a gate, compared with the project where possible."""
         from holdfast.protocol.results import Recorded
 
-        active = await self._active_of(root, key)
+        active = await self._active_in(await self._worktree(root), key)
         gate = active.gate(name)
-        if not 0 < len(kind) <= 64:
-            raise BadInput("evidence_type", "must be 1 to 64 characters")
-        if not 0 < len(evidence) <= MAX_TEXT or "\0" in evidence:
-            raise BadInput("evidence", f"must be 1 to {MAX_TEXT} characters without NUL bytes")
+        _require("evidence_type", kind, MAX_KIND)
+        _require("evidence", evidence, MAX_TEXT)
         judged = await judge(gate, kind, evidence, active.worktree)
 
         def write(tx: Tx) -> Recorded:
@@ -200,7 +161,6 @@ class Protocols:
 
         return await self._store.write(first_time(key, write))
 
-    @in_turn
     async def end(
         self,
         root: Root | None,
@@ -215,22 +175,19 @@ class Protocols:
         """End the run: the remaining gates are verified in order; the first unmet blocking one stops it."""
         from holdfast.protocol.results import Ended
 
-        if not summary.strip() or len(summary) > MAX_TEXT:
-            raise BadInput("summary", f"must be 1 to {MAX_TEXT} characters")
+        _require("summary", summary.strip(), MAX_TEXT)
+        _require("next_session_notes", next_session_notes or None, MAX_TEXT)
         if abort and not model.says_something(summary):
             raise BadInput("summary", "must say why the session is given up")
         if len(key_decisions) > MAX_ITEMS or any(not 0 < len(one) <= MAX_OBJECTIVE for one in key_decisions):
             raise BadInput("key_decisions", f"must be at most {MAX_ITEMS} texts of 1 to {MAX_OBJECTIVE} characters")
-        if next_session_notes is not None and len(next_session_notes) > MAX_TEXT:
-            raise BadInput("next_session_notes", f"must be at most {MAX_TEXT} characters")
         decisions = json.dumps(list(key_decisions), ensure_ascii=False) if key_decisions else None
-        async with self._step(root, key) as active:
+        # Giving up does not wait for a command that hangs.
+        async with self._step(root, key, in_turn=not abort) as active:
             if abort:
                 return await self._give_up(active, summary.strip(), next_session_notes or None)
-            if active.standing.phase in (BLOCKED, VIOLATION):
-                active = await self._steps.release(active, skip_qa=skip_qa)
-            active = await self._steps.renew(active, skip_qa=skip_qa)
-            ended, passed = await self._steps.advance(active, COMPLETE, ending=True, skip_qa=skip_qa)
+            released = await self._steps.release(replace(active, ending=True, skip_qa=skip_qa))
+            ended, passed = await self._steps.advance(await self._steps.renew(released), COMPLETE)
             commit = (await Git(active.worktree).state()).head
 
             def write(tx: Tx) -> Ended:
@@ -246,7 +203,7 @@ class Protocols:
 
         run = active.run
         commit = (await Git(active.worktree).state()).head
-        idle = await unchanged_since_start(active.worktree, run)
+        idle = await untouched(active.worktree, run)
         unmet = [] if idle else model.open_gates(active.protocol, active.standing)
 
         def write(tx: Tx) -> Ended:
@@ -262,7 +219,7 @@ class Protocols:
         """Check the gates that come before work or, from then on, before the end."""
         from holdfast.protocol.results import Blocked
 
-        active = await self._active_of(root)
+        active = await self._active_in(await self._worktree(root))
         names = model.blocked_until(active.protocol, active.standing)
         return Blocked(active, tuple(await self._steps.missing(active, [active.gate(name) for name in names])))
 
@@ -282,6 +239,11 @@ class Protocols:
             return None, None
         active = await self._active(worktree)
         return active, None if active else await in_time(configured_project, worktree.path)
+
+    async def unattended_commits(self, cwd: str) -> list[str]:
+        """Return the commits that were made after the last run of the worktree that a directory is in, oldest first."""
+        worktree = await self._worktree_at(cwd)
+        return await self._unattended(worktree) if worktree is not None else []
 
     async def start_run(self, cwd: str, objective: str) -> None:
         """Begin a run for an agent whose project lets the hook start it."""
@@ -341,13 +303,13 @@ class Protocols:
         async with self._settled(worktree):
             active = await self._active(worktree)
             if active is not None:
-                return await self._steps.validate_all(active, before_work=before_commit)
+                return await self._steps.validate(active, active.protocol.gates_until(before_commit))
         last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
         if last is not None and last.status == RunStatus.COMPLETE:
-            return await self._steps.results_of(last, before_work=before_commit)
+            return await self._steps.results_of(last, only_before_work=before_commit)
         from holdfast.protocol.checkout import validate_checkout
 
-        return await validate_checkout(worktree, self._checks, before_work=before_commit)
+        return await validate_checkout(worktree, self._checks, only_before_work=before_commit)
 
     async def runs(self, path: str | None, limit: int) -> list[Run]:
         """Return the runs of one worktree or of all, newest first."""
@@ -369,42 +331,30 @@ class Protocols:
         """Return the trusted digests of a worktree: of its protocol, and of its agent settings."""
         return await self._store.read(lambda tx: queries.trusted(tx, root))
 
-    async def settings_off(self, directory: Path) -> str | None:
-        """Return why a managed agent may not use its project's agent settings, and what to do; None if it may.
-
-        It may if they are trusted as they are now, or if there are none. Those of a directory below the top of its
-        worktree are not compared, so they are never used.
-        """
-        from holdfast.protocol.project.agent_settings import agent_settings_at
-
-        try:
-            worktree, settings = await in_time(agent_settings_at, directory)
-        except OSError as error:
-            return f"The project's settings are off because they cannot be read: {explain(error)}"
-        if settings is None:
-            return None
-        if worktree is None or settings.problem is not None:
-            return f"The project's settings are off because they cannot be trusted: {settings.problem}"
-        _, trusted = await self.trusted(worktree.root)
-        if trusted == settings.digest:
-            return None
-        why = "they changed since they were trusted" if trusted else "they are not trusted yet"
-        return f"The project's settings are off: {why}. `holdfast trust {shlex.quote(str(directory))}` shows them."
-
     async def sweep(self) -> None:
         """Orphan runs that were untouched for a day."""
         await self._store.write(lambda tx: queries.orphan(tx))
 
-    async def settle_gates(self) -> None:
-        """Have git refuse commits where a run asks for it and nowhere else, whatever the last daemon left behind."""
+    async def note_stop(self, by: str) -> None:
+        """Store who stopped the daemon as a violation of each active run that enforces its protocol."""
+        text = f"MUST keep Holdfast running while a session is active: `holdfast stop` was called by {by}"
+
+        def write(tx: Tx) -> None:
+            for run in queries.all_active(tx):
+                if definition.begun_with(run.definition).enforcement == Enforcement.ENFORCE:
+                    queries.add_violation(tx, run, run.phase, None, text, "CRITICAL")
+
+        await self._store.write(write)
+
+    async def settle_gates(self, *, all_open: bool = False) -> None:
+        """Have git refuse commits where a run asks for it and nowhere else, whatever the last daemon left behind.
+
+        With `all_open`, have it let them through everywhere, until a run is touched again.
+        """
         for root in await self._store.read(queries.roots_to_settle):
             path = path_of(root) or Path(root)
-            await self._gate.settle(path, partial(self.active_run, str(path), only_stored=True))
-
-    async def open_gates(self) -> None:
-        """Have git let commits through everywhere, until a run is touched again."""
-        for root in await self._store.read(queries.roots_to_settle):
-            await self._gate.settle(path_of(root) or Path(root), _no_run)
+            load = None if all_open else partial(self.active_run, str(path), only_stored=True)
+            await self._gate.settle(path, load)
 
     def gates_off(self) -> tuple[GateOff, ...]:
         """Return the worktrees of runs that enforce, where git does not call our hook."""
@@ -436,11 +386,8 @@ class Protocols:
             return None
         return await in_time(worktree_of, Path(cwd))
 
-    async def _active_of(self, root: Root | None, key: CallKey | None = None) -> ActiveRun:
-        """Return the active run of a caller's project; raises NoRun, or AlreadyAnswered for a repeated call."""
-        return await self._active_in(await self._worktree(root), key)
-
-    async def _active_in(self, worktree: Worktree, key: CallKey | None) -> ActiveRun:
+    async def _active_in(self, worktree: Worktree, key: CallKey | None = None) -> ActiveRun:
+        """Return the active run of a worktree; raises NoRun, or AlreadyAnswered for a repeated call."""
         active = await self._active(worktree, key)
         if active is None:
             raise NoRun("There is no active session in this project.", recovery="Start one with session_start.")
@@ -487,10 +434,11 @@ class Protocols:
         return active.moved(model.held(active.standing, gate, VIOLATION))
 
     @asynccontextmanager
-    async def _step(self, root: Root | None, key: CallKey | None) -> AsyncIterator[ActiveRun]:
-        """Load the active run for a call that may block it or let it go on."""
+    async def _step(self, root: Root | None, key: CallKey | None, *, in_turn: bool = False) -> AsyncIterator[ActiveRun]:
+        """Load the active run for a call that may block it or let it go on; those that move it wait for one another."""
         worktree = await self._worktree(root)
-        async with self._settled(worktree):
+        turn = self._turns.setdefault(worktree.root, asyncio.Lock()) if in_turn else nullcontext()
+        async with turn, self._settled(worktree):
             yield await self._active_in(worktree, key)
 
     @asynccontextmanager
@@ -523,15 +471,18 @@ class Protocols:
                 await self._store.write(lambda tx: queries.add_violation(tx, run, run.phase, None, broken, "CRITICAL"))
         return replace(project, enforcement=Enforcement(begun.enforcement))
 
-    async def _unattended(self, worktree: Worktree) -> str:
-        """Return the violation of commits that were made here after the last session and before the next one."""
+    async def _unattended(self, worktree: Worktree) -> list[str]:
+        """Return the commits that were made here after the last session and before the next one."""
         last = await self._store.read(lambda tx: queries.last_ended(tx, worktree.root))
-        commits = await commits_after(worktree.path, last.ended_at) if last and last.ended_at else []
-        return f"MUST session_start before work: committed without a session: {', '.join(commits)}" if commits else ""
+        try:
+            return await Git(worktree.path).commits_after(last.ended_at) if last and last.ended_at else []
+        except GitFault:
+            return []
 
 
-async def _no_run() -> None:
-    return None
+def _require(field: str, text: str | None, most: int) -> None:
+    if text is not None and (not 0 < len(text) <= most or "\0" in text):
+        raise BadInput(field, f"must be 1 to {most} characters without NUL bytes")
 
 
 async def _git_state(

@@ -11,12 +11,11 @@ from typing import Protocol as Interface
 from holdfast.git.state import Git, Tips
 from holdfast.protocol import model, queries
 from holdfast.protocol.errors import GateUnmet, NoRun
-from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing, StepError
+from holdfast.protocol.model import BLOCKED, WORKING, CheckKind, Gate, Standing
 from holdfast.protocol.project.settings import ProjectProtocol
-from holdfast.protocol.runs import ActiveRun, GateResult, Run, RunStatus, Scene, Verdict
+from holdfast.protocol.runs import ActiveRun, GateResult, Run, Scene, Verdict, recovery_steps
 from holdfast.store import Store, Tx
 from holdfast.store.calls import first_time, require_unanswered
-from holdfast.text.quoting import in_quotes
 from holdfast.times import iso
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 MAX_REQUIREMENT = 1_000
 BY_EVIDENCE = frozenset({CheckKind.FILE_READ, CheckKind.FILE_EXISTS, CheckKind.TOOL_CALLED})
 LOOK = "get_blocked_reason says where the session stands."
-MAX_STEP_CHARS = 500
-"""Limit of one recovery step, which the project may have worded."""
 
 
 class Verifier(Interface):
@@ -41,9 +38,7 @@ class Steps:
         self._store = store
         self._checks = checks
 
-    async def advance(
-        self, active: ActiveRun, phase: str, *, ending: bool = False, skip_qa: bool = False
-    ) -> tuple[ActiveRun, tuple[CheckedGate, ...]]:
+    async def advance(self, active: ActiveRun, phase: str) -> tuple[ActiveRun, tuple[CheckedGate, ...]]:
         """Verify each gate up to a phase: the run is blocked, or returned in that phase with the gates it passed.
 
         Standings on the way are stored; the last one is left to the caller, who stores it together with the answer.
@@ -58,35 +53,32 @@ class Steps:
         while active.standing.phase != phase:
             if passed:
                 await self._store.write(write)
-            active, verdict, gate = await self._step(active, ending=ending, skip_qa=skip_qa)
+            active, verdict, gate = await self._step(active)
             passed.append(CheckedGate(gate, verdict, active.standing))
         return active, tuple(passed)
 
-    async def _step(self, active: ActiveRun, *, ending: bool, skip_qa: bool) -> tuple[ActiveRun, Verdict, Gate]:
-        protocol = active.protocol
-        step = protocol.next_step(active.standing.phase)
-        if step is None and protocol.gate(active.standing.held_by or "") is not None:
-            active = await self.release(active, skip_qa=skip_qa)
-            step = protocol.next_step(active.standing.phase)
+    async def _step(self, active: ActiveRun) -> tuple[ActiveRun, Verdict, Gate]:
+        active = await self.release(active)
+        step = active.protocol.next_step(active.standing.phase)
         if step is None:
             raise GateUnmet(f"{active.run.id} cannot go on from {active.standing.phase}.")
-        verdict, active = await self._pass(active, step.gate, violation=ending, skip_qa=skip_qa)
-        if active.standing.at != step.source:
-            raise GateUnmet(f"Another call moved {active.run.id} to {active.standing.at}.", recovery=LOOK)
-        try:
-            return active.moved(model.advance(protocol, active.standing)), verdict, step.gate
-        except StepError as refused:  # another call moved or blocked the run in the meantime
-            raise GateUnmet(str(refused), recovery=LOOK) from refused
+        verdict, active = await self._pass(active, step.gate)
+        after = model.advance(active.protocol, active.standing)
+        if after is None or active.standing.at != step.source:
+            raise GateUnmet(f"Another call moved {active.run.id} to {active.standing.phase}.", recovery=LOOK)
+        return active.moved(after), verdict, step.gate
 
-    async def release(self, active: ActiveRun, *, skip_qa: bool = False) -> ActiveRun:
-        """Check the gate that blocks a run; if it is met, the run is where it was before."""
-        gate = active.gate(active.standing.held_by or "")
-        verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
+    async def release(self, active: ActiveRun) -> ActiveRun:
+        """Check the gate that blocks a run, if one does; if it is met, the run is where it was before."""
+        gate = active.protocol.gate(active.standing.held_by or "")
+        if gate is None:
+            return active
+        verdict, active = await self._verify(active, gate)
         if not verdict.status.met:
             raise _unmet(gate, verdict)
         return active
 
-    async def renew(self, active: ActiveRun, *, skip_qa: bool) -> ActiveRun:
+    async def renew(self, active: ActiveRun) -> ActiveRun:
         """Check gates that depend on the change again, if the change is different by now."""
         results = await self._store.read(lambda tx: queries.gates(tx, active.run))
         judged = {result.gate: result.fingerprint for result in results if result.fingerprint is not None}
@@ -96,35 +88,28 @@ class Steps:
         now = await Git(active.worktree).fingerprint(active.run.starting_commit)
         for gate in behind:
             if judged[gate.name] != now:
-                _, active = await self._pass(active, gate, violation=True, skip_qa=skip_qa)
+                _, active = await self._pass(active, gate)
         return active
 
-    async def _pass(
-        self, active: ActiveRun, gate: Gate, *, violation: bool, skip_qa: bool
-    ) -> tuple[Verdict, ActiveRun]:
-        """Check a gate and store the result; if it is unmet and blocks, hold the run and raise GateUnmet."""
-        verdict, active = await self._verify(active, gate, skip_qa=skip_qa)
-        if gate.blocking and not verdict.status.met:
-            requirements = [f"{gate.level} {gate.name}: {verdict.reason}"] if violation else []
-            await self.hold(active, gate, BLOCKED, *requirements)
+    async def _pass(self, active: ActiveRun, gate: Gate) -> tuple[Verdict, ActiveRun]:
+        """Check a gate and store the result; if it is unmet and blocks, hold the run and raise GateUnmet.
+
+        An unmet MUST is a violation if it does not block, or if the run was to be ended.
+        """
+        verdict, active = await self._verify(active, gate)
+        if verdict.status.met:
+            return verdict, active
+        requirement = f"{gate.level} {gate.name}: {verdict.reason}"
+        if gate.blocking:
+            await self.hold(active, gate, BLOCKED, *([requirement] if active.ending else []))
             raise _unmet(gate, verdict)
-        if gate.level.binding and not verdict.status.met:
-            await self._violated(active, gate, verdict)
+        if gate.level.binding:
+            await self.hold(active, gate, None, requirement)
         return verdict, active
 
-    async def _violated(self, active: ActiveRun, gate: Gate, verdict: Verdict) -> None:
-        """Record a MUST that does not block and was not met; it is recovered once the gate is met."""
-        requirement = f"{gate.level} {gate.name}: {verdict.reason}"[:MAX_REQUIREMENT]
-
-        def write(tx: Tx) -> None:
-            require_unanswered(tx, active.key)
-            queries.add_violation(tx, active.run, active.standing.at, gate.name, requirement, "CRITICAL")
-
-        await self._store.write(write)
-
-    async def _verify(self, active: ActiveRun, gate: Gate, *, skip_qa: bool = False) -> tuple[Verdict, ActiveRun]:
+    async def _verify(self, active: ActiveRun, gate: Gate) -> tuple[Verdict, ActiveRun]:
         """Check a gate and store the result."""
-        verdict = await self.check(active, gate, skip_qa=skip_qa)
+        verdict = await self.check(active, gate)
 
         def write(tx: Tx) -> Standing:
             require_unanswered(tx, active.key)
@@ -137,22 +122,19 @@ class Steps:
         results = {result.gate: result for result in await self._store.read(lambda tx: queries.gates(tx, active.run))}
         found = []
         for gate in gates:
-            last = results.get(gate.name)
-            if not any(check.kind is CheckKind.COMMAND and check.argv for check in gate.checks):
-                verdict = await self.check(active, gate)
-            elif last is None:
-                verdict = Verdict(model.Status.FAIL, "", "its command has not run yet")
+            if any(check.argv for check in gate.checks):
+                last = results.get(gate.name)
+                verdict = _stored(last) if last else Verdict(model.Status.FAIL, "", "its command has not run yet")
             else:
-                verdict = _stored(last)
+                verdict = await self.check(active, gate)
             if not verdict.status.met:
                 found.append((gate, verdict))
         return found
 
-    async def validate_all(self, active: ActiveRun, *, before_work: bool = False) -> Validation:
-        """Check every gate, or those before WORKING, and store the results."""
+    async def validate(self, active: ActiveRun, gates: Sequence[Gate]) -> Validation:
+        """Check gates and store the results."""
         from holdfast.protocol.results import CheckedGate, Validation
 
-        gates = active.protocol.before(WORKING) if before_work else active.protocol.gates
         verdicts = [(gate, await self.check(active, gate)) for gate in gates]
 
         def write(tx: Tx) -> Validation:
@@ -161,19 +143,16 @@ class Steps:
 
         return await self._store.write(first_time(active.key, write))
 
-    async def results_of(self, run: Run, *, before_work: bool) -> Validation:
+    async def results_of(self, run: Run, *, only_before_work: bool) -> Validation:
         """Return the stored results of a run that ended."""
         from holdfast.protocol.results import CheckedGate, Validation
 
         stored = await self._store.read(lambda tx: queries.record_of(tx, run))
-        gates = stored.protocol.before(WORKING) if before_work else stored.protocol.gates
-        results = [(gate, stored.result(gate.name)) for gate in gates]
-        checked = [
-            CheckedGate(
-                gate, _stored(one) if one else Verdict(model.Status.FAIL, "", "not checked"), Standing(run.phase)
-            )
-            for gate, one in results
-        ]
+        checked = []
+        for gate in stored.protocol.gates_until(only_before_work):
+            result = stored.result(gate.name)
+            verdict = _stored(result) if result else Verdict(model.Status.FAIL, "", "not checked")
+            checked.append(CheckedGate(gate, verdict, Standing(run.phase)))
         return Validation(run, tuple(checked))
 
     async def reconsider(self, active: ActiveRun) -> None:
@@ -186,24 +165,24 @@ class Steps:
                     await self._store.write(partial(record, active=active, gate=gate, verdict=verdict))
 
     async def hold(
-        self, active: ActiveRun, gate: Gate, phase: str, *requirements: str, tips: Tips | None = None
+        self, active: ActiveRun, gate: Gate, phase: str | None, *requirements: str, tips: Tips | None = None
     ) -> None:
-        """Block a run until a gate is met; each requirement is stored as a violation."""
-        run, standing = active.run, model.held(active.standing, gate, phase)
+        """Store each requirement as a violation; with a phase, block the run in it until the gate is met."""
+        run = active.run
 
         def write(tx: Tx) -> None:
             require_unanswered(tx, active.key)
             for requirement in requirements:
-                queries.add_violation(
-                    tx, run, active.standing.at, gate.name, requirement[:MAX_REQUIREMENT], severity(gate)
-                )
+                short = requirement[:MAX_REQUIREMENT]
+                queries.add_violation(tx, run, active.standing.at, gate.name, short, severity(gate))
             if tips is not None:
                 queries.add_tips(tx, run, tips)
-            queries.stand(tx, run, standing)
+            if phase is not None:
+                queries.stand(tx, run, model.held(active.standing, gate, phase))
 
         await self._store.write(write)
 
-    async def check(self, active: ActiveRun, gate: Gate, *, skip_qa: bool = False) -> Verdict:
+    async def check(self, active: ActiveRun, gate: Gate) -> Verdict:
         """Check a gate without storing the result."""
         run, project = active.run, active.project
         gate = with_present_commands(gate, project)
@@ -213,7 +192,7 @@ class Steps:
             trusted = bool(project.digest) and queries.trusted(tx, run.root)[0] == project.digest
             known = {check.argv for check in gate.checks if check.argv} <= set(project.commands)
             evidence = queries.evidence(tx, run)
-            return Scene(active.worktree, run, evidence, trusted and known, skip_qa=skip_qa)
+            return Scene(active.worktree, run, evidence, trusted and known, skip_qa=active.skip_qa)
 
         return await self._checks.verify(gate, await self._store.read(read))
 
@@ -230,8 +209,8 @@ def severity(gate: Gate) -> str:
 def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
     """Store a gate's result; return the run's standing after it."""
     run = active.run
-    now = queries.find(tx, run.row_id)
-    if now is None or now.status != RunStatus.ACTIVE:
+    now = queries.active(tx, run.root)
+    if now is None or now.row_id != run.row_id:
         raise NoRun(f"{run.id} has ended meanwhile.", recovery="Start another with session_start.")
     before = queries.standing(tx, now)
     queries.record_gate(tx, run, gate.name, verdict.status, verdict.evidence or verdict.missing, verdict.fingerprint)
@@ -248,13 +227,11 @@ def record(tx: Tx, active: ActiveRun, gate: Gate, verdict: Verdict) -> Standing:
 def with_present_commands(gate: Gate, project: ProjectProtocol) -> Gate:
     """Replace a gate's commands by those the project has now: only these can be trusted."""
     now = project.protocol.gate(gate.name)
-    present = next((one for one in now.checks if one.kind is CheckKind.COMMAND and one.argv), None) if now else None
+    present = next((check for check in now.checks if check.argv), None) if now else None
     if present is None:
         return gate
-    kept = (present if check.kind is CheckKind.COMMAND and check.argv else check for check in gate.checks)
-    return replace(gate, checks=tuple(kept))
+    return replace(gate, checks=tuple(present if check.argv else check for check in gate.checks))
 
 
 def _unmet(gate: Gate, verdict: Verdict) -> GateUnmet:
-    steps = " ".join(f"{number}. {in_quotes(step, MAX_STEP_CHARS)}" for number, step in enumerate(gate.recovery, 1))
-    return GateUnmet(f"{gate.name} is not met: {verdict.reason}.", recovery=steps or None)
+    return GateUnmet(f"{gate.name} is not met: {verdict.reason}.", recovery=recovery_steps(gate) or None)

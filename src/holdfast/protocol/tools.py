@@ -68,9 +68,8 @@ def offer(protocols: Protocols) -> Offer:
         return await call.reply(started, views.started_view)
 
     async def validate(call: Call, params: GateParams) -> dict[str, Any]:
-        if params.phase == ALL:
-            return await call.reply(protocols.validate_all(call.caller.root, call.key), views.validation_view)
-        return await call.reply(protocols.validate(call.caller.root, params.phase, call.key), views.gate_view)
+        view = views.validation_view if params.phase == ALL else views.only_gate_view
+        return await call.reply(protocols.validate(call.caller.root, params.phase, call.key), view)
 
     async def advance(call: Call, params: AdvanceParams) -> dict[str, Any]:
         return await call.reply(protocols.advance(call.caller.root, params.to, call.key), views.advanced_view)

@@ -12,7 +12,6 @@ from holdfast.times import iso
 
 if TYPE_CHECKING:
     from holdfast.protocol.results import Advanced, Blocked, CheckedGate, Ended, Recorded, Started, Validation
-    from holdfast.protocol.serena.mirror_queries import Entry
 
 JSON = dict[str, Any]
 
@@ -24,8 +23,7 @@ _WORDS = {Status.PASS: "is met", Status.SKIPPED: "is not needed", Status.FAIL: "
 
 def started_view(started: Started) -> JSON:
     """Return as JSON a new run, its checklist, and what comes before work."""
-    run, imported = started.run, started.imported
-    known = imported and {"session_id": imported.session_id, "objective": imported.objective, "phase": imported.phase}
+    run = started.run
     return _present(
         {
             "session_id": run.id,
@@ -44,7 +42,6 @@ def started_view(started: Started) -> JSON:
             "branch": run.branch,
             "starting_commit": run.starting_commit,
             "enforcement": started.enforcement.value,
-            "imported": known and _present(known),
         }
     )
 
@@ -53,18 +50,22 @@ def gate_view(checked: CheckedGate) -> JSON:
     gate, verdict = checked.gate, checked.verdict
     met = verdict.status.met
     detail = verdict.evidence if met else verdict.reason
-    view: JSON = {
-        "phase": gate.name,
-        "requirement_level": gate.level.value,
-        "status": verdict.status.value,
-        "evidence": verdict.evidence,
-        "blocking": gate.blocking,
-        "message": f"{gate.name} {_WORDS[verdict.status]}{f': {detail}' if detail else ''}.",
-        "current_phase": checked.standing.phase,
-    }
-    if not met:
-        view["recovery"] = list(gate.recovery)
-    return {name: value for name, value in view.items() if value != ""}
+    return _present(
+        {
+            "phase": gate.name,
+            "requirement_level": gate.level.value,
+            "status": verdict.status.value,
+            "evidence": verdict.evidence or None,
+            "blocking": gate.blocking,
+            "message": f"{gate.name} {_WORDS[verdict.status]}{f': {detail}' if detail else ''}.",
+            "current_phase": checked.standing.phase,
+            "recovery": None if met else list(gate.recovery),
+        }
+    )
+
+
+def only_gate_view(validation: Validation) -> JSON:
+    return gate_view(validation.gates[0])
 
 
 def validation_view(validation: Validation) -> JSON:
@@ -170,11 +171,6 @@ def run_view(run: Run) -> JSON:
             "commit_sha": run.end_commit,
         }
     )
-
-
-def mirror_view(entry: Entry) -> JSON:
-    """Return as JSON where the memories of a worktree are, and why not in a better location."""
-    return _present({"root": entry.root, "place": entry.place, "failure": entry.failure, "behind": entry.behind})
 
 
 def _gates(checked: Iterable[CheckedGate]) -> list[JSON]:

@@ -5,11 +5,15 @@ The standard library's parser takes quadratic time in the number of parts of a d
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 MAX_LINE = 64 * 1024
 MAX_DOTS = 100
 """Dots in one line; a key with more parts nests deeper than any setting does."""
+
+
+_AT = re.compile(r"\(at line (\d+), column \d+\)$")
 
 
 class TomlFault(ValueError):
@@ -23,7 +27,7 @@ class TomlFault(ValueError):
 
 
 def loads(text: str) -> dict[str, Any]:
-    """Parse a TOML text. Raises TomlFault, and tomllib.TOMLDecodeError if it is invalid."""
+    """Parse a TOML text. Raises TomlFault."""
     import tomllib  # imported late: most projects have no such file, and all wait for the daemon to start
 
     for number, line in enumerate(text.split("\n"), 1):
@@ -33,7 +37,9 @@ def loads(text: str) -> dict[str, Any]:
             raise TomlFault(number, f"The line has more than {MAX_DOTS} dots. Break it into several.")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        raise
+    except tomllib.TOMLDecodeError as error:
+        match = _AT.search(str(error))
+        at = int(match[1]) if match else text.count("\n", 0, len(text.rstrip())) + 1
+        raise TomlFault(at, f"{str(error).split(' (at ')[0]}.") from error
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
         raise TomlFault(None, f"This cannot be read: {error}.") from error

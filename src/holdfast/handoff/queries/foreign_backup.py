@@ -24,7 +24,7 @@ LEFT_OUT = (
     ("tokens", "reconnect tokens"),
 )
 """Tables with credentials: counted, and left out."""
-OF_PROCESSES = ("connections", "calls", "daemons", "leases", "permissions", "protocol_mirror", "bridge_chats")
+OF_PROCESSES = ("connections", "calls", "daemons", "leases", "permissions", "bridge_chats")
 """Tables about processes on the other machine."""
 NOTED = "bridge_received"
 WAITING = (

@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+import stat
 from functools import cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from holdfast.lazy_dataclass import dataclass
+from holdfast.files.in_time import in_time
+from holdfast.files.inside import UnreadableInside, read_inside
+from holdfast.git.state import Git, GitFault
 from holdfast.protocol.checks.findings import shown
+from holdfast.protocol.runs import Scene
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 MARKDOWN = frozenset({".md", ".markdown"})
+MAX_MARKDOWN_BYTES = 1024 * 1024
+MAX_DOCUMENTS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedFile:
-    """A file's content before and after; None if it did not exist."""
-
-    path: str
-    before: str | None
-    after: str | None
+async def why_not_docs_only(scene: Scene) -> str | None:
+    """Return why the change of a run is not docs-only; None if it is."""
+    git = Git(scene.worktree)
+    start = scene.run.starting_commit
+    try:
+        changed = await git.changed_since(start)
+        if other := await asyncio.to_thread(_first_other, scene.worktree, changed):
+            return f"{shown(other)} is not a markdown file"
+        if len(changed) > MAX_DOCUMENTS:
+            return f"{len(changed)} files were changed; at most {MAX_DOCUMENTS} are compared"
+        for path in changed:
+            before = None if start is None else await git.show(start, path)
+            after = await in_time(read_inside, scene.worktree, path, MAX_MARKDOWN_BYTES)
+            if len(before or b"") > MAX_MARKDOWN_BYTES:
+                return f"{shown(path)} is longer than {MAX_MARKDOWN_BYTES} bytes"
+            # Different bytes must compare as different, even if they are not valid text.
+            texts = [(content or b"").decode("utf-8", "surrogateescape") for content in (before, after)]
+            blocks = [await asyncio.to_thread(code_blocks, text) for text in texts]
+            if blocks[0] != blocks[1]:
+                return f"{shown(path)} has changed code blocks"
+    except (GitFault, UnreadableInside) as failure:
+        return str(failure).rstrip(".")
+    return None
 
 
 def is_markdown(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in MARKDOWN
-
-
-def why_not_docs_only(changes: Iterable[ChangedFile]) -> str | None:
-    """Return why a change is not docs-only; None if it is."""
-    for change in changes:
-        if not is_markdown(change.path):
-            return f"{shown(change.path)} is not markdown"
-        if code_blocks(change.before or "") != code_blocks(change.after or ""):
-            return f"{shown(change.path)} has changed code blocks"
-    return None
 
 
 def code_blocks(text: str) -> tuple[tuple[str, str], ...]:
@@ -48,6 +60,20 @@ def code_blocks(text: str) -> tuple[tuple[str, str], ...]:
         # The parser drops anything nested deeper: treat the whole text as code, so that none can hide there.
         return (("", text),)
     return tuple((block.info.strip(), block.content) for block in blocks if block.type in ("fence", "code_block"))
+
+
+def mode(path: Path) -> int | None:
+    """Return what is at a path: a file, a link and so on; None if nothing is."""
+    try:
+        return stat.S_IFMT(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _first_other(worktree: Path, paths: list[str]) -> str | None:
+    """Return the first path that is no markdown, or neither a regular file nor deleted."""
+    others = (path for path in paths if not is_markdown(path) or mode(worktree / path) not in (stat.S_IFREG, None))
+    return next(others, None)
 
 
 @cache

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from holdfast.files.inside import OutsideWorktree, UnreadableInside, read_inside, real_path
 from holdfast.protocol.checks.findings import Finding, any_of, failed, first_few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find, is_pattern
 from holdfast.protocol.model import Check, says_something
-from holdfast.protocol.protocols import LOG_NAME
+from holdfast.protocol.protocols import LOG_NAME, SESSIONS
 from holdfast.protocol.runs import EvidenceKind, Scene, Source
 
 MAX_TEXT_BYTES = 4 * 1024 * 1024
@@ -20,6 +22,9 @@ MAX_TEXT_BYTES = 4 * 1024 * 1024
 SHORTEST_TEXT = 3
 """Letters and digits of a log or report below which it says nothing."""
 
+MAX_LOGS = 100_000
+
+_LOG = re.compile(r"(\d{4}-\d{2}-\d{2})-session-(\d{1,6})(?:\D.*)?\.md")
 _PROOF = frozenset({(EvidenceKind.FILE_READ, Source.HOOK), (EvidenceKind.CONTENT_HASH, Source.SERVER)})
 """Evidence that a file was read: a hook saw it, or the server compared its content hash."""
 
@@ -82,6 +87,16 @@ def session_log(check: Check, scene: Scene) -> Finding:
     if empty:
         return failed(f"{named(empty)} is empty or says nothing")
     return failed(any_of([f"{folder}/{scene.run.id}{ending}" for folder, ending in places]) + " does not exist")
+
+
+def logged_numbers(worktree: Path) -> list[tuple[str, int]]:
+    """Return day and number of each session log on disk."""
+    try:
+        with os.scandir(real_path(worktree, SESSIONS)) as entries:
+            names = [_LOG.fullmatch(entry.name) for entry in islice(entries, MAX_LOGS)]
+    except (OSError, OutsideWorktree):
+        return []
+    return [(log[1], int(log[2])) for log in names if log]
 
 
 def is_log_of(run_id: str, path: str, ending: str = ".md") -> bool:

@@ -10,12 +10,11 @@ import re
 from holdfast.files import bounded_lines
 from holdfast.files.in_time import in_time
 from holdfast.files.inside import UnreadableInside, read_inside
-from holdfast.git.state import Git, GitFault
-from holdfast.lazy_dataclass import dataclass
+from holdfast.git.state import Git
+from holdfast.protocol.checks.docs_only import why_not_docs_only
 from holdfast.protocol.checks.files import MAX_TEXT_BYTES, written
 from holdfast.protocol.checks.findings import Finding, any_of, failed, first_few, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import find
-from holdfast.protocol.checks.repository import why_not_docs_only_since
 from holdfast.protocol.model import Check
 from holdfast.protocol.runs import EvidenceKind, Scene
 
@@ -27,28 +26,18 @@ _FRONT_MATTER = re.compile(
 _SESSION = re.compile(r"^session(?:[_-]?id)?[ \t]*:(?P<id>[^\n]*)$", re.IGNORECASE | re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The parts of a report that are checked."""
-
-    sessions: frozenset[str]
-    """The runs its front matter names."""
-    text: str
-    """The text below the front matter, without headings and comments."""
-
-
-def read_report(content: str) -> Report:
-    """Parse a report's front matter and text."""
+def read_report(content: str) -> tuple[frozenset[str], str]:
+    """Return the runs that a report's front matter names, and its text without headings and comments."""
     match = _FRONT_MATTER.match(content)
     if match is None:
-        return Report(frozenset(), _written(content))
+        return frozenset(), _written(content)
     sessions = frozenset(_value(line["id"]) for line in _SESSION.finditer(match["head"]))
-    return Report(sessions, _written(content[match.end() :]))
+    return sessions, _written(content[match.end() :])
 
 
 async def report(check: Check, scene: Scene) -> Finding:
     """Check that a report of this run exists, or that the change is docs-only."""
-    if scene.skip_qa and await _no_docs(scene) is None:
+    if scene.skip_qa and await why_not_docs_only(scene) is None:
         return skipped(DOCS_ONLY)
     refused: list[str] = []
     recorded = {posixpath.normpath(one.subject) for one in scene.evidence if one.kind == EvidenceKind.REPORT}
@@ -60,13 +49,13 @@ async def report(check: Check, scene: Scene) -> Finding:
         except UnreadableInside as failure:
             refused.append(str(failure).rstrip("."))
             continue
-        report = await in_time(read_report, content)
-        if report.sessions and report.sessions != {scene.run.id}:
+        sessions, text = await in_time(read_report, content)
+        if sessions and sessions != {scene.run.id}:
             if path in recorded:
-                refused.append(f"{shown(path)} belongs to {named(sorted(report.sessions))}")
-        elif not written(report.text):
+                refused.append(f"{shown(path)} belongs to {named(sorted(sessions))}")
+        elif not written(text):
             refused.append(f"{shown(path)} is empty or says nothing")
-        elif report.sessions:
+        elif sessions:
             return passed(_seen(path, content))
         elif path in recorded:
             if changed is None:
@@ -74,18 +63,11 @@ async def report(check: Check, scene: Scene) -> Finding:
             if path in changed:
                 return passed(_seen(path, content))
             refused.append(f"{shown(path)} existed before the session began")
-    why = await _no_docs(scene)
+    why = await why_not_docs_only(scene)
     if why is None:
         return skipped(DOCS_ONLY)
     wanted = f"no report {any_of(check.paths)} has `session: {scene.run.id}` in its front matter"
     return failed("; ".join([wanted, *([first_few(refused)] if refused else []), f"a report is needed: {why}"]))
-
-
-async def _no_docs(scene: Scene) -> str | None:
-    try:
-        return await why_not_docs_only_since(scene)
-    except (GitFault, UnreadableInside) as failure:
-        return str(failure).rstrip(".")
 
 
 def _read(scene: Scene, path: str) -> str:

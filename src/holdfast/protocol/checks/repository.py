@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from pathlib import Path
 
-from holdfast.files.in_time import in_time
-from holdfast.files.inside import read_inside
 from holdfast.git.state import Git, GitFault
-from holdfast.protocol.checks.docs_only import ChangedFile, is_markdown, why_not_docs_only
+from holdfast.protocol.checks.docs_only import mode
 from holdfast.protocol.checks.files import session_log
 from holdfast.protocol.checks.findings import Finding, failed, named, passed, shown, skipped
 from holdfast.protocol.checks.globs import before_magic, is_pattern, matches
-from holdfast.protocol.evidence import unchanged_since_start
+from holdfast.protocol.commit_gate import untouched
 from holdfast.protocol.model import Check, CheckKind, Status
 from holdfast.protocol.protocols import LOG_NAME, SESSIONS
 from holdfast.protocol.runs import Scene
 
-MAX_MARKDOWN_BYTES = 1024 * 1024
-MAX_DOCUMENTS = 500
 MAX_CLOCK_SKEW_MS = 5 * 60 * 1000
 """How far the clocks of the store and the committer may differ."""
 
@@ -78,7 +73,8 @@ async def docs_changed(check: Check, scene: Scene) -> Finding:
             (seen if log.status is Status.PASS else missing).append(log.text)
             continue
         named_by = [path for path in changed if matches(pattern, path)]
-        file = await asyncio.to_thread(_first_file, scene.worktree, named_by)
+        files = (path for path in named_by if mode(scene.worktree / path) == stat.S_IFREG)
+        file = await asyncio.to_thread(next, files, None)
         if file is None and check.optional and not await at_start(scene, pattern):
             seen.append(f"{shown(pattern)} was not there")
         elif file is None:
@@ -94,7 +90,7 @@ async def committed(scene: Scene) -> Finding:
     state = await git.state()
     if state.problem:
         return failed(state.problem.rstrip("."))
-    if await unchanged_since_start(scene.worktree, scene.run):
+    if await untouched(scene.worktree, scene.run):
         return skipped("nothing was changed since the session began")
     if state.head is None:
         return failed("the repository has no commit yet")
@@ -102,27 +98,6 @@ async def committed(scene: Scene) -> Finding:
     if state.dirty:
         wrong.append(f"not committed: {named(state.dirty)}")
     return failed("; ".join(wrong)) if wrong else passed(f"commit {state.head[:12]}, tree clean")
-
-
-async def why_not_docs_only_since(scene: Scene) -> str | None:
-    """Return why the change of a run is not docs-only; None if it is."""
-    git = Git(scene.worktree)
-    start = scene.run.starting_commit
-    changed = await git.changed_since(start)
-    other = next((path for path in changed if not is_markdown(path)), None)
-    other = other or await asyncio.to_thread(_first_special, scene.worktree, changed)
-    if other is not None:
-        return f"{shown(other)} is not a markdown file"
-    if len(changed) > MAX_DOCUMENTS:
-        return f"{len(changed)} files were changed; at most {MAX_DOCUMENTS} are compared"
-    changes: list[ChangedFile] = []
-    for path in changed:
-        before = None if start is None else await git.show(start, path)
-        after = await in_time(read_inside, scene.worktree, path, MAX_MARKDOWN_BYTES)
-        if len(before or b"") > MAX_MARKDOWN_BYTES:
-            return f"{shown(path)} is longer than {MAX_MARKDOWN_BYTES} bytes"
-        changes.append(ChangedFile(path, _text(before), _text(after)))
-    return await asyncio.to_thread(why_not_docs_only, changes)
 
 
 async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
@@ -141,24 +116,3 @@ async def _not_moved(git: Git, head: str, scene: Scene) -> list[str]:
     if made_at + MAX_CLOCK_SKEW_MS < scene.run.started_at:
         return [f"HEAD is at {head[:12]}, which was committed before the session began"]
     return []
-
-
-def _text(content: bytes | None) -> str | None:
-    # Different bytes must compare as different, even if they are not valid text.
-    return None if content is None else content.decode("utf-8", "surrogateescape")
-
-
-def _first_file(worktree: Path, paths: list[str]) -> str | None:
-    return next((path for path in paths if _mode(worktree / path) == stat.S_IFREG), None)
-
-
-def _first_special(worktree: Path, paths: list[str]) -> str | None:
-    """Return the first path that is neither a regular file nor deleted."""
-    return next((path for path in paths if _mode(worktree / path) not in (stat.S_IFREG, None)), None)
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return stat.S_IFMT(path.lstat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any
 
 from holdfast.agents.hook_events import HookAnswer, HookEvent, HookKind, ToolKind
 from holdfast.errors import HoldfastError
@@ -15,10 +15,7 @@ from holdfast.protocol.project.settings import Enforcement, ProjectProtocol
 from holdfast.protocol.runs import ActiveRun, EvidenceKind, Verdict
 from holdfast.protocol.service import Protocols
 from holdfast.text import clipped
-from holdfast.text.quoting import error_text, in_quotes, quoted
-
-K = TypeVar("K")
-V = TypeVar("V")
+from holdfast.text.quoting import error_text, in_quotes
 
 LONGEST_TEXT = 600
 """Characters of what an agent is told: it carries them through the whole conversation."""
@@ -40,7 +37,7 @@ class ProtocolHooks:
     def __init__(self, protocols: Protocols) -> None:
         self._protocols = protocols
         self._awaits_prompt: dict[str, bool] = {}
-        self._reminded: dict[tuple[object, ...], bool] = {}
+        self._said: dict[tuple[object, ...], bool] = {}
         self._events: dict[HookKind, Callable[[HookEvent], Awaitable[HookAnswer | None]]] = {
             HookKind.STARTED: self._session_start,
             HookKind.PROMPTED: self._prompt,
@@ -64,14 +61,16 @@ class ProtocolHooks:
         if project is None or not _speaks(project.enforcement):
             return None
         if project.started_by == "hook" and event.source in ("startup", "clear"):
-            _remember(self._awaits_prompt, event.session_id, True)
+            _first_time(self._awaits_prompt, event.session_id)
             return None
         return _context(_how_to_begin(project))
 
     async def _prompt(self, event: HookEvent) -> HookAnswer | None:
-        """Begin a run with the first prompt, if the project is configured so."""
-        if not event.prompt or event.is_command or not self._awaits_prompt.pop(event.session_id, None):
+        """Begin a run with the first prompt, if the project is configured so; else tell of commits without one."""
+        if not event.prompt or event.is_command:
             return None
+        if not self._awaits_prompt.pop(event.session_id, None):
+            return await self._without_run(event, even_if_idle=False)
         if await self._protocols.active_run(event.cwd) is not None:
             return None
         try:
@@ -101,12 +100,27 @@ class ProtocolHooks:
             return None
         active = await self._protocols.active_run(event.cwd)
         if active is None:
-            return None
-        for reading in await asyncio.to_thread(readings, tool, active.worktree, event.cwd):
-            await self._protocols.record_seen(active, EvidenceKind.FILE_READ, reading.path, reading.sha256)
+            return await self._without_run(event, even_if_idle=True) if tool.kind is ToolKind.RUN else None
+        for path, digest in await asyncio.to_thread(readings, tool, active.worktree, event.cwd):
+            await self._protocols.record_seen(active, EvidenceKind.FILE_READ, path, digest)
         if tool.kind in (ToolKind.RUN, ToolKind.MCP):
             await self._protocols.record_seen(active, EvidenceKind.TOOL_CALLED, tool.name, "")
         return None
+
+    async def _without_run(self, event: HookEvent, *, even_if_idle: bool) -> HookAnswer | None:
+        """Tell an agent at work without a run, where the project enforces its protocol: once, and once of its commits.
+
+        `even_if_idle` also if nothing is committed yet.
+        """
+        active, project = await self._protocols.standing_at(event.cwd)
+        if event.is_subagent or active is not None or project is None or project.enforcement is not Enforcement.ENFORCE:
+            return None
+        commits = await self._protocols.unattended_commits(event.cwd)
+        reason = (event.session_id, project.digest, bool(commits))
+        if not (commits or even_if_idle) or not _first_time(self._said, reason):
+            return None
+        made = f"These were made without one: {', '.join(commits[-MAX_LISTED:])}." if commits else ""
+        return _context(f"{_how_to_begin(project)} Commits without a session are recorded as a violation. {made}")
 
     async def _stop(self, event: HookEvent) -> HookAnswer | None:
         """Send an agent that wants to stop back to work, once for the same reason and never twice in a row."""
@@ -117,17 +131,18 @@ class ProtocolHooks:
             return None
         missing = await self._protocols.missing(active)
         reason = (event.session_id, active.run.row_id, *(gate.name for gate, _ in missing))
-        if reason in self._reminded:
+        if not _first_time(self._said, reason):
             return None
-        _remember(self._reminded, reason, True)
         return HookAnswer(keep_going=_shortened(_unfinished(active, missing)))
 
 
-def _remember(kept: dict[K, V], key: K, value: V) -> None:
-    """Keep something of the last conversations; the oldest is forgotten first."""
-    kept[key] = value
+def _first_time(kept: dict[Any, bool], key: object) -> bool:
+    """Return whether this is new, and keep it; of what is kept, the oldest is forgotten first."""
+    is_new = key not in kept
+    kept[key] = True
     if len(kept) > MAX_REMEMBERED:
         del kept[next(iter(kept))]
+    return is_new
 
 
 def _speaks(enforcement: Enforcement) -> bool:
@@ -144,10 +159,7 @@ def _shortened(text: str) -> str:
 
 
 def _standing(active: ActiveRun) -> str:
-    run, standing = active.run, active.standing
-    text = f"Holdfast: session {run.id} ({quoted(run.objective, 120)}) is active, in phase {standing.phase}."
-    if standing.held_by is not None:
-        text += f" It is blocked until {standing.held_by} is met."
+    text = f"Holdfast: {active.described(120)}"
     gates, step = active.still_to_meet(LONGEST_WORDS)
     if not gates:
         return f"{text} Nothing blocks: advance_phase goes on, session_end ends it."
@@ -171,11 +183,8 @@ def _unfinished(active: ActiveRun, missing: Sequence[tuple[Gate, Verdict]]) -> s
     steps = []
     for number, (gate, verdict) in enumerate(missing[:MAX_LISTED], start=1):
         why = f" ({in_quotes(verdict.reason, 100)})" if verdict.reason else ""
-        steps.append(f"{number}. {gate.name}{why}: {_words(gate.recovery[:1])}")
+        steps.append(
+            f"{number}. {gate.name}{why}: {in_quotes(gate.recovery[0], LONGEST_WORDS) if gate.recovery else ''}"
+        )
     more = f" And {len(missing) - MAX_LISTED} more." if len(missing) > MAX_LISTED else ""
     return f"{begun} If you wait for the user, just stop again. Missing: {' '.join(steps)}{more}"
-
-
-def _words(recovery: Sequence[str]) -> str:
-    """Format a gate's recovery steps, which the project may have written."""
-    return " ".join(in_quotes(step, LONGEST_WORDS) for step in recovery)

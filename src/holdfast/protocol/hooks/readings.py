@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
 from holdfast.agents.hook_events import ShownFile, ToolKind, ToolUse
 from holdfast.files.inside import UnreadableInside, read_inside
-from holdfast.lazy_dataclass import dataclass
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 ENOUGH_LINES = 200
@@ -20,24 +18,16 @@ MEMORIES = ".serena/memories"
 
 _SERENA = re.compile(r"(?=\w*?serena)\w*", re.IGNORECASE)
 """Names that agents may have for Serena's server."""
-
-
-_PLAIN = re.compile(r"cat(?: [\w./@+-]+)+")
+_PLAIN = re.compile(r"cat(?: (?!-)[\w./@+-]+)+")
 """A command without anything that a shell would expand, redirect or join."""
 MAX_COMMAND = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A file that was read, and what was in it."""
+def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[tuple[str, str]]:
+    """Return the files of the worktree that a successful call of a tool has read, each with the sha256 of its content.
 
-    path: str
-    """Within the worktree."""
-    sha256: str
-
-
-def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[Reading]:
-    """Return the files that a successful call of a tool has read; a link is both itself and what it leads to."""
+    A link is both itself and what it leads to.
+    """
     arguments = tool.arguments or {}
     if tool.kind is ToolKind.READ:
         shown = tool.shown
@@ -53,15 +43,13 @@ def readings(tool: ToolUse, worktree: Path, cwd: str) -> list[Reading]:
         names = [name for path in _printed(tool.command) for name in _names(str(Path(cwd) / path), worktree)]
     else:
         return []
-    return [reading for name in names if (reading := _reading(worktree, name))]
+    return [(name, digest) for name in names if (digest := _digest(worktree, name))]
 
 
 def _printed(command: str) -> list[str]:
     """Return the files that a plain `cat FILE …` prints whole; anything that a shell would do more is not plain."""
-    if len(command) > MAX_COMMAND or _PLAIN.fullmatch(command) is None:
-        return []
-    paths = command.split()[1:]
-    return [] if any(path.startswith("-") for path in paths) else paths
+    plain = len(command) <= MAX_COMMAND and _PLAIN.fullmatch(command) is not None
+    return command.split()[1:] if plain else []
 
 
 def is_path(text: object) -> TypeGuard[str]:
@@ -81,25 +69,17 @@ def _from_the_beginning(file: ShownFile) -> bool:
 
 def _names(path: str, worktree: Path) -> list[str]:
     """Return a path's names within the worktree: as it was given, and with links resolved."""
-    return list(dict.fromkeys([*_as_named(Path(os.path.normpath(path)), worktree), *_as_found(path, worktree)]))
-
-
-def _as_named(path: Path, worktree: Path) -> Iterator[str]:
-    for folder in path.parents:
-        if os.path.realpath(folder) == str(worktree):
-            yield path.relative_to(folder).as_posix()
-            return
-
-
-def _as_found(path: str, worktree: Path) -> Iterator[str]:
-    real = Path(os.path.realpath(path))
+    given, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
+    top = next((folder for folder in given.parents if os.path.realpath(folder) == str(worktree)), None)
+    names = [given.relative_to(top).as_posix()] if top is not None else []
     if real.is_relative_to(worktree):
-        yield real.relative_to(worktree).as_posix()
+        names.append(real.relative_to(worktree).as_posix())
+    return list(dict.fromkeys(names))
 
 
-def _reading(worktree: Path, name: str) -> Reading | None:
+def _digest(worktree: Path, name: str) -> str | None:
     try:
         content = read_inside(worktree, name, MAX_FILE_BYTES)
     except UnreadableInside:
         return None
-    return None if content is None else Reading(name, hashlib.sha256(content).hexdigest())
+    return None if content is None else hashlib.sha256(content).hexdigest()

@@ -1,4 +1,1 @@
-"""A project's own protocol: its settings, its document, and what trust covers."""
-
-DOCUMENT = "document"
-"""The protocol that a project's own document describes."""
+"""A project's own protocol: its settings and its document."""

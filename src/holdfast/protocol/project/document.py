@@ -8,11 +8,12 @@ from dataclasses import field
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import ChecklistItem, Level, Part
 from holdfast.protocol.project.table_rows import cells, plain, without_code
+from holdfast.text import clipped
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -45,7 +46,6 @@ DISCOURAGED = frozenset({"SHOULD NOT", "NOT RECOMMENDED"})
 
 LEVEL_COLUMNS = frozenset({"req", "level"})
 STEP_COLUMNS = frozenset({"step", "requirement"})
-EVIDENCE_COLUMNS = frozenset({"evidence", "verification"})
 MARKDOWN_FENCES = frozenset({"", "markdown", "md"})
 
 _PART = re.compile(r"\bsession\s+(start|end)\b", re.IGNORECASE)
@@ -67,12 +67,10 @@ class Urgency(StrEnum):
     RECOMMENDED = "RECOMMENDED"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Something in the document that cannot be understood."""
+class Fault(NamedTuple):
+    """A line, counted from 1, that cannot be understood, and why; without a line, what is missing altogether."""
 
     line: int | None
-    """Counted from 1; None if something is missing altogether."""
     message: str
 
 
@@ -170,7 +168,9 @@ class _Reader:
             elif token.type == "list_item_open" and lists == 1 and phase is not None:
                 if tokens[index + 1].type == "paragraph_open" and label in (None, "requirements"):
                     entry = tokens[index + 2].content[:MAX_LINE]
-                    phase.requirements.append(Requirement(_level_in(entry), _short(plain(entry))))
+                    word = _KEY_WORD.search(without_code(entry))
+                    asked = LEVELS[word[1]] if word else None
+                    phase.requirements.append(Requirement(asked, clipped(plain(entry), MAX_TEXT)))
             elif token.type == "table_open" and part is not None:
                 self._table(tokens, index, first, part)
             elif token.type == "fence" and depth < MAX_DEPTH and token.info.strip().lower() in MARKDOWN_FENCES:
@@ -186,9 +186,7 @@ class _Reader:
         if len(text) > MAX_HEADING:
             self._fault(line, f"The heading is longer than {MAX_HEADING} characters.")
             return None
-        title, urgency = _suffix(match["title"].strip())
-        if misspelt := _misspelt(title):
-            self._fault(line, f"({misspelt}) must be one of {', '.join(Urgency)}.")
+        title, urgency = self._suffix(match["title"].strip(), line)
         if not title:
             self._fault(line, "A phase needs a title: `### Phase 1: Title (BLOCKING)`.")
             return None
@@ -202,6 +200,19 @@ class _Reader:
         phase = DocumentPhase(part, title, urgency, line + 1)
         self._phases.append(phase)
         return phase
+
+    def _suffix(self, title: str, line: int) -> tuple[str, Urgency | None]:
+        """Split a title into its text and the urgency after it, which may have a condition: `(BLOCKING when …)`."""
+        match = _SUFFIX.search(title)
+        if match is None:
+            return title, None
+        words = match["suffix"].strip()
+        urgency = next((one for one in Urgency if re.search(rf"\b{one}\b", words) or words.upper() == one), None)
+        if urgency is not None:
+            return title[: match.start()].strip(), urgency
+        if get_close_matches(words.upper(), Urgency, n=1, cutoff=0.8):
+            self._fault(line, f"({words}) must be one of {', '.join(Urgency)}.")
+        return title, None
 
     def _table(self, tokens: Sequence[Token], start: int, first: int, part: Part) -> None:
         header: list[str] = []
@@ -220,20 +231,20 @@ class _Reader:
         for line in rows[1:]:
             self._row(self._lines[line], line, len(header), columns, part)
 
-    def _columns(self, header: Sequence[str], line: int) -> tuple[int, int, int | None] | None:
-        level, step, evidence = (
+    def _columns(self, header: Sequence[str], line: int) -> tuple[int, int] | None:
+        level, step = (
             next((number for number, name in enumerate(header) if name in names), None)
-            for names in (LEVEL_COLUMNS, STEP_COLUMNS, EVIDENCE_COLUMNS)
+            for names in (LEVEL_COLUMNS, STEP_COLUMNS)
         )
         if level is not None and step is not None:
-            return level, step, evidence
+            return level, step
         if level is not None:
             self._fault(line, "The table has levels but no column Step or Requirement.")
         elif step is not None and "status" in header:
             self._fault(line, "The table has steps but no column Req or Level.")
         return None
 
-    def _row(self, source: str, line: int, width: int, columns: tuple[int, int, int | None], part: Part) -> None:
+    def _row(self, source: str, line: int, width: int, columns: tuple[int, int], part: Part) -> None:
         if len(source) > MAX_LINE:
             self._fault(line, f"The row is longer than {MAX_LINE} characters.")
             return
@@ -245,47 +256,19 @@ class _Reader:
             return
         row += [""] * (width - len(row))
         word = " ".join(plain(row[columns[0]]).strip("*_ ").upper().split())
-        step = _short(plain(row[columns[1]]))
+        step = clipped(plain(row[columns[1]]), MAX_TEXT)
         if word not in LEVELS:
-            self._fault(line, f"{_quoted(row[columns[0]])} must be a requirement level: MUST, MUST NOT, SHOULD or MAY.")
+            found = f'"{row[columns[0]][:40]}"' if row[columns[0]] else "An empty cell"
+            self._fault(line, f"{found} must be a requirement level: MUST, MUST NOT, SHOULD or MAY.")
         elif not step:
             self._fault(line, "The row names no step.")
         elif len(self._items) == MAX_ITEMS:
             self._fault(line, f"The checklist has more than {MAX_ITEMS} rows.")
         else:
             step = f"Do not: {step}" if word in DISCOURAGED else step
-            evidence = "" if columns[2] is None else _short(plain(row[columns[2]]))
-            item = ChecklistItem(part, LEVELS[word], step, evidence=evidence)
+            item = ChecklistItem(part, LEVELS[word], step)
             # A template often repeats the checklist.
             self._items.setdefault((part, item.level, step.lower()), item)
 
     def _fault(self, line: int, message: str) -> None:
         self._faults.append(Fault(line + 1, message))
-
-
-def _suffix(title: str) -> tuple[str, Urgency | None]:
-    """Split a title into its text and the urgency after it, which may have a condition: `(BLOCKING when …)`."""
-    match = _SUFFIX.search(title)
-    whole = match["suffix"].strip() if match else ""
-    word = next((urgency for urgency in Urgency if re.search(rf"\b{urgency}\b", whole)), None)
-    if word is None and whole.upper() in Urgency.__members__:
-        word = Urgency(whole.upper())
-    return (title, None) if match is None or word is None else (title[: match.start()].strip(), word)
-
-
-def _misspelt(title: str) -> str | None:
-    match = _SUFFIX.search(title)
-    return match["suffix"] if match and get_close_matches(match["suffix"].upper(), Urgency, n=1, cutoff=0.8) else None
-
-
-def _level_in(entry: str) -> Level | None:
-    match = _KEY_WORD.search(without_code(entry))
-    return LEVELS[match[1]] if match else None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text[:40]}"' if text else "An empty cell"

@@ -23,10 +23,9 @@ from holdfast.protocol.model import (
     Protocol,
     Transition,
 )
-from holdfast.protocol.project import DOCUMENT
 from holdfast.protocol.project.document import Document, DocumentPhase, Urgency
 from holdfast.protocol.project.gate_settings import how_to, inside
-from holdfast.protocol.protocols import AGENTS, EVERY_LOG, LOG_NAME, SESSION_LOG
+from holdfast.protocol.protocols import AGENTS, DOCUMENT, EVERY_LOG, LOG_NAME, SESSION_LOG
 
 MAX_NAME = 48
 MAX_RECOVERY = 6
@@ -111,7 +110,7 @@ def _gate(name: str, phase: DocumentPhase, logs: tuple[str, ...]) -> Gate:
         checks = (Check(CheckKind.CLAIM),)
     requirements = [one.text for one in phase.requirements if one.level in (None, Level.MUST)][:MAX_RECOVERY]
     steps = known.recovery if known is not None and checks == known.checks else tuple(map(how_to, checks))
-    return Gate(name, Level.MUST if must else Level.SHOULD, blocking, checks, (*requirements, *steps), phase.title)
+    return Gate(name, Level.MUST if must else Level.SHOULD, blocking, checks, (*requirements, *steps))
 
 
 def _log_patterns(phases: Iterable[DocumentPhase]) -> tuple[str, ...]:
@@ -156,8 +155,13 @@ def _checklist(document: Document, phases: Mapping[str, DocumentPhase]) -> tuple
     for part in Part:
         listed = [item for item in document.checklist if item.part is part]
         items += [replace(item, gate=_verifier(item, phases)) for item in listed]
-        if not listed:
-            items += _from_requirements(part, phases)
+        if not listed:  # the requirements are the checklist
+            items += [
+                ChecklistItem(part, one.level or Level.MUST, one.text, None if one.level is Level.MUST_NOT else name)
+                for name, phase in phases.items()
+                if phase.part is part
+                for one in phase.requirements
+            ]
     return tuple(items)
 
 
@@ -171,13 +175,3 @@ def _verifier(item: ChecklistItem, phases: Mapping[str, DocumentPhase]) -> str |
     return next(
         (name for part, words, name in STEPS if part is item.part and name in phases and words.search(step)), None
     )
-
-
-def _from_requirements(part: Part, phases: Mapping[str, DocumentPhase]) -> list[ChecklistItem]:
-    """Build a checklist from the requirements of a document that has none."""
-    return [
-        ChecklistItem(part, one.level or Level.MUST, one.text, None if one.level is Level.MUST_NOT else name)
-        for name, phase in phases.items()
-        if phase.part is part
-        for one in phase.requirements
-    ]

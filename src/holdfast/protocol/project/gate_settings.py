@@ -17,11 +17,13 @@ PATH_CHECKS = {
     "docs_changed": CheckKind.DOCS_CHANGED,
     "report": CheckKind.REPORT,
 }
-KEYS = ("command", "timeout", *PATH_CHECKS, "tool_called", "claim", "blocking", "recovery")
+FLAGS = ("claim", "blocking")
+KEYS = ("command", "timeout", *PATH_CHECKS, "tool_called", *FLAGS, "recovery")
+EXAMPLES = {"command": '["make", "check"]', "tool_called": '["*serena*"]', "recovery": '["Run make check."]'}
+PATH_EXAMPLE = '["docs/HANDOFF.md"]'
 MAX_ENTRIES = 64
 MAX_ENTRY = 4096
 MAX_TIMEOUT_S = 3600
-COMMAND_EXAMPLE = '["make", "check"]'
 
 Complain = Callable[[str, str], None]
 """Reports a key and what is wrong with it."""
@@ -29,28 +31,42 @@ Complain = Callable[[str, str], None]
 
 def configured(gate: Gate, table: Mapping[str, Any], complain: Complain) -> Gate:
     """Return the gate as the project configures it. Invalid settings are reported and left out."""
-    for key in table:
-        if key not in KEYS:
-            near = get_close_matches(key, KEYS, n=1)
-            complain(key, f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else "."))
-    command = _command(table, complain)
-    timeout = _timeout(table, complain)
-    given = _other_checks(table, complain)
-    checks = gate.checks
-    if given or (command is not None and not any(check.kind is CheckKind.COMMAND for check in checks)):
-        checks = (*given, *(() if command is None else (Check(CheckKind.COMMAND, argv=command),)))
-    elif command is not None:
-        checks = tuple(replace(check, argv=command) if check.kind is CheckKind.COMMAND else check for check in checks)
-    if timeout is not None:
+    valid: dict[str, Any] = {}
+    for key, value in table.items():
+        if problem := _problem(key, value):
+            complain(key, problem)
+        else:
+            valid[key] = tuple(value) if isinstance(value, list) else value
+    checks = _checks(gate, valid)
+    if "timeout" in valid:
         if not any(check.kind is CheckKind.COMMAND for check in checks):
             complain("timeout", "timeout applies to a command, and this gate has none.")
-        checks = tuple(
-            replace(check, timeout_s=timeout) if check.kind is CheckKind.COMMAND else check for check in checks
-        )
-    recovery = _entries(table, "recovery", '["Run make check."]', complain)
-    if recovery is None:
-        recovery = gate.recovery if checks == gate.checks else tuple(map(how_to, checks))
-    return replace(gate, checks=checks, blocking=_flag(table, "blocking", gate.blocking, complain), recovery=recovery)
+        checks = _with_command(checks, timeout_s=valid["timeout"])
+    as_before = gate.recovery if checks == gate.checks else tuple(map(how_to, checks))
+    recovery, blocking = valid.get("recovery", as_before), valid.get("blocking", gate.blocking)
+    return replace(gate, checks=checks, blocking=blocking, recovery=recovery)
+
+
+def _checks(gate: Gate, valid: Mapping[str, Any]) -> tuple[Check, ...]:
+    """Return the checks of a gate: those that the project gives, or its own, with the project's command."""
+    given = [
+        Check(kind, paths=tuple(PurePosixPath(path).as_posix() for path in valid[key]))
+        for key, kind in PATH_CHECKS.items()
+        if key in valid
+    ]
+    if "tool_called" in valid:
+        given.append(Check(CheckKind.TOOL_CALLED, names=valid["tool_called"]))
+    if valid.get("claim"):
+        given.append(Check(CheckKind.CLAIM))
+    if "command" not in valid:
+        return tuple(given) or gate.checks
+    if not given and any(check.kind is CheckKind.COMMAND for check in gate.checks):
+        return _with_command(gate.checks, argv=valid["command"])
+    return (*given, Check(CheckKind.COMMAND, argv=valid["command"]))
+
+
+def _with_command(checks: tuple[Check, ...], **changes: Any) -> tuple[Check, ...]:
+    return tuple(replace(check, **changes) if check.kind is CheckKind.COMMAND else check for check in checks)
 
 
 def how_to(check: Check) -> str:
@@ -72,65 +88,30 @@ def how_to(check: Check) -> str:
     }[check.kind]
 
 
-def _other_checks(table: Mapping[str, Any], complain: Complain) -> tuple[Check, ...]:
-    checks: list[Check] = []
-    for key, kind in PATH_CHECKS.items():
-        paths = _entries(table, key, '["docs/HANDOFF.md"]', complain)
-        if paths is not None and all(_stays_inside(path, key, complain) for path in paths):
-            checks.append(Check(kind, paths=tuple(PurePosixPath(path).as_posix() for path in paths)))
-    names = _entries(table, "tool_called", '["*serena*"]', complain)
-    if names is not None:
-        checks.append(Check(CheckKind.TOOL_CALLED, names=names))
-    if _flag(table, "claim", False, complain):
-        checks.append(Check(CheckKind.CLAIM))
-    return tuple(checks)
-
-
 def inside(path: str) -> bool:
     """Return whether a path is relative and stays in the project."""
     return not (PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or path.startswith("~"))
 
 
-def _stays_inside(path: str, key: str, complain: Complain) -> bool:
-    if not inside(path):
-        complain(key, f"{key}: {path} must be relative to the project, without `..` or `~`.")
-        return False
-    return True
+def unknown(key: str, known: tuple[str, ...]) -> str:
+    """Return what is wrong with a key that is none of these."""
+    near = get_close_matches(key, known, n=1)
+    return f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else ".")
 
 
-def _command(table: Mapping[str, Any], complain: Complain) -> tuple[str, ...] | None:
-    if isinstance(table.get("command"), str):
-        complain("command", f"command must be a list such as {COMMAND_EXAMPLE}: no shell is involved.")
-        return None
-    return _entries(table, "command", COMMAND_EXAMPLE, complain)
-
-
-def _timeout(table: Mapping[str, Any], complain: Complain) -> int | None:
-    value = table.get("timeout")
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_TIMEOUT_S:
-        complain("timeout", f"timeout must be a whole number of seconds from 1 to {MAX_TIMEOUT_S}.")
-        return None
-    return value
-
-
-def _flag(table: Mapping[str, Any], key: str, default: bool, complain: Complain) -> bool:
-    value = table.get(key, default)
-    if not isinstance(value, bool):
-        complain(key, f"{key} must be true or false.")
-        return default
-    return value
-
-
-def _entries(table: Mapping[str, Any], key: str, example: str, complain: Complain) -> tuple[str, ...] | None:
-    value = table.get(key)
-    if value is None:
-        return None
+def _problem(key: str, value: Any) -> str | None:
+    """Return what is wrong with a setting; None if it can be used."""
+    if key not in KEYS:
+        return unknown(key, KEYS)
+    if key in FLAGS:
+        return None if isinstance(value, bool) else f"{key} must be true or false."
+    if key == "timeout":
+        seconds = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TIMEOUT_S
+        return None if seconds else f"timeout must be a whole number of seconds from 1 to {MAX_TIMEOUT_S}."
     if not isinstance(value, list) or not value or not all(isinstance(entry, str) and entry for entry in value):
-        complain(key, f"{key} must be a list of texts such as {example}.")
-        return None
+        shell = ": no shell is involved" if key == "command" else ""
+        return f"{key} must be a list of texts such as {EXAMPLES.get(key, PATH_EXAMPLE)}{shell}."
     if len(value) > MAX_ENTRIES or any(len(entry) > MAX_ENTRY or "\0" in entry for entry in value):
-        complain(key, f"{key} may have up to {MAX_ENTRIES} entries of up to {MAX_ENTRY} characters, without NUL.")
-        return None
-    return tuple(value)
+        return f"{key} may have up to {MAX_ENTRIES} entries of up to {MAX_ENTRY} characters, without NUL."
+    outside = next((path for path in value if key in PATH_CHECKS and not inside(path)), None)
+    return f"{key}: {outside} must be relative to the project, without `..` or `~`." if outside else None

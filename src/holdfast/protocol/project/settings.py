@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import field, replace
@@ -10,25 +12,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.files.inside import UnreadableInside, read_inside, real_path
+from holdfast.files.inside import UnreadableInside, is_folder, read_inside
 from holdfast.lazy_dataclass import dataclass
 from holdfast.protocol.model import Gate, Protocol
-from holdfast.protocol.project import DOCUMENT
-from holdfast.protocol.project.toml_lines import line_of, located
-from holdfast.protocol.project.trust_digest import (
-    MAX_BYTES,
-    MCP_SERVERS,
-    SETTINGS,
-    Executable,
-    serena_entries,
-)
-from holdfast.protocol.protocols import PROTOCOLS
-from holdfast.text import bounded_toml
+from holdfast.protocol.project.toml_lines import line_of
+from holdfast.protocol.protocols import DOCUMENT, PROTOCOLS
+from holdfast.text import bounded_json, bounded_toml
 from holdfast.text.bounded_toml import TomlFault
 
 if TYPE_CHECKING:
     from holdfast.protocol.project.document import Document
 
+SETTINGS = ".holdfast/protocol.toml"
+MCP_SERVERS = ".mcp.json"
+SERENA_PROJECT = ".serena/project.yml"
+MAX_BYTES = 256 * 1024
 AGENTS_DIRECTORY = ".agents"
 DOCUMENTS = (".agents/SESSION-PROTOCOL.md", "SESSION-PROTOCOL.md")
 KEYS = ("protocol", "document", "enforcement", "start", "gates")
@@ -45,6 +43,13 @@ class Enforcement(StrEnum):
     OFF = "off"
     WARN = "warn"
     ENFORCE = "enforce"
+
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "protocol": NAMES,
+    "enforcement": tuple(Enforcement),
+    "start": ("agent", "hook"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +79,19 @@ class ProjectProtocol:
     """The hash that trust is pinned to; empty, and never trusted, if a part could not be read."""
     commands: tuple[tuple[str, ...], ...]
     """The commands that its gates run once it is trusted."""
-    executable: Executable = field(default_factory=Executable)
-    """Everything that trust would cover."""
+    serena: Mapping[str, Any] = field(default_factory=dict)
+    """The Serena entries among the project's MCP servers, by name, which trust covers too."""
 
 
 def read_project(worktree: Path) -> ProjectProtocol:
     """Read the protocol of a worktree. Runs nothing, reads nothing outside, and never raises."""
     reading = _Reading(worktree)
-    parts = Executable(
-        reading.content(SETTINGS),
-        serena_entries(reading.content(MCP_SERVERS)),
-    )
-    digest = "" if reading.faults else parts.digest
-    settings = reading.settings = _settings(parts.settings)
+    content, serena = reading.content(SETTINGS), serena_entries(reading.content(MCP_SERVERS))
+    digest = "" if reading.faults else trust_digest(content, serena)
+    settings = reading.settings = _settings(content)
     reading.faults += settings.faults
-    protocol = PROTOCOLS.get(settings.protocol or "") or PROTOCOLS[reading.default()]
+    default = "agents" if is_folder(worktree, AGENTS_DIRECTORY) else "simple"
+    protocol = PROTOCOLS.get(settings.protocol or default, PROTOCOLS[default])
     if not reading.faults and settings.protocol == DOCUMENT:
         protocol = reading.document() or protocol
     elif not reading.faults:
@@ -97,12 +100,33 @@ def read_project(worktree: Path) -> ProjectProtocol:
         protocol,
         settings.enforcement,
         settings.started_by,
-        parts.settings is not None,
+        content is not None,
         tuple(reading.faults),
         digest,
         tuple(check.argv for gate in protocol.gates for check in gate.checks if check.argv),
-        parts,
+        serena,
     )
+
+
+def trust_digest(settings: bytes | None, serena: Mapping[str, Any]) -> str:
+    """Return the hash of a protocol.toml and of the Serena entries among the project's MCP servers."""
+    entry = json.dumps(serena, sort_keys=True).encode() if serena else b""
+    whole = hashlib.sha256(b"holdfast trust 1")
+    for part in (settings or b"", entry, b"", b""):  # the last two were Serena's own settings, once
+        whole.update(len(part).to_bytes(8, "big") + part)
+    return whole.hexdigest()
+
+
+def serena_entries(servers: bytes | None) -> dict[str, Any]:
+    """Return the Serena entries of an .mcp.json; none if it cannot be parsed."""
+    try:
+        content = bounded_json.loads(servers or b"{}")
+    except ValueError:
+        return {}
+    named = content.get("mcpServers") if isinstance(content, dict) else None
+    if not isinstance(named, dict):
+        return {}
+    return {name: entry for name, entry in named.items() if "serena" in name.lower()}
 
 
 def configured_project(worktree: Path) -> ProjectProtocol | None:
@@ -139,15 +163,8 @@ class _Reading:
         try:
             return read_inside(self.worktree, path, MAX_BYTES)
         except UnreadableInside as refused:
-            self.faults.append(ProjectFault(path, None, str(refused)))
+            self._fail(path, None, str(refused))
             return None
-
-    def default(self) -> str:
-        """Return the protocol of a project that names none."""
-        try:
-            return "agents" if real_path(self.worktree, AGENTS_DIRECTORY).is_dir() else "simple"
-        except (UnreadableInside, OSError):
-            return "simple"
 
     def document(self) -> Protocol | None:
         """Return the protocol of the project's own document."""
@@ -161,21 +178,21 @@ class _Reading:
             try:
                 content = read_inside(self.worktree, path, MAX_DOCUMENT_BYTES)
             except UnreadableInside as refused:
-                self.faults.append(ProjectFault(SETTINGS, line, f"The document cannot be used: {refused}"))
+                self._fail(SETTINGS, line, f"The document cannot be used: {refused}")
                 return None
             if content is not None:
                 break
         else:
             wanted = named or " or ".join(DOCUMENTS)
-            self.faults.append(ProjectFault(SETTINGS, line, f"The document {wanted} does not exist."))
+            self._fail(SETTINGS, line, f"The document {wanted} does not exist.")
             return None
         try:
             found = _parsed(content.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
-            self.faults.append(ProjectFault(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8."))
+            self._fail(path, content.count(b"\n", 0, error.start) + 1, "The file is not UTF-8.")
             return None
         if found.faults:
-            self.faults += [ProjectFault(path, fault.line, fault.message) for fault in found.faults]
+            self.faults += [ProjectFault(path, line, message) for line, message in found.faults]
             return None
         protocol, phases = protocol_of(found)
         return self.configured(protocol, {name: (path, phase.line) for name, phase in phases.items()})
@@ -207,12 +224,15 @@ class _Reading:
                 " (command, file_exists, file_read, docs_changed, report, tool_called), claim = true, or"
                 " blocking = false."
             )
-            self.faults.append(ProjectFault(path, line, message))
+            self._fail(path, line, message)
         return gate_settings
+
+    def _fail(self, path: str, line: int | None, message: str) -> None:
+        self.faults.append(ProjectFault(path, line, message))
 
     def _complain(self, message: str, *keys: str) -> None:
         if len(self.faults) < MAX_FAULTS:
-            self.faults.append(ProjectFault(SETTINGS, line_of(self.settings.text, "gates", *keys), message))
+            self._fail(SETTINGS, line_of(self.settings.text, "gates", *keys), message)
 
 
 @lru_cache(maxsize=16)
@@ -227,60 +247,45 @@ def _parsed(text: str) -> Document:
 def _settings(content: bytes | None) -> _Settings:
     if content is None:
         return _Settings()
-    import tomllib  # imported late to keep the daemon's start fast: most projects configure nothing
-
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        settings = bounded_toml.loads(text)
+        return _checked(text, bounded_toml.loads(text))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         return _Settings(faults=(ProjectFault(SETTINGS, line, "The file is not UTF-8."),))
-    except tomllib.TOMLDecodeError as error:
-        line, reason = located(text, error)
-        return _Settings(faults=(ProjectFault(SETTINGS, line, f"{reason}."),))
     except TomlFault as fault:
         return _Settings(faults=(ProjectFault(SETTINGS, fault.line, fault.message),))
-    return _checked(text, settings)
 
 
 def _checked(text: str, found: Mapping[str, Any]) -> _Settings:
-    from difflib import get_close_matches
+    from holdfast.protocol.project.gate_settings import unknown
 
     faults: list[ProjectFault] = []
-
-    def complain(message: str, *keys: str) -> None:
-        faults.append(ProjectFault(SETTINGS, line_of(text, *keys), message))
-
-    def chosen(key: str, choices: tuple[str, ...], default: str | None) -> str | None:
-        value = found.get(key, default)
-        if value is not None and value not in choices:
-            complain(f"{key} must be one of {', '.join(choices)}.", key)
-            return default
-        return None if value is None else str(value)
-
-    for key in found:
-        if key not in KEYS and len(faults) < MAX_FAULTS:
-            near = get_close_matches(key, KEYS, n=1)
-            complain(f"{key} is not a known setting" + (f"; did you mean {near[0]}?" if near else "."), key)
-    name = chosen("protocol", NAMES, None)
-    enforcement = chosen("enforcement", tuple(Enforcement), Enforcement.WARN)
-    start = chosen("start", ("agent", "hook"), "agent")
-    path = found.get("document")
-    if path is not None and (not isinstance(path, str) or not path):
-        complain("document must be the path of a file in the project.", "document")
-        path = None
-    if path is not None and name != DOCUMENT:
-        complain(f'document is only used with protocol = "{DOCUMENT}".', "document")
-    gates = found.get("gates", {})
-    if not isinstance(gates, dict) or not all(isinstance(table, dict) for table in gates.values()):
-        complain("gates must be tables such as [gates.QUALITY_CHECKS].", "gates")
-        gates = {}
+    valid: dict[str, Any] = {}
+    for key, value in found.items():
+        wrong = _wrong(key, value, found.get("protocol")) if key in KEYS else unknown(key, KEYS)
+        if not wrong:
+            valid[key] = value
+        elif len(faults) < MAX_FAULTS:
+            faults.append(ProjectFault(SETTINGS, line_of(text, key), wrong))
     return _Settings(
         text,
-        name,
-        path,
-        Enforcement(enforcement or Enforcement.WARN),
-        "hook" if start == "hook" else "agent",
-        gates,
+        valid.get("protocol"),
+        valid.get("document"),
+        Enforcement(valid.get("enforcement", Enforcement.WARN)),
+        valid.get("start", "agent"),
+        valid.get("gates", {}),
         tuple(faults),
     )
+
+
+def _wrong(key: str, value: Any, protocol: Any) -> str:
+    """Return what is wrong with a setting; empty if it can be used."""
+    if key in CHOICES:
+        return "" if value in CHOICES[key] else f"{key} must be one of {', '.join(CHOICES[key])}."
+    if key == "gates":
+        tables = isinstance(value, dict) and all(isinstance(table, dict) for table in value.values())
+        return "" if tables else "gates must be tables such as [gates.QUALITY_CHECKS]."
+    if not isinstance(value, str) or not value:
+        return "document must be the path of a file in the project."
+    return "" if protocol == DOCUMENT else f'document is only used with protocol = "{DOCUMENT}".'

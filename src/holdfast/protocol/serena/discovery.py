@@ -14,8 +14,7 @@ from holdfast.agents.registry import settings_of
 from holdfast.files.inside import UnreadableInside, read_inside
 from holdfast.lazy_dataclass import dataclass
 from holdfast.process.child_environment import command_environment, without_own
-from holdfast.protocol.project.trust_digest import MCP_SERVERS, SERENA_PROJECT
-from holdfast.text import bounded_json
+from holdfast.protocol.project.settings import MCP_SERVERS, SERENA_PROJECT, serena_entries
 
 NAME = "serena"
 PROJECT_VARIABLE = "SERENA_PROJECT"
@@ -53,7 +52,8 @@ def find_serena(worktree: Path, trusted: bool, env: Mapping[str, str]) -> Found:
     if own is not None:
         return Found(own, "configured by the user")
     program = shutil.which(NAME, path=env.get("PATH", os.defpath))
-    if _within(worktree, env.get(PROJECT_VARIABLE)):
+    project = env.get(PROJECT_VARIABLE)
+    if project and Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser())):
         return Found(_direct(program or NAME), f"configured by {PROJECT_VARIABLE}")
     brought, known, trouble_inside = _from_project(worktree, command_environment(env))
     if brought is not None and not trusted:
@@ -75,10 +75,9 @@ def _from_user(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, s
 def _from_project(worktree: Path, env: Mapping[str, str]) -> tuple[Launch | None, bool, str]:
     """Return the Serena that the project's own files name, and whether it has settings for Serena."""
     try:
-        servers = read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)
-        launch = _entry(_mapping(_mapping(bounded_json.loads(servers)).get("mcpServers")), env) if servers else None
+        launch = _entry(serena_entries(read_inside(worktree, MCP_SERVERS, MAX_CONFIG_BYTES)), env)
         return launch, read_inside(worktree, SERENA_PROJECT, MAX_CONFIG_BYTES) is not None, ""
-    except (UnreadableInside, ValueError) as error:
+    except UnreadableInside as error:
         return None, False, f"The project's Serena configuration cannot be read: {error}"
 
 
@@ -124,12 +123,6 @@ def _expand_variables(text: str, env: Mapping[str, str]) -> str:
 def _closed(part: str, env: Mapping[str, str]) -> str:
     match = _VARIABLE.search(part)
     return f"{part}}}" if match is None else part[: match.start()] + (env.get(match[1]) or match[2] or "")
-
-
-def _within(worktree: Path, project: str | None) -> bool:
-    if not project:
-        return False
-    return Path(os.path.realpath(worktree)).is_relative_to(os.path.realpath(Path(project).expanduser()))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

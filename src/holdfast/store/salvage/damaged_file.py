@@ -114,7 +114,7 @@ def _find_own_tables(
     steps = [step for step in known if step.number <= newest]
     if len(steps) < len(known):
         schema = schema_of(scratch, steps)
-        roots = {name: root for name, root in roots.items() if name in schema.trees}
+        roots = find_roots(pages, schema)  # an older schema may have tables that the newest does not have
     return schema, steps, roots
 
 
