@@ -83,7 +83,9 @@ async def test_a_short_session_is_shown_whole_with_branches_and_revisions_linked
         first = (await browser.get(f"/sessions/{session}?t=1")).text
         assert f'revised in <a href="/sessions/{session}?t=6"' in first
         second = (await browser.get(f"/sessions/{session}?t=2")).text
-        assert re.search(rf'branch <a href="/sessions/{session}\?t=4"[^>]*>timeout</a> leaves here \(2 thoughts\)', second)
+        assert re.search(
+            rf'branch <a href="/sessions/{session}\?t=4"[^>]*>timeout</a> leaves here \(2 thoughts\)', second
+        )
         fourth = (await browser.get(f"/sessions/{session}?t=4")).text
         assert re.search(rf'from <a href="/sessions/{session}\?t=2"', fourth)
 

@@ -144,9 +144,7 @@ class _Drawing:
         self._firsts = [first for first, _, _ in shown]
         self._top, self._bottom = shown[0][0], shown[-1][1]
         self._height = len(shown) * ROW
-        self._lines = [
-            line for line in shape.lines if line.from_number <= self._bottom and line.last >= self._top
-        ]
+        self._lines = [line for line in shape.lines if line.from_number <= self._bottom and line.last >= self._top]
         self._branch_at = {one.number: one.branch_id for one in shape.on_branches}
         self._lanes = _lanes(self._lines)
 

@@ -29,6 +29,11 @@ def sessions_url(project: str) -> str:
     return f"/sessions?project={quote(project, safe='', errors='replace')}"
 
 
+def conversation_url(conversation_id: int) -> str:
+    """Return the address of a conversation of teams."""
+    return f"/teams/conversations/{conversation_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectLink:
     """A project, as other pages lead to it."""

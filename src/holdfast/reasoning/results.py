@@ -122,6 +122,16 @@ class SearchPage:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundLately:
+    """What a search of everything found, the newest first."""
+
+    terms: tuple[Term, ...]
+    sessions: tuple[Session, ...]
+    """Those whose title or tags match."""
+    thoughts: tuple[tuple[Session, Thought], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OutlinePage:
     """Thoughts of a session, each with no more than how it begins."""
 

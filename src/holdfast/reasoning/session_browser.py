@@ -16,6 +16,7 @@ from holdfast.reasoning.model import FORGETTING, Piece, Session, Status, Thought
 from holdfast.reasoning.queries import projects, sessions, shape
 from holdfast.reasoning.queries.sessions import Position, Scope
 from holdfast.reasoning.results import (
+    FoundLately,
     OpenThought,
     OutlinePage,
     SearchPage,
@@ -25,7 +26,7 @@ from holdfast.reasoning.results import (
     Surroundings,
     ThoughtsPage,
 )
-from holdfast.reasoning.search import index_some, search
+from holdfast.reasoning.search import index_some, newest, search
 from holdfast.reasoning.session_choice import missing, require, usable
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time
@@ -98,6 +99,13 @@ class SessionBrowser:
         scope = Scope(None if everywhere else root, _statuses(status, VISIBLE))
         await self.index()
         return await self._store.read(lambda tx: search(tx, scope, query, most, offset))
+
+    async def search_lately(self, query: str, limit: int | None = None) -> FoundLately:
+        """Return the newest thoughts, and sessions by their titles and tags, with all words, of all projects."""
+        limits.text("query", query, limits.MAX_QUERY)
+        most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
+        await self.index()
+        return await self._store.read(lambda tx: newest(tx, query, most))
 
     # -- reading -------------------------------------------------------------------------------------------------
 

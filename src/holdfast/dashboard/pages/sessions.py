@@ -21,8 +21,10 @@ from holdfast.reasoning.session_browser import SHAPE_PARTS, cursor_after
 from holdfast.text import counted
 
 PER_PAGE = 50
-LABEL = 90
+LABEL = 70
 """Characters of a thought that its row may show."""
+LABEL_MARGIN = 250
+"""Characters beyond those that are searched for secrets."""
 STATES = {"active": "In use", "archived": "Archived", "all": "All"}
 OFFERED = 20
 """Sessions that are offered to link with."""
@@ -72,7 +74,7 @@ def parts(rooms: Rooms) -> list[Part]:
         opened = _RANGE.fullmatch(request.query.get("open", ""))
         tree = draw(shape, selected, (int(opened[1]), int(opened[2])) if opened else None)
         singles = [row.first for row in tree.rows if not row.folded] if request.wants("tree") else []
-        begins = {one.number: one for one in await browser.beginnings(session_id, singles, LABEL + MARGIN)}
+        begins = {one.number: one for one in await browser.beginnings(session_id, singles, LABEL + LABEL_MARGIN)}
         thought = None
         if shape.end and request.wants("thought"):
             # The middle of a text may begin with half a secret, so only who sees secrets turns its pages.
