@@ -93,7 +93,7 @@ async def find(rooms: Rooms, query: str, *, sees_secrets: bool) -> tuple[Group, 
         rooms.queue.search(words, MOST),
         rooms.protocols.search(words, MOST),
     )
-    looking = _looking(words, terms_of(query), sees_secrets)
+    looking = looking_for(words, terms_of(query), sees_secrets=sees_secrets)
     places = {name: canonical_uri(str(team.project)) for name, team in rooms.teams.targets().items()}
     groups = (
         Group("Thoughts", (*_sessions(thoughts, looking), *_thoughts(thoughts, looking))),
@@ -111,7 +111,8 @@ async def find(rooms: Rooms, query: str, *, sees_secrets: bool) -> tuple[Group, 
     return tuple(group for group in seen if group.hits)
 
 
-def _looking(words: Sequence[str], terms: Sequence[Term], sees_secrets: bool) -> _Looking:
+def looking_for(words: Sequence[str], terms: Sequence[Term], *, sees_secrets: bool) -> _Looking:
+    """Return what marks these words in texts."""
     folded = tuple(joined for word in words if (joined := " ".join(fold(word).split())))
     pattern = "|".join([*(term.pattern for term in terms), *map(re.escape, folded)])
     roughly = "|".join(re.escape(word) for word in words)

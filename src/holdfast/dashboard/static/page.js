@@ -61,6 +61,7 @@ async function refresh() {
     }
     told();
     tick();
+    place();
   } catch {
     if (mine.signal.aborted) return;
     for (const id of wanted) stale.add(id);
@@ -211,7 +212,7 @@ function look() {
 
 tick();
 labelNotices();
-walk(refreshNow);
+const place = walk(refreshNow);
 setInterval(look, 5_000);
 document.addEventListener("visibilitychange", look);
 setInterval(tick, TICK_MS);

@@ -3,16 +3,31 @@
 
 const TYPED_MS = 120;
 
-/** `refresh(regions)` fetches live regions of the present address at once; all of them without a list. */
+/**
+ * `refresh(regions)` fetches live regions of the present address at once; all of them without a list.
+ * Returns what is to be done after regions have changed.
+ */
 export function walk(refresh) {
+  let placed = null;
+  const current = () => document.querySelector("[data-walk] ol [aria-current]");
+
+  /** Keep the selected row in sight; where somebody scrolled meanwhile, nothing moves. */
+  function place() {
+    const here = current();
+    const graph = here?.closest(".graph");
+    if (!graph || placed === here.href) return;
+    placed = here.href;
+    const offset = here.getBoundingClientRect().top - graph.getBoundingClientRect().top;
+    if (offset < 32 || offset > graph.clientHeight - 64) graph.scrollTop += offset - graph.clientHeight / 2;
+  }
+
   async function go(address) {
     if (new URL(address, location).href === location.href) return; // under way: a key that is held must not begin it anew
     const inTree = document.activeElement?.closest("[data-walk] ol");
     history.pushState(null, "", address);
     await refresh();
-    const here = document.querySelector("[data-walk] [aria-current]");
-    if (inTree) here?.focus({ preventScroll: true });
-    here?.scrollIntoView({ block: "nearest" });
+    if (inTree) current()?.focus({ preventScroll: true });
+    document.getElementById("thought")?.scrollIntoView({ block: "nearest" });
   }
 
   document.addEventListener("click", (event) => {
@@ -49,4 +64,7 @@ export function walk(refresh) {
       refresh(form.dataset.typed.split(" "));
     }, TYPED_MS);
   });
+
+  place();
+  return place;
 }
