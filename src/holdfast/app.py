@@ -225,6 +225,7 @@ def build(
         from holdfast.forgetting.capability import capability as forgetting_capability
         from holdfast.handoff.capability import capability as handoff_capability
         from holdfast.history.capability import capability as history_capability
+        from holdfast.history.service import History
         from holdfast.moving.capability import capability as moving_capability
 
         return [
@@ -244,6 +245,7 @@ def build(
                     bridge,
                     QueueChanges(store, teams.targets),
                     briefings,
+                    History(store, machine),
                 ),
                 owner_key,
             ),

@@ -293,6 +293,8 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
     "reasoning.limits:_UNSTORABLE": (T("a"),),
     "reasoning.params:_INTEGER": (T("1"), T(" "), T("0", "1.")),
     "reasoning.resources:_NUMBER": (T("1"),),
+    "dashboard.pages.sessions:_NUMBER": (T("1"),),
+    "dashboard.pages.sessions:_RANGE": (T("1"), T("1-")),
     "reasoning.session_browser:_POSITION": (T("1"), T("a", "1_")),
     "redaction:_WITH_DIGITS": (T("1"), T("a-"), T("1111 "), T("-11T1"), T("[")),
     "redaction:_WITH_SIGNS": (T("!"), T("#1"), T("'a"), T(" -"), T(":"), T("p "), T("1:11")),
@@ -599,6 +601,7 @@ ADVERSARIES: dict[str, tuple[Text, ...]] = {
 }
 
 CALLED: dict[str, str] = {
+    "dashboard.find:looking_for": "dashboard.find",
     "handoff.validation:_reported_as_changed": "handoff.validation",
     "history.search:line_with": "history.search",
     "protocol.checks.globs:_compiled": "protocol.checks.globs",

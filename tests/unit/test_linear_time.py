@@ -18,6 +18,7 @@ from holdfast.briefing.ledger.keeping import kept
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.runs import run_of
 from holdfast.briefing.ledger.shell_files import files_in
+from holdfast.dashboard.find import looking_for
 from holdfast.handoff.validation import CHANGED, _reported_as_changed
 from holdfast.history.search import line_with
 from holdfast.identity.project import _remote_url, normalise_remote
@@ -29,7 +30,7 @@ from holdfast.protocol.project import settings
 from holdfast.protocol.project.document import parse
 from holdfast.protocol.project.table_rows import cells
 from holdfast.protocol.serena.discovery import _expand_variables
-from holdfast.reasoning.fulltext import Term
+from holdfast.reasoning.fulltext import Term, terms_of
 from holdfast.reasoning.search import snippet
 from holdfast.redaction import masked, tokens
 from holdfast.redaction.contexts import context_spans
@@ -412,6 +413,10 @@ PARSERS: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         (Text('\\"', '{"'), Text("\\", '"'), Text('{"id":1,', "{"), *map(Text, ('"', '{"a":', "{", '"\\'))),
     ),
     "history.search": (lambda text: line_with(text, [Term(("aab",)), Term(("b",))]), (Text("a"), Text("a\n"))),
+    "dashboard.find": (
+        lambda text: looking_for(["aab", "a"], terms_of('aab "a b" a'), sees_secrets=True).line(text),
+        (Text("a"), Text("aab "), Text("a\n"), Text("a b "), Text(" ")),
+    ),
     "reasoning.search": (
         lambda text: snippet(text, [Term(("aab",)), Term(("a", "b")), Term(("a",), beginning=True)]),
         (Text("a"), Text("a "), Text("_a"), Text(" ", "a"), Text("数"), Text("é")),

@@ -5,7 +5,7 @@ What an agent already has is never taken back: a STOP halts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.bridge.errors import UnknownMessage
@@ -45,6 +45,10 @@ class QueueChanges:
             sender.require(target, "The queue")
         targets = [target] if target is not None else (None if sender.teams is None else sorted(sender.teams))
         return await self._store.read(lambda tx: owner.listed(tx, targets, status, limit))
+
+    async def search(self, words: Sequence[str], limit: int) -> list[ListedMessage]:
+        """Return the newest messages of all targets with all of these words in their text or reply."""
+        return await self._store.read(lambda tx: owner.search(tx, words, limit))
 
     async def unfinished(self, target: str, limit: int) -> list[ListedMessage]:
         """List a target's messages that are in progress, wait, or are dead letters, in this order."""

@@ -37,7 +37,7 @@ class PageRequest:
     @property
     def sees_secrets(self) -> bool:
         """Whether texts are shown as they are stored."""
-        return self.who.key.name == OWNERS_KEY
+        return self.who.key.name == OWNERS_KEY and self.may_change
 
     @property
     def sender(self) -> Sender:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
@@ -48,10 +49,21 @@ class Renderer:
 
     def parts(self, template: str, values: Values, names: frozenset[str]) -> str:
         """Return the blocks with these names, one after another; those that a template has not are left out."""
-        found = self._templates.get_template(template)
-        blocks = {**self._templates.get_template("base.html").blocks, **found.blocks}
-        context = found.new_context(self._with_macros(values))
-        return "".join("".join(blocks[name](context)) for name in sorted(names & blocks.keys()))
+        context = self._templates.get_template(template).new_context(self._with_macros(values))
+        for parent in self._parents(template):
+            for name, block_of_parent in self._templates.get_template(parent).blocks.items():
+                context.blocks.setdefault(name, []).append(block_of_parent)
+        return "".join("".join(context.blocks[name][0](context)) for name in sorted(names & context.blocks.keys()))
+
+    @cache  # noqa: B019 - as long as the daemon runs, for a handful of templates
+    def _parents(self, template: str) -> tuple[str, ...]:
+        """Return the templates that this one extends, the nearest first."""
+        source = (TEMPLATES / template).read_text(encoding="utf-8")
+        extends = self._templates.parse(source).find(nodes.Extends)
+        if extends is None or not isinstance(extends.template, nodes.Const):
+            return ()
+        parent = str(extends.template.value)
+        return (parent, *self._parents(parent))
 
     def _with_macros(self, values: Values) -> Values:
         """Return the values and the macros: imported by a template, these would be missing in a block by itself."""

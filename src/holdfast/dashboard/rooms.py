@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.config import Settings
     from holdfast.connections.keys import Keys
     from holdfast.connections.service import Connections
+    from holdfast.history.service import History
     from holdfast.protocol.service import Protocols
     from holdfast.reasoning.service import Reasoning
     from holdfast.store import Store
@@ -33,3 +34,4 @@ class Rooms:
     bridge: Bridge
     queue: QueueChanges
     briefings: Briefings
+    history: History

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from urllib.parse import quote
+
+from holdfast.identity.project import path_of
+from holdfast.lazy_dataclass import dataclass
 
 
 def project_id(root: str) -> str:
@@ -13,3 +17,43 @@ def project_id(root: str) -> str:
 def project_url(root: str) -> str:
     """Return the address of a project's page."""
     return f"/projects/{project_id(root)}"
+
+
+def session_url(session_id: str, number: int | None = None) -> str:
+    """Return the address of a reasoning session, or of one of its thoughts."""
+    return f"/sessions/{quote(session_id, safe='')}" + ("" if number is None else f"?t={number}")
+
+
+def sessions_url(project: str) -> str:
+    """Return the address of the list of a project's reasoning sessions, by its key or root."""
+    return f"/sessions?project={quote(project, safe='', errors='replace')}"
+
+
+def conversation_url(conversation_id: int) -> str:
+    """Return the address of a conversation of teams."""
+    return f"/teams/conversations/{conversation_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLink:
+    """A project, as other pages lead to it."""
+
+    name: str
+    place: str
+    """Its directory."""
+    url: str
+    sessions: str
+    """The address of the list of its reasoning sessions."""
+
+
+def project_link(root: str | None, key: str | None) -> ProjectLink | None:
+    """Return the way to a project, from its root and its key."""
+    if root is None:
+        return None
+    path = path_of(root)
+    return ProjectLink(
+        path.name if path is not None and path.name else root,
+        str(path or root),
+        project_url(key or root),
+        sessions_url(key or root),
+    )

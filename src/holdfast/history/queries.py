@@ -14,17 +14,23 @@ from holdfast.store import Tx
 
 HIT = "l.role, l.content, l.at, f.session_id, f.root, f.path, f.machine"
 
-_RANKED = {
+_NEWEST = {"sqlite": "i.rowid DESC", "postgres": "i.row_id DESC"}
+_FOUND = {
     "sqlite": (
         f"SELECT {HIT} FROM history_fts i JOIN history_lines l ON l.row_id = i.rowid"  # noqa: S608 - constants
         " JOIN history_files f ON f.row_id = l.file WHERE history_fts MATCH :match{scope}"
-        " ORDER BY i.rank, l.row_id DESC LIMIT :limit"
+        " ORDER BY {order} LIMIT :limit"
     ),
     "postgres": (
         f"SELECT {HIT} FROM history_fts i JOIN history_lines l ON l.row_id = i.row_id"  # noqa: S608 - constants
         " JOIN history_files f ON f.row_id = l.file WHERE i.words @@ to_tsquery('simple', :match){scope}"
-        " ORDER BY ts_rank(i.words, to_tsquery('simple', :match)) DESC, l.row_id DESC LIMIT :limit"
+        " ORDER BY {order} LIMIT :limit"
     ),
+}
+
+_BEST = {
+    "sqlite": "i.rank, l.row_id DESC",
+    "postgres": "ts_rank(i.words, to_tsquery('simple', :match)) DESC, l.row_id DESC",
 }
 
 
@@ -94,11 +100,13 @@ def index_some(tx: Tx) -> bool:
     return fill(tx, "history_lines", "history_fts")
 
 
-def hits(tx: Tx, machine: str, terms: Sequence[Term], root: str | None, limit: int) -> list[Hit]:
-    """Return the lines that contain all terms, best first; those of other machines are marked."""
+def hits(
+    tx: Tx, machine: str, terms: Sequence[Term], root: str | None, limit: int, *, newest: bool = False
+) -> list[Hit]:
+    """Return the lines that contain all terms, the best or the newest first; those of other machines are marked."""
     scope = "" if root is None else " AND f.root = :root"
     rows = tx.all(
-        _RANKED[tx.engine].format(scope=scope),
+        _FOUND[tx.engine].format(scope=scope, order=(_NEWEST if newest else _BEST)[tx.engine]),
         match=match_expression(tx.engine, terms),
         limit=limit,
         **({} if root is None else {"root": root}),

@@ -17,6 +17,7 @@ from holdfast.history.passages import batches
 from holdfast.history.search import by_conversation
 from holdfast.identity.project import path_of
 from holdfast.reasoning.fulltext import terms_of
+from holdfast.reasoning.search import SHORT, whole_words
 from holdfast.store import Store, Tx
 
 HITS_PER_RESULT = 20
@@ -93,14 +94,18 @@ class History:
         root = str(project) if project else None
         return await self._store.write(lambda tx: queries.forget(tx, self._machine, root))
 
-    async def find(self, query: str, project: Path | None, limit: int, progress: Progress) -> Found:
-        """Return the conversations that contain all words of the query, best first."""
+    async def find(
+        self, query: str, project: Path | None, limit: int, progress: Progress, *, newest: bool = False
+    ) -> Found:
+        """Return the conversations that contain all words of the query, the best or the newest first."""
         terms = terms_of(query)
+        if newest and len(terms[-1].text) < SHORT:
+            terms = terms_of(whole_words(query))
         root = str(project) if project else None
         await self._index(progress)
 
         def read(tx: Tx) -> Found:
-            hits = queries.hits(tx, self._machine, terms, root, limit * HITS_PER_RESULT)
+            hits = queries.hits(tx, self._machine, terms, root, limit * HITS_PER_RESULT, newest=newest)
             return Found(by_conversation(hits, terms, limit), *queries.imported(tx))
 
         return await self._store.read(read)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from holdfast.git.state import Tips
@@ -14,6 +14,7 @@ from holdfast.protocol.errors import NoRun
 from holdfast.protocol.model import INIT, Standing, Status, run_id
 from holdfast.protocol.runs import Evidence, EvidenceKind, GateResult, Run, RunRecord, RunStatus, Source, Violation
 from holdfast.store import Row, Tx, events
+from holdfast.store.containing import containing
 from holdfast.text import bounded_json
 
 RUN = (
@@ -22,6 +23,8 @@ RUN = (
 )
 ORPHANED_AFTER_MS = 24 * 3_600_000
 EVENTS_AT_ONCE = 500
+SEARCHED = 10_000
+"""Runs that a search looks at, the newest."""
 MAX_EVIDENCE = 2_000
 """How many pieces of evidence are kept per run, newest first."""
 
@@ -59,6 +62,13 @@ def recent(tx: Tx, root: str | None, limit: int) -> list[Run]:
     values = {} if root is None else {"root": root}
     condition = "1 = 1" if root is None else "root = :root"
     return _runs(tx, f"{condition} ORDER BY row_id DESC LIMIT :limit", limit=limit, **values)
+
+
+def search(tx: Tx, words: Sequence[str], limit: int) -> list[Run]:
+    """Return the newest runs with all of these words in what was aimed at, done, decided or noted."""
+    where, params = containing(tx.engine, ("objective", "summary", "decisions", "notes", "id"), words)
+    condition = f"row_id > (SELECT coalesce(max(row_id), 0) - :searched FROM protocol_runs) AND {where}"
+    return _runs(tx, f"{condition} ORDER BY row_id DESC LIMIT :limit", searched=SEARCHED, limit=limit, **params)
 
 
 def _runs(tx: Tx, condition: str, **values: str | int) -> list[Run]:

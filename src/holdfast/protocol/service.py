@@ -319,6 +319,10 @@ class Protocols:
         root = worktree.root if worktree else None
         return await self._store.read(lambda tx: queries.recent(tx, root, limit))
 
+    async def search(self, words: Sequence[str], limit: int) -> list[Run]:
+        """Return the newest runs of all projects with all of these words in them."""
+        return await self._store.read(lambda tx: queries.search(tx, words, limit))
+
     async def trust(self, root: str, digest: str, agent_digest: str = "") -> None:
         """Store the owner's trust in this content of a worktree: its protocol and its agent settings."""
         await self._store.write(lambda tx: queries.trust(tx, root, digest, agent_digest))

@@ -122,6 +122,16 @@ class SearchPage:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundLately:
+    """What a search of everything found, the newest first."""
+
+    terms: tuple[Term, ...]
+    sessions: tuple[Session, ...]
+    """Those whose title or tags match."""
+    thoughts: tuple[tuple[Session, Thought], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OutlinePage:
     """Thoughts of a session, each with no more than how it begins."""
 
@@ -156,6 +166,61 @@ class Step:
     revises: int | None
     length: int
     created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A branch, with the numbers of its first and last thoughts."""
+
+    id: str
+    from_number: int
+    thought_count: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class OnBranch:
+    number: int
+    branch_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """The thought `number` revises the thought `of`."""
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The structure of a session without its texts: all of a short one, a part of a long one."""
+
+    session: Session
+    first: int
+    last: int
+    """The range of numbers that is described."""
+    end: int
+    """The number of the last thought; 0 for none."""
+    lines: tuple[Line, ...]
+    """The branches, also those outside of the range."""
+    on_branches: tuple[OnBranch, ...]
+    """The numbers of the range that are on a branch, in order; all others are on the main line."""
+    revisions: tuple[Revision, ...]
+    """Those made within the range, and those of thoughts within it."""
+    density: tuple[tuple[int, int], ...]
+    """The number of revisions in each part of the whole session, for those parts that have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenThought:
+    """One thought as a person reads it."""
+
+    piece: Piece
+    revised_by: tuple[int, ...]
+    leaving: tuple[Line, ...]
+    """Branches that leave from it."""
 
 
 @dataclass(frozen=True, slots=True)

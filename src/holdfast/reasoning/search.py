@@ -12,6 +12,7 @@ from holdfast.errors import BadInput
 from holdfast.reasoning.fulltext import (
     INDEXED,
     Term,
+    fold,
     folded_with_places,
     holds,
     indexed,
@@ -21,7 +22,7 @@ from holdfast.reasoning.model import Session, Status
 from holdfast.reasoning.queries import search as search_queries
 from holdfast.reasoning.queries import sessions
 from holdfast.reasoning.queries.sessions import Scope
-from holdfast.reasoning.results import SearchPage
+from holdfast.reasoning.results import FoundLately, SearchPage
 from holdfast.store import Tx
 from holdfast.text import one_line
 from holdfast.text.quoting import in_quotes
@@ -35,6 +36,8 @@ TERMS_TRIED = 8
 AROUND = 100
 """How many characters a snippet shows before the first hit."""
 SNIPPET = 300
+SHORT = 5
+"""Letters from which on a beginning is looked for in the index: of fewer, too many words begin like that."""
 
 
 def index_some(tx: Tx) -> bool:
@@ -59,6 +62,38 @@ def search(tx: Tx, scope: Scope, query: str, limit: int, offset: int) -> SearchP
         offset=offset,
         more=len(hits) > limit,
         advice=None if hits or named or offset else _what_to_relax(tx, scope, terms),
+    )
+
+
+def whole_words(query: str) -> str:
+    """Return the query in a form whose last word is no beginning."""
+    return query + ('"' if query.count('"') % 2 else '""')
+
+
+def newest(tx: Tx, query: str, limit: int) -> FoundLately:
+    """Search everything that is not deleted, the newest first; titles and tags by themselves."""
+    terms, scope = terms_of(query), Scope(None, (Status.ACTIVE, Status.ARCHIVED))
+    is_short = len(terms[-1].text) < SHORT
+    hits = search_queries.newest(tx, scope, terms_of(whole_words(query)) if is_short else terms, limit)
+    if is_short and '"' not in query:
+        hits = sorted({*hits, *search_queries.containing_lately(tx, scope, query.split(), limit)}, reverse=True)[:limit]
+    words = [fold(word) for term in terms for word in term.words]
+    named: list[Session] = []
+    for session_id, title, tags in search_queries.titles(tx, TITLES_LOOKED_AT):
+        text = fold(f"{title} {tags}")
+        if all(word in text for word in words) and names_match(title, (tags,), terms):
+            found = sessions.session(tx, session_id)
+            named += [found] if found is not None else []
+            if len(named) == limit:
+                break
+    pairs = [
+        (sessions.session(tx, session_id), sessions.thoughts(tx, session_id, number, number, 1, cut=INDEXED))
+        for _, session_id, number in hits
+    ]
+    return FoundLately(
+        terms=tuple(terms),
+        sessions=tuple(named),
+        thoughts=tuple((session, thoughts[0]) for session, thoughts in pairs if session is not None and thoughts),
     )
 
 

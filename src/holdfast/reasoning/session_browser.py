@@ -12,11 +12,21 @@ from holdfast.errors import BadInput, Conflict
 from holdfast.identity.caller import Caller
 from holdfast.identity.project import Root
 from holdfast.reasoning import limits, reading, recording
-from holdfast.reasoning.model import FORGETTING, Session, Status, Thought
-from holdfast.reasoning.queries import projects, sessions
+from holdfast.reasoning.model import FORGETTING, Piece, Session, Status, Thought
+from holdfast.reasoning.queries import projects, sessions, shape
 from holdfast.reasoning.queries.sessions import Position, Scope
-from holdfast.reasoning.results import OutlinePage, SearchPage, SessionsPage, Step, ThoughtsPage
-from holdfast.reasoning.search import index_some, search
+from holdfast.reasoning.results import (
+    FoundLately,
+    OpenThought,
+    OutlinePage,
+    SearchPage,
+    SessionsPage,
+    Shape,
+    Step,
+    Surroundings,
+    ThoughtsPage,
+)
+from holdfast.reasoning.search import index_some, newest, search
 from holdfast.reasoning.session_choice import missing, require, usable
 from holdfast.store import Store, Tx
 from holdfast.store.calls import CallKey, first_time
@@ -31,6 +41,12 @@ PAGE_DEFAULT, PAGE_LIMIT = 100, 1000
 REPLY_CHARACTERS = 23_500
 """Characters of a reply's content, so that the whole reply stays under 25,000: agents cut off what is longer."""
 MAX_ROOTS = 20
+SHAPE_RANGE = 6_000
+"""Numbers of a session whose structure is read at once."""
+SHAPE_CROWD = 1_000
+"""Thoughts on branches and revisions beyond which less of a session is read at once."""
+SHAPE_LINES = 500
+SHAPE_PARTS = 120
 VISIBLE = (Status.ACTIVE, Status.ARCHIVED)
 
 _POSITION = re.compile(r"([0-9]{1,16})_([A-Za-z0-9._-]{1,64})")
@@ -83,6 +99,13 @@ class SessionBrowser:
         scope = Scope(None if everywhere else root, _statuses(status, VISIBLE))
         await self.index()
         return await self._store.read(lambda tx: search(tx, scope, query, most, offset))
+
+    async def search_lately(self, query: str, limit: int | None = None) -> FoundLately:
+        """Return the newest thoughts, and sessions by their titles and tags, with all words, of all projects."""
+        limits.text("query", query, limits.MAX_QUERY)
+        most = limits.page_size(limit, SEARCH_DEFAULT, SEARCH_LIMIT)
+        await self.index()
+        return await self._store.read(lambda tx: newest(tx, query, most))
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -173,6 +196,61 @@ class SessionBrowser:
         """Return every thought of a session without its text, for its analysis."""
         return await self._read(
             caller, session_id, lambda tx, session: (session, sessions.thought_steps(tx, session.id))
+        )
+
+    async def shape(self, session_id: str, around: int | None = None, parts: int = SHAPE_PARTS) -> Shape:
+        """Return the structure of a session around a thought (None: the last), without any text."""
+        limits.session_id(session_id)
+
+        def read(tx: Tx) -> Shape:
+            session = _existing(tx, session_id)
+            end = reading.session_end(tx, session)
+            middle = max(1, min(end if around is None else around, end))
+            first, last = _range(middle, end, SHAPE_RANGE)
+            if shape.crowd(tx, session_id, first, last) > SHAPE_CROWD:
+                first, last = _range(middle, end, SHAPE_CROWD // 2)
+            made = shape.revisions(tx, session_id, first, last, SHAPE_CROWD)
+            of = shape.revisions_of(tx, session_id, first, last, SHAPE_CROWD)
+            return Shape(
+                session=session,
+                first=first,
+                last=last,
+                end=end,
+                lines=tuple(shape.lines(tx, session_id, SHAPE_LINES)) if session.branch_count else (),
+                on_branches=tuple(shape.on_branches(tx, session_id, first, last)) if session.branch_count else (),
+                revisions=tuple(dict.fromkeys((*made, *of))),
+                density=tuple(shape.density(tx, session_id, end, parts)) if end >= parts else (),
+            )
+
+        return await self._store.read(read)
+
+    async def beginnings(self, session_id: str, numbers: Sequence[int], cut: int) -> Sequence[Thought]:
+        """Return these thoughts of a session as stored, each with no more than how it begins."""
+        limits.session_id(session_id)
+        return await self._store.read(lambda tx: shape.beginnings(tx, session_id, numbers[:PAGE_LIMIT], cut))
+
+    async def open_thought(self, session_id: str, number: int, start: int, most: int) -> OpenThought | None:
+        """Return a part of one thought as stored, with what leads from it; None if it was lost."""
+        limits.session_id(session_id)
+
+        def read(tx: Tx) -> OpenThought | None:
+            found = shape.piece(tx, session_id, number, start, most)
+            if found is None:
+                return None
+            revised = shape.revisions_of(tx, session_id, number, number, reading.LINKS_SHOWN)
+            return OpenThought(
+                Piece(found[0], start, found[1]),
+                tuple(one.number for one in revised),
+                tuple(shape.lines_from(tx, session_id, number, reading.LINKS_SHOWN)),
+            )
+
+        return await self._store.read(read)
+
+    async def linked(self, session_id: str) -> Surroundings:
+        """Return the sessions and roots that a session is linked to, without its branches."""
+        limits.session_id(session_id)
+        return await self._store.read(
+            lambda tx: reading.surroundings(tx, replace(_existing(tx, session_id), branch_count=0))
         )
 
     # -- arranging -----------------------------------------------------------------------------------------------
@@ -325,6 +403,12 @@ class SessionBrowser:
             return _changed(tx, session.id)
 
         return await self._store.write(first_time(key, write))
+
+
+def _range(middle: int, end: int, most: int) -> tuple[int, int]:
+    """Return up to `most` numbers around one, within 1 to `end`."""
+    first = max(1, min(middle - most // 2, end - most + 1))
+    return first, min(end, first + most - 1)
 
 
 def _unpin(tx: Tx, session: Session) -> None:

@@ -330,6 +330,10 @@ class Teams:
 
         return await self._store.read(read)
 
+    async def search(self, words: Sequence[str], limit: int) -> list[AskState]:
+        """Return the newest asks of all teams with all of these words in their question or answer."""
+        return await self._store.read(lambda tx: queries.search(tx, words, limit))
+
     async def beginning_with(self, beginning: str) -> list[str]:
         """Return the ids of asks that begin so, at most two; if there are some that are not done, theirs alone."""
         return await self._store.read(

@@ -9,6 +9,7 @@ from holdfast.bridge.model import TTL_MS, Message, Priority, Status
 from holdfast.bridge.queries.queue import MESSAGE, NEXT_SEQ
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Tx
+from holdfast.store.containing import containing
 
 LISTED = f"{MESSAGE}, reply, created_at, finished_at"
 RELEASED = "archive, released"
@@ -32,6 +33,24 @@ class HeldMessage:
     priority: Priority
     text: str
     created_at: int
+
+
+SEARCHED = 20_000
+"""Messages that a search looks at, the newest."""
+
+
+def search(tx: Tx, words: Sequence[str], limit: int) -> list[ListedMessage]:
+    """Return the newest messages with all of these words in their text or reply."""
+    where, params = containing(tx.engine, ("text", "reply"), words)
+    rows = tx.all(
+        f"SELECT {LISTED} FROM bridge_messages"
+        f" WHERE row_id > (SELECT coalesce(max(row_id), 0) - :searched FROM bridge_messages) AND {where}"
+        " ORDER BY row_id DESC LIMIT :limit",
+        searched=SEARCHED,
+        limit=limit,
+        **params,
+    )
+    return [ListedMessage(**row) for row in rows]
 
 
 def held(tx: Tx, target: str | None, limit: int, message_id: str | None = None) -> list[HeldMessage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.connections.browser_sessions import BrowserSessions
 from holdfast.dashboard.page import Part
-from holdfast.dashboard.pages import now, settings
+from holdfast.dashboard.pages import find, now, sessions, settings
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.waiting import Waiting
 
@@ -13,5 +13,7 @@ def all_parts(rooms: Rooms, browsers: BrowserSessions, waiting: Waiting) -> list
     """Return every page and action. A new page is one line here."""
     return [
         *now.parts(rooms, waiting),
+        *find.parts(rooms),
+        *sessions.parts(rooms),
         *settings.parts(rooms, browsers),
     ]

@@ -3,6 +3,7 @@
 
 import { followEvents } from "./client.js";
 import { morph } from "./morph.js";
+import { walk } from "./walk.js";
 
 const TOGETHER_MS = 120; // changes that come close together are fetched once
 const APART_MS = 1_000;
@@ -14,7 +15,7 @@ const link = document.getElementById("link");
 const said = document.getElementById("said");
 const stale = new Set();
 let timer = null;
-let fetching = false;
+let fetching = null; // the fetch that is under way: what it wants, and how it is ended
 let fetchedAt = Date.now();
 let waiting = Number(document.getElementById("head")?.dataset.waiting ?? 0);
 
@@ -22,9 +23,10 @@ document.documentElement.dataset.script = "";
 
 // Live regions
 
-function changed(kind) {
+function changed(kind, subject = null) {
   for (const region of document.querySelectorAll("[data-live]")) {
     const kinds = region.dataset.live.split(" ");
+    if (kind !== null && region.dataset.of && region.dataset.of !== subject) continue;
     if (kind === null || kinds.some((one) => kind.startsWith(one))) stale.add(region.id);
   }
   if (stale.size > 0) schedule();
@@ -40,30 +42,46 @@ async function refresh() {
   const wanted = [...stale];
   stale.clear();
   timer = null;
-  fetching = true;
+  const mine = Object.assign(new AbortController(), { wanted });
+  fetching = mine;
   let wait = TOGETHER_MS;
   try {
     const answer = await fetch(location.pathname + location.search, {
       headers: { "Holdfast-Parts": wanted.join(" ") },
       cache: "no-store",
+      signal: mine.signal,
     });
     if (answer.status === 401) return location.reload();
     if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (mine.signal.aborted) throw new Error("another address is wanted");
     for (const region of [...page.body.children]) {
       const old = region.id && document.getElementById(region.id);
       if (old) morph(old, region);
     }
     told();
     tick();
+    place();
   } catch {
+    if (mine.signal.aborted) return;
     for (const id of wanted) stale.add(id);
     wait = FAILED_MS; // or as soon as the daemon is back
   } finally {
-    fetching = false;
+    if (fetching === mine) fetching = null;
     fetchedAt = Date.now();
   }
   if (stale.size > 0) schedule(wait);
+}
+
+// The address of the page was changed: what is under way for the old one is of no use.
+function refreshNow(regions) {
+  for (const region of document.querySelectorAll("[data-live]")) {
+    if (!regions || regions.includes(region.id)) stale.add(region.id);
+  }
+  for (const id of fetching?.wanted ?? []) stale.add(id);
+  fetching?.abort();
+  clearTimeout(timer);
+  return refresh();
 }
 
 function told() {
@@ -194,12 +212,13 @@ function look() {
 
 tick();
 labelNotices();
+const place = walk(refreshNow);
 setInterval(look, 5_000);
 document.addEventListener("visibilitychange", look);
 setInterval(tick, TICK_MS);
 followEvents({
   after: Number(document.body.dataset.seen),
-  onEvent: (event) => changed(event.kind),
+  onEvent: (event) => changed(event.kind, event.subject),
   onReset: () => changed(null),
   onState: connection,
 });

@@ -9,11 +9,14 @@ from holdfast.reasoning.fulltext import INDEXED, Term, indexed, match_expression
 from holdfast.reasoning.model import Status
 from holdfast.reasoning.queries.sessions import Scope, conditions
 from holdfast.store import Tx
+from holdfast.store.containing import containing
 
 if TYPE_CHECKING:
     from holdfast.reasoning.results import FoundThought
 
 INDEXED_AT_ONCE = 200
+LATELY, LONGEST_LOOKED_AT = 3_000, 20_000
+"""Thoughts that are searched without the index, which is slow for the first letters of words; the bytes of each."""
 
 _RANKED = {
     "sqlite": (
@@ -61,6 +64,55 @@ def hits(tx: Tx, scope: Scope, terms: Sequence[Term], limit: int, offset: int = 
         offset=offset,
     )
     return [FoundThought(row["session_id"], row["number"], row["title"], Status(row["status"])) for row in rows]
+
+
+_NEWEST = {
+    "sqlite": (
+        "SELECT t.row_id, t.session_id, t.number FROM thoughts_fts f"
+        " CROSS JOIN thoughts t ON t.row_id = f.rowid JOIN sessions s ON s.id = t.session_id"
+        " WHERE thoughts_fts MATCH :match AND {scope} ORDER BY f.rowid DESC LIMIT :limit"
+    ),
+    "postgres": (
+        "SELECT t.row_id, t.session_id, t.number FROM thoughts_fts f"
+        " JOIN thoughts t ON t.row_id = f.row_id JOIN sessions s ON s.id = t.session_id"
+        " WHERE f.words @@ to_tsquery('simple', :match) AND {scope} ORDER BY f.row_id DESC LIMIT :limit"
+    ),
+}
+
+
+def newest(tx: Tx, scope: Scope, terms: Sequence[Term], limit: int) -> list[tuple[int, str, int]]:
+    """Return the newest thoughts with all terms: row, session and number. Quick also for words that are everywhere."""
+    where, params = conditions(scope, "s.")
+    rows = tx.all(
+        _NEWEST[tx.engine].format(scope=where), **params, match=match_expression(tx.engine, terms), limit=limit
+    )
+    return [(row["row_id"], row["session_id"], row["number"]) for row in rows]
+
+
+def containing_lately(tx: Tx, scope: Scope, words: Sequence[str], limit: int) -> list[tuple[int, str, int]]:
+    """Return those of the last thoughts with all of these texts somewhere in them, as `newest` does."""
+    where, params = conditions(scope, "s.")
+    holds, looked_for = containing(tx.engine, ("t.content",), words)
+    rows = tx.all(
+        "SELECT t.row_id, t.session_id, t.number FROM thoughts t JOIN sessions s ON s.id = t.session_id"  # noqa: S608
+        " WHERE t.row_id > (SELECT coalesce(max(row_id), 0) - :lately FROM thoughts)"
+        f" AND octet_length(t.content) < :longest AND {holds} AND {where} ORDER BY t.row_id DESC LIMIT :limit",
+        lately=LATELY,
+        longest=LONGEST_LOOKED_AT,
+        limit=limit,
+        **params,
+        **looked_for,
+    )
+    return [(row["row_id"], row["session_id"], row["number"]) for row in rows]
+
+
+def titles(tx: Tx, limit: int) -> list[tuple[str, str, str]]:
+    """Return id, title and tags, as stored, of the sessions that were used last."""
+    rows = tx.all(
+        "SELECT id, title, tags FROM sessions WHERE status <> 'deleted' ORDER BY updated_at DESC LIMIT :limit",
+        limit=limit,
+    )
+    return [(row["id"], row["title"], row["tags"]) for row in rows]
 
 
 def fill(tx: Tx, table: str, index: str) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from holdfast.store import Row, Tx, leases
+from holdfast.store.containing import containing
 from holdfast.teams.model import LEASE_MS, Ask, AskState, AskStatus, Conversation, ConversationStatus, Exchange
 from holdfast.teams.queries import permissions
 from holdfast.text.quoting import read_signed
@@ -28,6 +29,8 @@ CONVERSATIONS = leases.Lease("conversations", "id", taken="last_started_at = :no
 """Taken along with an ask that `next_waiting` chose, which passes over conversations of others."""
 CLAIMS = "teams:claim"
 """The lock under which asks and conversations are claimed, and waiting asks ended."""
+SEARCHED = 20_000
+"""Asks that a search looks at, the newest."""
 OF_A = ", ".join(f"a.{field.name}" for field in fields(Ask))
 
 # ruff: noqa: S608 - the only texts put into SQL here are column names
@@ -265,6 +268,19 @@ def exchanges(tx: Tx, team: str, since: int, limit: int) -> list[Exchange]:
         )
         for row in sorted(rows, key=lambda row: int(row["row_id"]), reverse=True)[:limit]
     ]
+
+
+def search(tx: Tx, words: Sequence[str], limit: int) -> list[AskState]:
+    """Return the newest asks with all of these words in their question or answer."""
+    where, params = containing(tx.engine, ("text", "answer"), words)
+    rows = tx.all(
+        f"SELECT {ASK} FROM asks WHERE row_id > (SELECT coalesce(max(row_id), 0) - :searched FROM asks) AND {where}"
+        " ORDER BY row_id DESC LIMIT :limit",
+        searched=SEARCHED,
+        limit=limit,
+        **params,
+    )
+    return [AskState(one, conversation(tx, one.conversation_id), None) for one in (Ask(**row) for row in rows)]
 
 
 def running_in(tx: Tx, conversation_id: int) -> Ask | None:
