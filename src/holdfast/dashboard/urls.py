@@ -13,3 +13,8 @@ def project_id(root: str) -> str:
 def project_url(root: str) -> str:
     """Return the address of a project's page."""
     return f"/projects/{project_id(root)}"
+
+
+def survival_url(root: str, session_id: str) -> str:
+    """Return the address of the page that shows how a session's work survived."""
+    return f"{project_url(root)}/sessions/{session_id}"

@@ -38,6 +38,11 @@ def held(tx: Tx) -> list[Run]:
     return _runs(tx, "status = 'active' AND held_by IS NOT NULL ORDER BY touched_at DESC LIMIT 50")
 
 
+def all_active(tx: Tx) -> list[Run]:
+    """Return the active runs, the last touched first."""
+    return _runs(tx, "status = 'active' ORDER BY touched_at DESC LIMIT 200")
+
+
 def find(tx: Tx, row_id: int) -> Run | None:
     """Return the run in a row."""
     return next(iter(_runs(tx, "row_id = :id", id=row_id)), None)
