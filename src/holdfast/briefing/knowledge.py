@@ -115,13 +115,14 @@ def knowledge_of(ledger: Ledger, project: Path | None, *, since: int = 0, most: 
     names = {file.path for file in changed}
     read = [file for file in ledger.read if file.path not in names and file.at >= since]
     call = next((one for one in reversed(ledger.calls) if not one.side), None)
+    about = relative(call.about, project, ledger.cwd) if call is not None else ""
     return Knowledge(
         ledger.session_id,
         _words(ledger.latest_request, MAX_WORDS),
         _words(ledger.first_request, MAX_WORDS),
         ledger.turns,
         _words(ledger.last_words, MAX_WORDS),
-        None if call is None else _words(f"{call.tool}: {call.about}" if call.about else call.tool, MAX_LINE),
+        None if call is None else _words(f"{call.tool}: {about}" if about else call.tool, MAX_LINE),
         _files(changed[-most:], project, ledger.cwd),
         len(changed),
         _files(read[-most:], project, ledger.cwd),

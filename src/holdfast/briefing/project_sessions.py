@@ -10,7 +10,7 @@ from holdfast.briefing.queries import breaks, project_sessions
 from holdfast.briefing.queries.breaks import Break
 from holdfast.briefing.queries.project_sessions import StoredSession
 from holdfast.briefing.recent_sessions import QUIET_MS
-from holdfast.briefing.unfinished import Settled
+from holdfast.briefing.unfinished import LaterSession, Settled, is_taken_up
 from holdfast.connections.queries.connections import connected_agents
 from holdfast.identity.project import Root, path_of
 from holdfast.lazy_dataclass import dataclass
@@ -82,8 +82,8 @@ class ProjectSessions:
             found = project_sessions.page(tx, root, before, limit + 1)
             told = breaks.told_to(tx, [one.ledger.session_id for one in found[:limit]], MOST_TOLD)
             attached, now = connected_agents(tx), tx.now()
-            sessions = tuple(self._session(one, told, attached, now) for one in found[:limit])
-            return SessionsPage(sessions, sessions[-1].last_at if len(found) > limit else None)
+            sessions = tuple(self._session(tx, one, told, attached, now) for one in found[:limit])
+            return SessionsPage(sessions, found[limit - 1].last_at if len(found) > limit else None)
 
         return await self._store.read(read)
 
@@ -93,7 +93,7 @@ class ProjectSessions:
         def read(tx: Tx) -> ProjectSession | None:
             found = project_sessions.of(tx, session_id)
             told = breaks.told_to(tx, [session_id], MOST_TOLD)
-            return None if found is None else self._session(found, told, connected_agents(tx), tx.now())
+            return None if found is None else self._session(tx, found, told, connected_agents(tx), tx.now())
 
         return await self._store.read(read)
 
@@ -117,28 +117,32 @@ class ProjectSessions:
             found = project_sessions.of(tx, one.session_id)
             if found is None:
                 return None
-            session = self._session(found, (), connected_agents(tx), tx.now())
+            session = self._session(tx, found, (), connected_agents(tx), tx.now())
             did = knowledge_of(found.ledger, path_of(one.root), since=one.at, most=MOST_FILES)
             return Continued(one.session_id, did, session.live, session.ended_at) if did.last_at >= one.at else None
 
         return await self._store.read(read)
 
-    def _session(self, one: StoredSession, told: Sequence[Break], attached: set[str], now: int) -> ProjectSession:
+    def _session(
+        self, tx: Tx, one: StoredSession, told: Sequence[Break], attached: set[str], now: int
+    ) -> ProjectSession:
         seen, ledger = one.seen, one.ledger
         live = seen is not None and self._predecessors.is_live(seen, attached, now)
         ended_at = seen.ended_at if seen is not None else None
         over = ended_at is not None if seen is not None else now - one.last_at < QUIET_MS
+        last_at = one.last_at or (seen.seen_at if seen is not None else 0)
+        is_open = ledger.unfinished and not live and not over and one.settled is None
         return ProjectSession(
             ledger.session_id,
             one.root,
             seen.project_key if seen is not None else None,
             one.machine,
-            ledger.started_at or one.last_at,
-            one.last_at,
+            ledger.started_at or last_at,
+            last_at,
             ended_at,
             live,
             live and ledger.unfinished,
-            ledger.unfinished and not live and not over and one.settled is None,
+            is_open and not is_taken_up(ledger, _later(tx, ledger.session_id)),
             one.settled,
             ledger.latest_request,
             ledger.last_words,
@@ -147,3 +151,10 @@ class ProjectSessions:
             ledger.cwd,
             tuple(each for each in told if each.session_id == ledger.session_id),
         )
+
+
+def _later(tx: Tx, session_id: str) -> list[LaterSession]:
+    """Return the sessions that were told of this one's work."""
+    told = {one.session_id for one in breaks.of_session(tx, session_id, MOST_TOLD) if one.recovered == session_id}
+    found = [project_sessions.of(tx, one) for one in told]
+    return [LaterSession(one.ledger, one.seen.told_of) for one in found if one is not None and one.seen is not None]

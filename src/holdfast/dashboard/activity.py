@@ -208,10 +208,15 @@ def _happened(session: RecentSession, project: str) -> list[Happening]:
 
 def _recovered(recovery: Recovery, link: str) -> Happening:
     kind = "compacted" if recovery.occasion == "compact" else "resumed"
-    kinds = list(dict.fromkeys(TOLD.get(one, one) for one in recovery.kinds))
-    told = ", ".join(kinds[:MOST_TOLD]) + (" …" if len(kinds) > MOST_TOLD else "") or "nothing new"
+    told = told_of(recovery.kinds)
     begins = {"compact": "compacted", "crash": "began after work was cut off"}.get(recovery.occasion, "began")
     return Happening(recovery.at, kind, f"{begins}; was told: {told}", link)
+
+
+def told_of(kinds: Sequence[str]) -> str:
+    """Return in words what an agent was told of."""
+    words = list(dict.fromkeys(TOLD.get(one, one) for one in kinds))
+    return ", ".join(words[:MOST_TOLD]) + (" …" if len(words) > MOST_TOLD else "") or "nothing new"
 
 
 def _message(update: Update) -> str:

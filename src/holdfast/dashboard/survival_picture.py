@@ -42,7 +42,7 @@ class Frame:
 
 
 WIDE = Frame("wide", 1040, 424, 616, 96, 42, 40)
-NARROW = Frame("narrow", 358, 160, 244, 22, 18, 12)
+NARROW = Frame("narrow", 358, 160, 244, 22, 16, 12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,9 @@ def draw(one: Survival, now: int, frame: Frame) -> Picture:
         if one.at is not None:
             wires.append(Wire(_curve(frame.right, port, dot_right, y), kind))
             dots.append(Dot(dot_right, y, kind))
-            text = clipped(visible(thing.after or ""), frame.after_chars)
+            after = thing.after or ""
+            after = after if frame is WIDE else after.removesuffix(" again")
+            text = clipped(visible(after), frame.after_chars)
             labels.append(Label(dot_right + 12, y + 4, "start", text, f"label after {thing.kind}"))
     return Picture(
         frame,
@@ -145,9 +147,9 @@ def _short(thing: Thing, frame: Frame) -> str:
     text = visible(thing.text)
     if thing.kind in ("changed", "read") and len(text) > frame.chars:
         text = f"…{text[1 - frame.chars :]}" if frame is WIDE else text.rpartition("/")[2]
-    return clipped(f"“{text}" if thing.kind == "request" else text, frame.chars) + (
-        "”" if thing.kind == "request" else ""
-    )
+    if thing.kind == "request":
+        return f"“{clipped(text, frame.chars - frame.chars // 6)}”"
+    return clipped(text, frame.chars)
 
 
 def _curve(x: float, y: float, to_x: float, to_y: float) -> str:

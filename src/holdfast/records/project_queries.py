@@ -9,9 +9,10 @@ from holdfast.store import Tx
 INDEXED = (
     ("ledgers", "root", "project_key", "last_at"),
     ("agent_sessions", "root", "project_key", "seen_at"),
-    ("sessions", "root_uri", "project_key", "updated_at"),
 )
-"""Large tables, with an index that begins with the root: it is walked from one root to the next."""
+"""Large tables, with an index by root and time: it is walked from one root to the next."""
+SESSIONS = ("sessions", "root_uri", "project_key", "updated_at")
+"""The same, but its index has the status between root and time."""
 SMALL = (
     ("projects", "root_uri", "project_key", "coalesce(paused_at, 0)"),
     ("project_tasks", "root", "project_key", "updated_at"),
@@ -31,12 +32,14 @@ class KnownRoot:
 def roots(tx: Tx) -> list[KnownRoot]:
     """Return every known root, once for each table that knows it."""
     found: list[KnownRoot] = []
-    for table, root, key, at in INDEXED:
+    for table, root, key, at in (*INDEXED, SESSIONS):
+        # By the index: one row is read of each root, however many it has.
+        latest = f" ORDER BY {at} DESC" if (table, root, key, at) in INDEXED else ""
         sql = (
             f"WITH RECURSIVE walk(root) AS (SELECT min({root}) FROM {table} UNION ALL"
             f" SELECT (SELECT min({root}) FROM {table} WHERE {root} > walk.root) FROM walk WHERE walk.root IS NOT NULL)"
-            f" SELECT walk.root, (SELECT {key} FROM {table} WHERE {root} = walk.root AND {key} IS NOT NULL LIMIT 1)"
-            f" AS key, (SELECT max({at}) FROM {table} WHERE {root} = walk.root) AS last_at"
+            f" SELECT walk.root, (SELECT {key} FROM {table} WHERE {root} = walk.root{latest} LIMIT 1) AS key,"
+            f" (SELECT max({at}) FROM {table} WHERE {root} = walk.root) AS last_at"
             " FROM walk WHERE walk.root IS NOT NULL"
         )
         found += [KnownRoot(**row) for row in tx.all(sql)]

@@ -15,6 +15,7 @@ from holdfast.briefing.ledger.model import is_session_id
 from holdfast.briefing.model import tokens
 from holdfast.briefing.predecessors import Predecessor
 from holdfast.capability.briefing import Audience
+from holdfast.dashboard.activity import told_of
 from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
 from holdfast.dashboard.phases import ShownRun, shown_run
 from holdfast.dashboard.projects import Projects, name_of, place_of
@@ -27,6 +28,7 @@ from holdfast.protocol.runs import RunStatus
 from holdfast.reasoning.session_browser import cursor_after
 from holdfast.records.projects import KnownProject
 from holdfast.text.quoting import in_quotes
+from holdfast.text.terminal import visible
 
 AT_ONCE = 12
 """Sessions on a page, of either kind."""
@@ -54,6 +56,10 @@ class Queue:
     incarnations: Sequence[Incarnation]
     more: int
     """Messages that are not shown."""
+
+    def can_edit(self, message: ListedMessage) -> bool:
+        """Return whether a message fits a field of the page, and holds nothing there that is not seen."""
+        return len(message.text) <= MOST_EDITED and visible(message.text) == message.text
 
 
 def parts(rooms: Rooms, projects: Projects) -> list[Part]:
@@ -86,7 +92,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             next_thoughts=cursor_after(thoughts.sessions[-1]) if thoughts.more else None,
             runs=runs,
             queues=queues,
-            most_edited=MOST_EDITED,
+            told_of=told_of,
             waiting_status=Status.PENDING.value,
             dead_status=Status.DEAD.value,
         )

@@ -45,7 +45,7 @@ def parts(rooms: Rooms, projects: Projects) -> list[Part]:
             chosen=chosen,
             one=one,
             pictures=() if one is None else (draw(one, now, WIDE), draw(one, now, NARROW)),
-            command=way_back(session) if session is not None and session.cut_off else None,
+            command=way_back(session) if one is not None and one.at is None and session is not None else None,
         )
 
     async def _survival(project: KnownProject, session: ProjectSession | None, chosen: Break | None) -> Survival | None:
