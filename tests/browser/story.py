@@ -1,6 +1,6 @@
 """One realistic story for screenshots and tests of all pages, made by real processes, hooks, agents and commands.
 
-    story = Story(place)      a morning in four projects, which ends now
+    story = Story(place)      a morning in five projects, which ends now
     story.holdfast            its daemon
     story.close()
 
@@ -24,11 +24,11 @@ from tests.process.histories import History, Session
 
 MINUTE = 60_000
 MORNING = 6 * 60 * MINUTE - 10 * MINUTE
-PROJECTS = ("storefront", "billing-api", "homelab", "docs-site")
+PROJECTS = ("storefront", "billing-api", "homelab", "docs-site", "kiosk")
 
 
 class Story:
-    """Four projects: one at work, one cut off, one that was restarted in the middle of a task, one that is quiet."""
+    """Five projects: at work, cut off, restarted in the middle of a task, quiet, and killed but gone on with."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -57,6 +57,7 @@ class Story:
         (self.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams}))
         self.holdfast.serve()
         self._docs()
+        self._kiosk()
         self._storefront()
         self._homelab()
         self._billing()
@@ -84,6 +85,39 @@ class Story:
         session.run("Bash", {"command": "git commit -am 'Install page for 0.2'"}, "[main 4f21c9e] Install page for 0.2")
         session.say("The install page is up to date; 41 links checked, none is broken.")
         session.end()
+
+    def _kiosk(self) -> None:
+        """A session is killed in the middle of its work, and the next one goes on with it."""
+        self._at(-235)
+        first = self._session("kiosk")
+        first.ask(
+            "The screen freezes after a night. Find the leak, and prove it with a test that runs an hour in a second."
+        )
+        first.todos(
+            measure_the_memory="completed",
+            find_who_keeps_the_frames="completed",
+            free_them_when_a_slide_ends="in_progress",
+            test_a_night_in_a_second="pending",
+        )
+        for name in ("docs/slides.md", "src/player/loop.py", "src/player/timers.py"):
+            first.read(f"{first.cwd}/{name}")
+        self._work(first, 4, "src/player/frames.py")
+        first.fail("pytest tests/test_night.py", "Exit code 1\nMemoryError: 412 frames are kept")
+        self._work(first, 5, "src/player/slides.py")
+        first.change("tests/test_night.py", "one night\n")
+        first.say("The frames of a slide are kept by its timer. I free them when the slide ends.", stop_reason=None)
+        first.call("Edit", {"file_path": f"{first.cwd}/src/player/frames.py", "old_string": "x", "new_string": "y"})
+        self._at((self._left + 7 * MINUTE) // MINUTE)
+        second = self._session("kiosk")
+        second.ask("Go on with that.")
+        second.read(f"{second.cwd}/src/player/timers.py")
+        second.todos(free_them_when_a_slide_ends="completed", test_a_night_in_a_second="in_progress")
+        self._work(second, 4, "src/player/frames.py")
+        self._work(second, 3, "tests/test_night.py")
+        second.run("Bash", {"command": "git commit -am 'Free the frames'"}, "[main 77e10aa] Free the frames of a slide")
+        second.say("A night runs in 0.8 s, and the memory stays at 31 MB. It is committed.")
+        second.end()
+        self.killed, self.went_on = first.id, second.id
 
     def _storefront(self) -> None:
         self._at(-250)

@@ -134,6 +134,7 @@ def rows_of(project: Path, mark: str) -> dict[str, list[dict[str, Any]]]:
         ],
         "recoveries": [
             {"root": root, "session_id": session, "recovered": text, "occasion": text, "what": text, "at": 1}
+            | {"content": text}
         ],
         "history_files": [
             {"row_id": number, "machine": "another", "path": text, "session_id": session, "root": str(project)}

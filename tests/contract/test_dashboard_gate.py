@@ -17,7 +17,7 @@ from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
 
-PAGES = ("/", "/find", "/find?q=word", "/sessions", "/settings")
+PAGES = ("/", "/find", "/find?q=word", "/projects", "/sessions", "/settings")
 """Every page with a fixed address."""
 
 

@@ -22,6 +22,7 @@ OWN_TEXT = {
     "bridge.queries.tasks": "a column",
     "bridge.queries.updates": "a column",
     "briefing.queries.agent_sessions": "a column",
+    "briefing.queries.recent": "a column",
     "briefing.ledger.model": "a column",
     "cli.control": "the daemon's answer",
     "client": "the daemon's answer",

@@ -50,6 +50,7 @@ from holdfast.text.quoting import quoted
 from holdfast.times import milliseconds
 
 if TYPE_CHECKING:
+    from holdfast.bridge.queries.incarnations import Incarnation
     from holdfast.bridge.queries.questions import IdleQuestion, RestartQuestion
     from holdfast.bridge.results import Finished, Followed, Pulled, Sent, Taken, TargetStatus, TaskSaved
 
@@ -160,6 +161,10 @@ class Bridge:
         """
         names = [name for name in self._targets() if sender.may_see(name)]
         return await self._store.read(lambda tx: [_status(tx, name, whole=sender.may_act_for(name)) for name in names])
+
+    async def incarnations(self, target: str, limit: int) -> list[Incarnation]:
+        """Return the sessions that were at work for a target, the latest first."""
+        return await self._store.read(lambda tx: incarnations.latest(tx, target, limit))
 
     async def decide_idle(self, target: str, decision: IdleDecision) -> str:
         """Store whether a copy is to answer for an agent that is idle at its terminal; returns what comes of it."""

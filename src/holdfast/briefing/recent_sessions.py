@@ -9,6 +9,7 @@ from holdfast.briefing.predecessors import Predecessors
 from holdfast.briefing.queries import recent
 from holdfast.briefing.queries.agent_sessions import AgentSession
 from holdfast.briefing.queries.recent import RecentLedger, Recovery
+from holdfast.briefing.unfinished import LaterSession, is_taken_up
 from holdfast.connections.queries.connections import connected_agents
 from holdfast.lazy_dataclass import dataclass
 from holdfast.store import Store, Tx
@@ -106,7 +107,9 @@ class RecentSessions:
             seen.ended_at if seen is not None else None,
             live,
             live and ledger.unfinished,
-            ledger.unfinished and not live and not over and row.settled_at is None,
+            ledger.unfinished
+            and not (live or over or row.settled_at is not None)
+            and not is_taken_up(ledger, self._later(stored)),
             ledger.latest_request,
             ledger.last_words,
             _doing(ledger) if live else None,
@@ -114,6 +117,11 @@ class RecentSessions:
             tuple(ledger.active),
             tuple(ledger.commits),
         )
+
+    def _later(self, stored: _Stored) -> list[LaterSession]:
+        """Return the sessions that were told of another's work."""
+        told = [(self._ledgers.get(one.session_id), one.told_of) for one in stored.seen if one.told]
+        return [LaterSession(known[1], told_of) for known, told_of in told if known is not None]
 
     def _without_ledger(self, stored: _Stored, seen: AgentSession) -> RecentSession:
         live = self._predecessors.is_live(seen, stored.attached, stored.now)

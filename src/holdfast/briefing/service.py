@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast.briefing import moved
+from holdfast.briefing.knowledge import Knowledge, knowledge_of
 from holdfast.briefing.ledger.model import Ledger
 from holdfast.briefing.ledger.service import Ledgers
 from holdfast.briefing.ledger.wording import items as ledger_items
 from holdfast.briefing.model import MAX_PATH_CHARS, BriefingSetting, Occasion, fitting, joined
 from holdfast.briefing.past_wording import also_unfinished, past_items
 from holdfast.briefing.predecessors import Past, Predecessors, runs_here
-from holdfast.briefing.queries import agent_sessions, settling
+from holdfast.briefing.queries import agent_sessions, breaks, settling
 from holdfast.briefing.queries.agent_sessions import AgentSession, StartedSession
 from holdfast.briefing.settings import budget
 from holdfast.capability.briefing import Audience, Covered, Item, Rank, Source
@@ -31,6 +32,7 @@ from holdfast.text.quoting import in_quotes, named
 
 if TYPE_CHECKING:
     from holdfast.briefing.all_projects import Progress, UnfinishedWork
+    from holdfast.briefing.project_sessions import ProjectSessions
     from holdfast.briefing.recent_sessions import Recently, RecentSessions
     from holdfast.briefing.sharing import SharedTranscripts
 
@@ -68,6 +70,8 @@ class Briefing:
     past: Past | None = None
     first_commit: str | None = None
     """The project's first commit, if it is to be stored."""
+    own: Ledger | None = None
+    """What the agent itself did before a compaction."""
 
     @property
     def marks(self) -> list[str]:
@@ -75,6 +79,12 @@ class Briefing:
         unfinished = self.past.unfinished if self.past else ()
         sessions = [f"{agent_sessions.OF_SESSION}{one.session_id}" for one in unfinished]
         return [*(_digest(item) for item in self.items), *sessions]
+
+    def knew(self, project: Path | None) -> Knowledge | None:
+        """Return what the agent knew whose work it tells in full."""
+        main = self.past.main if self.past is not None else None
+        ledger = self.own or (main.ledger if main is not None else None)
+        return knowledge_of(ledger, project) if ledger is not None and self.items else None
 
     @property
     def text(self) -> str:
@@ -111,7 +121,8 @@ class Briefings:
         """Record that a session begins or goes on; returns what it is told besides what other hooks tell it."""
         briefing = None if setting is BriefingSetting.OFF else await self._on_start(session, setting, covered)
         # One commit, before anything is told: what was not answered can be asked again.
-        await self._store.write(lambda tx: _record_start(tx, session, briefing))
+        knew = briefing.knew(path_of(session.root.uri)) if briefing is not None else None
+        await self._store.write(lambda tx: _record_start(tx, session, briefing, knew))
         if session.transcript is not None and session.source in ("startup", "resume", "clear"):
             self._ledgers.git.begins(session.session_id, session.root, session.transcript)
         return briefing if briefing is not None and briefing.text else None
@@ -193,6 +204,13 @@ class Briefings:
 
         return RecentSessions(self._store, self._predecessors)
 
+    @cached_property
+    def sessions(self) -> ProjectSessions:
+        """The sessions of a project, and what each was told."""
+        from holdfast.briefing.project_sessions import ProjectSessions  # hooks do without it
+
+        return ProjectSessions(self._store, self._predecessors)
+
     async def dismiss(self, root: Root, session_id: str) -> str:
         """Stop telling a session's work as open; returns its id, of which the beginning may be given."""
         dismissed = await self._predecessors.dismiss(root, session_id) if session_id else None
@@ -246,7 +264,8 @@ class Briefings:
         root = session.root
         ledger = await self._own_ledger(session.session_id, root, session.transcript)
         items = ledger_items(ledger, path_of(root.uri), Occasion.COMPACT) if ledger is not None else []
-        return _briefing(Occasion.COMPACT, root, [*items, *await self._from_sources(audience, covered)], limit)
+        briefing = _briefing(Occasion.COMPACT, root, [*items, *await self._from_sources(audience, covered)], limit)
+        return replace(briefing, own=ledger)
 
     async def _resumed(self, session: StartedSession, audience: Audience, limit: int, covered: Covered) -> Briefing:
         known = await self._store.read(lambda tx: agent_sessions.of(tx, session.session_id))
@@ -296,7 +315,7 @@ def _briefing(
     return Briefing(occasion, _name(root), frame, tuple(fitting(items, limit, frame)), recovered, past)
 
 
-def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None) -> None:
+def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None, knew: Knowledge | None) -> None:
     """Store that a session was seen and what it is told; nothing while recording is paused."""
     if project_queries.is_paused(tx, session.root, None):
         return
@@ -315,6 +334,8 @@ def _record_start(tx: Tx, session: StartedSession, briefing: Briefing | None) ->
         agent_sessions.recovered(
             tx, session.root, session.session_id, briefing.recovered, briefing.occasion.value, kinds
         )
+        if knew is not None:
+            breaks.keep(tx, session.root, session.session_id, briefing.text, knew)
 
 
 def _worked(ledger: Ledger) -> bool:

@@ -71,7 +71,7 @@ def open_work(ledger: Ledger, end_reason: str | None, git: GitNow | None, later:
 
     `git` is None if there is no repository or it did not answer: then it is unknown what is committed.
     """
-    if any(_takes_up(one, ledger) for one in later):
+    if is_taken_up(ledger, later):
         return NOTHING_OPEN
     files = own_files(ledger)
     uncommitted = tuple(path for path in files if git is not None and path in git.uncommitted)
@@ -86,6 +86,11 @@ def _is_committed_since(ledger: Ledger, files: Sequence[str], uncommitted: Seque
     if git is None or git.committed is None or not files or uncommitted:
         return False
     return any(git.committed.get(path, 0) >= ledger.last_at for path in files)
+
+
+def is_taken_up(ledger: Ledger, later: Sequence[LaterSession]) -> bool:
+    """Return whether one of these sessions continues a session's work."""
+    return any(_takes_up(one, ledger) for one in later)
 
 
 def _takes_up(one: LaterSession, before: Ledger) -> bool:

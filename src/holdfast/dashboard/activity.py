@@ -13,7 +13,7 @@ from holdfast.briefing.recent_sessions import Recently, RecentSession
 from holdfast.connections.model import Connection
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.strip import WINDOW_MS, Happening, Strip, draw
-from holdfast.dashboard.urls import project_url
+from holdfast.dashboard.urls import project_url, survival_url
 from holdfast.identity.project import canonical_uri, path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.model import AskState, AskStatus
@@ -127,13 +127,14 @@ def _gather(
         into = project(session.root)
         into.sessions.append(session)
         into.steps.update(session.active)
-        into.happened += _happened(session)
+        into.happened += _happened(session, into.key)
     ended_at = {one.session_id: one.last_at for one in recently.sessions}
     for recovery in recently.recoveries:
         into = project(recovery.root)
-        into.happened.append(_recovered(recovery))
+        link = survival_url(into.key, recovery.session_id)
+        into.happened.append(_recovered(recovery, link))
         if recovery.occasion == "crash" and recovery.recovered in ended_at:
-            into.happened.append(Happening(ended_at[recovery.recovered], "killed", CUT_OFF))
+            into.happened.append(Happening(ended_at[recovery.recovered], "killed", CUT_OFF, link))
     known = {f"agent:{one.session_id}" for one in recently.sessions}
     active: dict[str, set[int]] = {}
     for connection_id, step in steps:
@@ -197,19 +198,25 @@ def _row(project: _Project, now: int) -> ProjectRow | None:
     )
 
 
-def _happened(session: RecentSession) -> list[Happening]:
+def _happened(session: RecentSession, project: str) -> list[Happening]:
     found = [Happening(one.at, "commit", f"commit {one.hash[:8]}: {one.subject}") for one in session.commits if one.at]
     if session.cut_off:
-        found.append(Happening(session.last_at, "killed", CUT_OFF))
+        link = survival_url(project, session.session_id)
+        found.append(Happening(session.last_at, "killed", CUT_OFF, link))
     return found
 
 
-def _recovered(recovery: Recovery) -> Happening:
+def _recovered(recovery: Recovery, link: str) -> Happening:
     kind = "compacted" if recovery.occasion == "compact" else "resumed"
-    kinds = list(dict.fromkeys(TOLD.get(one, one) for one in recovery.kinds))
-    told = ", ".join(kinds[:MOST_TOLD]) + (" …" if len(kinds) > MOST_TOLD else "") or "nothing new"
+    told = told_of(recovery.kinds)
     begins = {"compact": "compacted", "crash": "began after work was cut off"}.get(recovery.occasion, "began")
-    return Happening(recovery.at, kind, f"{begins}; was told: {told}")
+    return Happening(recovery.at, kind, f"{begins}; was told: {told}", link)
+
+
+def told_of(kinds: Sequence[str]) -> str:
+    """Return in words what an agent was told of."""
+    words = list(dict.fromkeys(TOLD.get(one, one) for one in kinds))
+    return ", ".join(words[:MOST_TOLD]) + (" …" if len(words) > MOST_TOLD else "") or "nothing new"
 
 
 def _message(update: Update) -> str:

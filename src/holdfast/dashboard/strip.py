@@ -30,6 +30,8 @@ class Happening:
     kind: str
     text: str
     """What happened, and what was told then."""
+    link: str | None = None
+    """The page that shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Mark:
     label: str
     anchor: str
     """Where its text is in relation to it, so that it stays on the page: start, middle or end."""
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def _marks(begin: int, happened: Sequence[Happening]) -> tuple[Mark, ...]:
         times = f"{len(group)} × " if len(group) > 1 else ""
         label = f"{datetime.fromtimestamp(last.at / 1000):%H:%M} {times}{last.text}"
         anchor = "start" if x < 25 else "end" if x > 75 else "middle"
-        marks.append(Mark(x, last.kind, SHAPES[last.kind], label, anchor))
+        marks.append(Mark(x, last.kind, SHAPES[last.kind], label, anchor, last.link))
     return tuple(marks)
 
 

@@ -57,3 +57,8 @@ def project_link(root: str | None, key: str | None) -> ProjectLink | None:
         project_url(key or root),
         sessions_url(key or root),
     )
+
+
+def survival_url(root: str, session_id: str) -> str:
+    """Return the address of the page that shows how a session's work survived."""
+    return f"{project_url(root)}/sessions/{session_id}"

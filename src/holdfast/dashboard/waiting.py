@@ -13,7 +13,7 @@ from holdfast.bridge.model import Status
 from holdfast.briefing.ledger.model import is_session_id
 from holdfast.dashboard.activity import LATELY_MS
 from holdfast.dashboard.rooms import Rooms
-from holdfast.dashboard.urls import project_url
+from holdfast.dashboard.urls import survival_url
 from holdfast.identity.project import path_of
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.permissions import shown_input
@@ -187,7 +187,7 @@ class Waiting:
                     one.asked if one.said else None,
                     others=(Button("/work/dismiss", "Dismiss", {"root": one.root, "session": one.session_id}),),
                     command=f"cd {directory} && {resume_command_of()(one.session_id)}",
-                    link=project_url(one.project_key or one.root),
+                    link=survival_url(one.project_key or one.root, one.session_id),
                 )
             )
         return cards

@@ -40,9 +40,9 @@ def held(tx: Tx) -> list[Run]:
 
 
 def all_active(tx: Tx) -> list[Run]:
-    """Return the active runs of all worktrees."""
+    """Return the active runs of all worktrees, the last touched first."""
     alive = tx.now() - ORPHANED_AFTER_MS
-    return _runs(tx, "status = 'active' AND touched_at >= :alive ORDER BY row_id", alive=alive)
+    return _runs(tx, "status = 'active' AND touched_at >= :alive ORDER BY touched_at DESC LIMIT 200", alive=alive)
 
 
 def history(tx: Tx, project: str, limit: int) -> list[Run]:

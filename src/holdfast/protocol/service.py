@@ -276,6 +276,10 @@ class Protocols:
         """Return the active runs of all projects that a gate blocks, the last touched first."""
         return await self._store.read(lambda tx: [queries.record_of(tx, run) for run in queries.held(tx)])
 
+    async def active_runs(self) -> list[Run]:
+        """Return the active runs of all projects, the last touched first."""
+        return await self._store.read(queries.all_active)
+
     async def records(self, root: str, limit: int = HISTORY) -> list[RunRecord]:
         """Return the runs of a worktree's project that ended, newest first, after the worktree's own active one."""
         worktree = await in_time(worktree_of, path_of(root) or Path(root))

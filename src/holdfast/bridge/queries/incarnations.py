@@ -61,6 +61,27 @@ def _begin(tx: Tx, target: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Incarnation:
+    """A session that was at work for a target."""
+
+    session_id: str
+    previous: str | None
+    source: str
+    started_at: int
+
+
+def latest(tx: Tx, target: str, limit: int) -> list[Incarnation]:
+    """The sessions that were at work for a target, the latest first."""
+    rows = tx.all(
+        "SELECT session_id, previous, source, started_at FROM bridge_incarnations WHERE target = :target"
+        " ORDER BY row_id DESC LIMIT :limit",
+        target=target,
+        limit=limit,
+    )
+    return [Incarnation(**row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
     session_id: str
     source: str

@@ -1,0 +1,151 @@
+"""What an agent knew at one moment, taken from its ledger: small, masked, and with paths relative to the project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any, Self
+
+from holdfast.briefing.ledger.changed_files import changed_files
+from holdfast.briefing.ledger.model import Ledger, Touched
+from holdfast.briefing.ledger.wording import relative
+from holdfast.lazy_dataclass import dataclass
+from holdfast.text import clipped
+from holdfast.text.masking import without_secrets
+
+MOST_FILES = 12
+MOST_STEPS = 12
+MOST_FAILED = 6
+MAX_WORDS = 400
+MAX_LINE = 120
+MAX_PATH = 200
+MARGIN = 200
+"""Characters beyond those kept that are searched for secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file that it read or changed."""
+
+    path: str
+    times: int
+    at: int
+    """When it did so last."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStep:
+    """An entry of its list."""
+
+    text: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFailure:
+    """A command that had failed."""
+
+    command: str
+    error: str
+    mended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What an agent knew: what it was asked, what it had looked at, changed and planned, and what had failed."""
+
+    session_id: str
+    request: str | None = None
+    """The latest."""
+    first_request: str | None = None
+    turns: int = 0
+    words: str | None = None
+    """Its last ones."""
+    doing: str | None = None
+    """The call that was not answered."""
+    changed: tuple[KnownFile, ...] = ()
+    """The latest first, like those read."""
+    changed_in_all: int = 0
+    read: tuple[KnownFile, ...] = ()
+    read_in_all: int = 0
+    steps: tuple[KnownStep, ...] = ()
+    failed: tuple[KnownFailure, ...] = ()
+    commits: int = 0
+    started_at: int = 0
+    last_at: int = 0
+    active: tuple[int, ...] = ()
+    """The steps of time in which it did something."""
+
+    @property
+    def steps_done(self) -> int:
+        """How many entries of its list were done."""
+        return sum(step.status == "completed" for step in self.steps)
+
+    @property
+    def errors(self) -> tuple[KnownFailure, ...]:
+        """What had failed and was not mended."""
+        return tuple(one for one in self.failed if not one.mended)
+
+    def to_json(self) -> str:
+        """Serialize it, in ASCII."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Parse what was stored; members that this version does not know are left out."""
+        stored: dict[str, Any] = json.loads(text)
+        known = {name: value for name, value in stored.items() if name in {one.name for one in fields(cls)}}
+        parts = {name: tuple(kind(**part) for part in known.get(name, ())) for name, kind in _PARTS.items()}
+        return cls(**known | parts | {"active": tuple(known.get("active", ()))})
+
+
+_PARTS: dict[str, type[Any]] = {
+    "changed": KnownFile,
+    "read": KnownFile,
+    "steps": KnownStep,
+    "failed": KnownFailure,
+}
+
+
+def knowledge_of(ledger: Ledger, project: Path | None, *, since: int = 0, most: int = MOST_FILES) -> Knowledge:
+    """Return what a ledger says that its agent knows; of files and commits only what was done since a time."""
+    changed = [file for file in changed_files(ledger)[0] if file.at >= since]
+    names = {file.path for file in changed}
+    read = [file for file in ledger.read if file.path not in names and file.at >= since]
+    call = next((one for one in reversed(ledger.calls) if not one.side), None)
+    about = relative(call.about, project, ledger.cwd) if call is not None else ""
+    return Knowledge(
+        ledger.session_id,
+        _words(ledger.latest_request, MAX_WORDS),
+        _words(ledger.first_request, MAX_WORDS),
+        ledger.turns,
+        _words(ledger.last_words, MAX_WORDS),
+        None if call is None else _words(f"{call.tool}: {about}" if about else call.tool, MAX_LINE),
+        _files(changed[-most:], project, ledger.cwd),
+        len(changed),
+        _files(read[-most:], project, ledger.cwd),
+        len(read),
+        tuple(KnownStep(_words(one.text, MAX_LINE) or "", one.status) for one in ledger.todos[:MOST_STEPS]),
+        tuple(
+            KnownFailure(_words(one.command, MAX_LINE) or "", clipped(one.error, MAX_LINE), one.mended)
+            for one in ledger.failed[-MOST_FAILED:]
+        ),
+        sum(one.at >= since for one in ledger.commits),
+        ledger.started_at,
+        ledger.last_at,
+        tuple(ledger.active),
+    )
+
+
+def _files(files: Sequence[Touched], project: Path | None, cwd: str | None) -> tuple[KnownFile, ...]:
+    return tuple(
+        KnownFile(clipped(relative(file.path, project, cwd), MAX_PATH), file.times, file.at) for file in reversed(files)
+    )
+
+
+def _words(text: str | None, most: int) -> str | None:
+    if text is None:
+        return None
+    return clipped(" ".join(without_secrets(text[: most + MARGIN]).split()), most)

@@ -1,0 +1,88 @@
+"""SQL of the moments at which an agent began anew: what had been known, and what it was told."""
+# ruff: noqa: S608 - the SQL is built from constants only
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from holdfast.briefing.knowledge import Knowledge
+from holdfast.identity.project import Root
+from holdfast.lazy_dataclass import dataclass
+from holdfast.store import Row, Tx
+
+KEPT = 40
+"""Of each project's root the content of so many is kept; of older ones only when they were, and of which kinds."""
+COLUMNS = "row_id, root, session_id, recovered, occasion, what, at, size"
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A moment at which an agent's context was gone, and it was told what had been done."""
+
+    row_id: int
+    root: str
+    session_id: str
+    """The session that was told."""
+    recovered: str | None
+    """The session whose work it was told of; None if that was its own, before a compaction."""
+    occasion: str
+    kinds: tuple[str, ...]
+    at: int
+    size: int | None
+    """Bytes of the conversation until then."""
+    told: str | None = None
+    """The text that it was told; None if it is no longer kept, or was not asked for."""
+    knew: Knowledge | None = None
+
+    @property
+    def of(self) -> str:
+        """The session whose context was gone."""
+        return self.recovered or self.session_id
+
+
+def keep(tx: Tx, root: Root, session_id: str, told: str, knew: Knowledge) -> None:
+    """Store what a session was told when it began last, and what was known before; older content is dropped."""
+    # In ASCII: what an agent read may hold characters that no database stores.
+    content = f'{{"told":{json.dumps(told)},"knew":{knew.to_json()}}}'
+    tx.run(
+        "UPDATE recoveries SET content = :content, size = (SELECT read_to FROM ledgers WHERE session_id = :of)"
+        " WHERE row_id = (SELECT max(row_id) FROM recoveries WHERE session_id = :session)",
+        content=content,
+        of=knew.session_id,
+        session=session_id,
+    )
+    tx.run(
+        "UPDATE recoveries SET content = NULL WHERE content IS NOT NULL AND root = :root AND row_id <="
+        " (SELECT row_id FROM recoveries WHERE root = :root ORDER BY row_id DESC LIMIT 1 OFFSET :kept)",
+        root=root.uri,
+        kept=KEPT,
+    )
+
+
+def of_session(tx: Tx, session_id: str, limit: int) -> list[Break]:
+    """Return the breaks that a session was told at or ended with, the latest first, without their content."""
+    found: dict[int, Break] = {}
+    for column in ("session_id", "recovered"):
+        sql = f"SELECT {COLUMNS} FROM recoveries WHERE {column} = :id ORDER BY row_id DESC LIMIT :limit"
+        found |= {row["row_id"]: _break(row) for row in tx.all(sql, id=session_id, limit=limit)}
+    return [found[row_id] for row_id in sorted(found, reverse=True)][:limit]
+
+
+def told_to(tx: Tx, session_ids: Sequence[str], limit: int) -> list[Break]:
+    """Return what each of these sessions was told, the latest first, without the content."""
+    sql = f"SELECT {COLUMNS} FROM recoveries WHERE session_id = :id ORDER BY row_id DESC LIMIT :limit"
+    return [_break(row) for one in session_ids for row in tx.all(sql, id=one, limit=limit)]
+
+
+def whole(tx: Tx, row_id: int) -> Break | None:
+    """Return a break with its content, as far as it is kept."""
+    row = tx.one(f"SELECT {COLUMNS}, content FROM recoveries WHERE row_id = :id", id=row_id)
+    return None if row is None else _break(row)
+
+
+def _break(row: Row) -> Break:
+    content = row.pop("content", None)
+    stored = {} if content is None else json.loads(content)
+    knew = Knowledge.from_json(json.dumps(stored["knew"])) if stored else None
+    return Break(kinds=tuple(json.loads(row.pop("what"))), told=stored.get("told"), knew=knew, **row)

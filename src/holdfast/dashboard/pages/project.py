@@ -1,0 +1,184 @@
+"""Project: where its work stands, who worked there and was told what, its protocol, and its queue."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Sequence
+
+from holdfast.agents.registry import resume_command_of
+from holdfast.bridge.model import MAX_ID, MAX_TEXT, Priority, Status
+from holdfast.bridge.queries.incarnations import Incarnation
+from holdfast.bridge.queries.owner import ListedMessage
+from holdfast.bridge.results import TargetStatus
+from holdfast.briefing.ledger.model import is_session_id
+from holdfast.briefing.model import tokens
+from holdfast.briefing.predecessors import Predecessor
+from holdfast.capability.briefing import Audience
+from holdfast.dashboard.activity import told_of
+from holdfast.dashboard.page import Action, Done, Page, PageRequest, Part, Shown, shown
+from holdfast.dashboard.phases import ShownRun, shown_run
+from holdfast.dashboard.projects import Projects, name_of, place_of
+from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.urls import project_url
+from holdfast.errors import BadInput, Conflict
+from holdfast.identity.project import Root, path_of
+from holdfast.lazy_dataclass import dataclass
+from holdfast.protocol.runs import RunStatus
+from holdfast.reasoning.session_browser import cursor_after
+from holdfast.records.projects import KnownProject
+from holdfast.text.quoting import in_quotes
+from holdfast.text.terminal import visible
+
+AT_ONCE = 12
+"""Sessions on a page, of either kind."""
+MOST_MESSAGES = 25
+MOST_EDITED = 1_500
+"""Characters of a message that can be edited on the page."""
+MOST_RUNS = 4
+MOST_INCARNATIONS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A session with open work, and its way back."""
+
+    one: Predecessor
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A target of the project: its messages, its task, and who was at work for it."""
+
+    status: TargetStatus
+    messages: Sequence[ListedMessage]
+    incarnations: Sequence[Incarnation]
+    more: int
+    """Messages that are not shown."""
+
+    def can_edit(self, message: ListedMessage) -> bool:
+        """Return whether a message fits a field of the page, and holds nothing there that is not seen."""
+        return len(message.text) <= MOST_EDITED and visible(message.text) == message.text
+
+
+def parts(rooms: Rooms, projects: Projects) -> list[Part]:
+    """Return the page and its actions."""
+
+    async def show(request: PageRequest) -> Shown:
+        project = await projects.find(request.path["id"])
+        before, cursor = request.query.get("before"), request.query.get("thoughts")
+        briefing, sessions, thoughts, runs, queues = await asyncio.gather(
+            projects.briefing(Audience(project.root, None)),
+            rooms.briefings.sessions.page(project.root, _time(before), AT_ONCE),
+            rooms.reasoning.browser.list(project.root, "all", limit=AT_ONCE, cursor=cursor),
+            _runs(rooms, project),
+            _queues(rooms, projects, project),
+        )
+        past = briefing.past
+        return shown(
+            "project.html",
+            project=project,
+            name=name_of(project),
+            places=[place_of(root) for root in project.roots],
+            url=project_url(project.name),
+            briefing=briefing,
+            tokens=tokens(briefing.text),
+            unfinished=[_unfinished(one) for one in past.unfinished] if past is not None else [],
+            more_unfinished=past.more if past is not None else 0,
+            sessions=sessions,
+            earlier=before is not None,
+            thoughts=thoughts,
+            next_thoughts=cursor_after(thoughts.sessions[-1]) if thoughts.more else None,
+            runs=runs,
+            queues=queues,
+            told_of=told_of,
+            waiting_status=Status.PENDING.value,
+            dead_status=Status.DEAD.value,
+        )
+
+    async def pause(request: PageRequest) -> Done:
+        for root in (project := await projects.find(request.path["id"])).roots:
+            await rooms.reasoning.pause(Root(root, project.key, project.root.source))
+        return Done("Recording is paused: nothing of this project is written down until it goes on.")
+
+    async def unpause(request: PageRequest) -> Done:
+        for root in (project := await projects.find(request.path["id"])).roots:
+            await rooms.reasoning.unpause(Root(root, project.key, project.root.source))
+        return Done("Recording goes on.")
+
+    async def send(request: PageRequest) -> Done:
+        target, text = request.field("target"), request.field("text", MAX_TEXT)
+        sent = await rooms.bridge.send(
+            target, text, priority=_priority(request), sender=request.sender.label, source="dashboard"
+        )
+        if sent.id is None:
+            raise Conflict(f"The message was not queued: {sent.reason}.")
+        return Done(f"The message is queued for {target}.")
+
+    async def cancel(request: PageRequest) -> Done:
+        await rooms.queue.cancel(request.field("id", MAX_ID), request.field("target"), request.sender)
+        return Done("The message is cancelled.")
+
+    async def edit(request: PageRequest) -> Done:
+        text = request.field("text", MAX_TEXT)
+        target, message = request.field("target"), request.field("id", MAX_ID)
+        if not request.sees_secrets:  # it was shown without them, and would be stored so
+            raise Conflict("Only the owner edits messages here.", recovery="`holdfast send TARGET --replace ID TEXT`")
+        edited = await rooms.queue.edit(target, message, text, None, request.sender)
+        if edited.id is None:
+            raise Conflict(f"The message was not changed: {edited.reason}.")
+        return Done("The message is changed.")
+
+    return [
+        Page("/projects/{id}", show),
+        Action("/projects/{id}/pause", pause),
+        Action("/projects/{id}/unpause", unpause),
+        Action("/messages/send", send),
+        Action("/messages/cancel", cancel),
+        Action("/messages/edit", edit),
+    ]
+
+
+def _unfinished(one: Predecessor) -> Unfinished:
+    path = one.where.directory or one.ledger.cwd or (str(path_of(one.seen.root)) if one.seen is not None else None)
+    if not one.resumable or path is None or not is_session_id(one.session_id):
+        return Unfinished(one, None)
+    return Unfinished(one, f"cd {shlex.quote(path)} && {resume_command_of()(one.session_id)}")
+
+
+async def _runs(rooms: Rooms, project: KnownProject) -> list[ShownRun]:
+    """Return the active runs of a project's worktrees, then those that ended."""
+    active = {run.root for run in await rooms.protocols.active_runs() if run.root in project.roots}
+    records = []
+    for root in [*(root for root in project.roots if root in active), project.roots[0]][:MOST_RUNS]:
+        records += await rooms.protocols.records(root, MOST_RUNS)
+    by_row = {record.run.row_id: record for record in records}
+    runs = sorted(by_row.values(), key=lambda one: (one.run.status != RunStatus.ACTIVE, -one.run.row_id))
+    return [shown_run(record) for record in runs[:MOST_RUNS]]
+
+
+async def _queues(rooms: Rooms, projects: Projects, project: KnownProject) -> list[Queue]:
+    targets = {target for target, root in projects.places() if root in project.roots}
+    if not targets:
+        return []
+    found = []
+    for status in await rooms.bridge.status():
+        if status.target in targets:
+            messages = await rooms.queue.unfinished(status.target, MOST_MESSAGES)
+            incarnations = await rooms.bridge.incarnations(status.target, MOST_INCARNATIONS)
+            more = status.pending + status.in_progress + status.dead_letters - len(messages)
+            found.append(Queue(status, messages, incarnations, max(0, more)))
+    return found
+
+
+def _priority(request: PageRequest) -> Priority:
+    given = request.form.get("priority", "normal")
+    try:
+        return Priority[given.upper()]
+    except KeyError:
+        raise BadInput("priority", f"must be normal, urgent or stop, and not {in_quotes(given, 40)}") from None
+
+
+def _time(given: str | None) -> int | None:
+    return int(given) if given is not None and given.isascii() and given.isdigit() and len(given) < 16 else None

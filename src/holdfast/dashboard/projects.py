@@ -1,0 +1,133 @@
+"""Finds projects by the name in their address, and what is open in each."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from holdfast.bridge.results import TargetStatus
+from holdfast.briefing.recent_sessions import RecentSession
+from holdfast.briefing.service import Briefing
+from holdfast.capability.briefing import Audience
+from holdfast.dashboard.activity import LATELY_MS, MOST_CONNECTIONS
+from holdfast.dashboard.rooms import Rooms
+from holdfast.dashboard.urls import project_id
+from holdfast.errors import NotFound
+from holdfast.identity.project import canonical_uri, path_of
+from holdfast.lazy_dataclass import dataclass
+from holdfast.protocol.runs import Run
+from holdfast.records.project_queries import KnownRoot
+from holdfast.records.projects import KnownProject, known_projects
+from holdfast.store import events
+from holdfast.text import counted
+
+BRIEFING_SECONDS = 20.0
+"""How long a briefing is shown again while nothing was committed: it asks git."""
+MOST_BRIEFINGS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What is open in a project, each in a few words."""
+
+    at_work: int
+    things: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """What is open in all projects."""
+
+    sessions: Sequence[RecentSession]
+    queues: Sequence[TargetStatus]
+    runs: Sequence[Run]
+    places: Sequence[tuple[str, str]]
+    """Each target and the root of its project."""
+
+    def of(self, project: KnownProject) -> Open:
+        """Return what is open in one."""
+        roots = set(project.roots)
+        sessions = [one for one in self.sessions if one.root in roots]
+        targets = {target for target, root in self.places if root in roots}
+        queues = [one for one in self.queues if one.target in targets]
+        cut_off, waiting = sum(one.cut_off for one in sessions), sum(one.pending for one in queues)
+        dead = sum(one.dead_letters for one in queues)
+        things = [
+            *([f"{counted(cut_off, 'session')} cut off"] if cut_off else []),
+            *(
+                f"blocked at {run.held_by}" if run.held_by else f"in phase {run.phase}"
+                for run in self.runs
+                if run.root in roots
+            ),
+            *([f"{counted(waiting, 'message')} waiting"] if waiting else []),
+            *([f"{dead} not delivered"] if dead else []),
+            *(["recording paused"] if project.paused else []),
+        ]
+        return Open(sum(one.at_work for one in sessions), tuple(things))
+
+
+class Projects:
+    """All projects that Holdfast knows."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self._briefings: dict[tuple[str, str | None], tuple[int, float, Briefing]] = {}
+
+    async def all(self) -> list[KnownProject]:
+        """Return every project, the last used first."""
+        connections = await self._rooms.connections.newest(ended=False, before=None, limit=MOST_CONNECTIONS)
+        found = [
+            KnownRoot(root, None, one.seen_at)
+            for one in connections
+            if (root := one.bound_root or one.root_uri) is not None
+        ]
+        found += [KnownRoot(root, None, 0) for _, root in self.places()]
+        return await known_projects(self._rooms.store, found)
+
+    async def find(self, name: str) -> KnownProject:
+        """Return the project with this name in its address."""
+        projects = await self.all()
+        for project in projects:
+            if project_id(project.name) == name:
+                return project
+        for project in projects:
+            if any(project_id(root) == name for root in project.roots):
+                return project
+        raise NotFound("There is no such project.", recovery="It may have been moved or forgotten.")
+
+    async def everywhere(self) -> Everywhere:
+        """Return what is open in all projects."""
+        recently, queues, runs = await asyncio.gather(
+            self._rooms.briefings.recently(LATELY_MS), self._rooms.bridge.status(), self._rooms.protocols.active_runs()
+        )
+        return Everywhere(recently.sessions, queues, runs, self.places())
+
+    def places(self) -> list[tuple[str, str]]:
+        """Return each target with the root of its project."""
+        return [(name, canonical_uri(str(team.project))) for name, team in self._rooms.teams.targets().items()]
+
+    async def briefing(self, audience: Audience) -> Briefing:
+        """Return what an agent that starts in a project would be told if it asked now."""
+        key = audience.root.uri, audience.root.key
+        seen = await self._rooms.store.read(events.head)
+        known = self._briefings.get(key)
+        if known is not None and known[0] == seen and time.monotonic() < known[1]:
+            return known[2]
+        briefing = await self._rooms.briefings.on_request(audience)
+        while len(self._briefings) >= MOST_BRIEFINGS:
+            del self._briefings[next(iter(self._briefings))]
+        self._briefings.pop(key, None)
+        self._briefings[key] = seen, time.monotonic() + BRIEFING_SECONDS, briefing
+        return briefing
+
+
+def name_of(project: KnownProject) -> str:
+    """Return what people call a project: the name of its folder."""
+    path = path_of(project.roots[0])
+    return path.name if path is not None and path.name else project.roots[0]
+
+
+def place_of(root: str) -> str:
+    """Return a root as people write it."""
+    return str(path_of(root) or root)

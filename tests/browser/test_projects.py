@@ -1,0 +1,74 @@
+"""Projects and how their work survived, in a browser: read, live, by keyboard, and with the effect read back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import Opens, no_reload, serious
+from tests.browser.story import Story, told
+
+
+@pytest.fixture(scope="module")
+def story() -> Iterator[Story]:
+    """The story, told once for the tests of this file."""
+    with told() as story:
+        yield story
+
+
+def project(page: Page, name: str) -> None:
+    """Go to a project, as one does."""
+    page.get_by_role("link", name="Projects").click()
+    page.get_by_role("link", name=name, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def test_a_kill_is_understood_and_used_by_everybody(story: Story, opens: Opens, axe: str) -> None:
+    for theme, width in (("light", 1440), ("dark", 390)):
+        page = opens(story.holdfast, color_scheme=theme, viewport={"width": width, "height": 900})
+        mark = page.locator(".row").filter(has_text="kiosk").get_by_role("link", name=re.compile("cut off in the mid"))
+        mark.focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Killed, and the work went on")
+        figure = page.get_by_role("group", name=re.compile("went on with 4 files of these"))
+        expect(figure.locator("svg:visible")).to_have_count(1)
+        expect(figure.locator("svg:visible .wire-used").first).to_be_visible()
+        assert serious(page, axe) == []
+        for name in ("storefront", "homelab"):
+            project(page, name)
+            assert serious(page, axe) == []
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, "it scrolls sideways"
+
+
+def test_a_message_is_sent_edited_and_cancelled_while_the_page_stays(story: Story, opens: Opens) -> None:
+    holdfast = story.holdfast
+    page = opens(holdfast)
+    project(page, "homelab")
+    waits = page.locator(".messages li").filter(has_text="waits")
+
+    def queued() -> int:
+        return int(json.loads(holdfast.run("queue", "homelab", "--json").stdout)["targets"]["homelab"]["pending"])
+
+    with no_reload(page):
+        page.get_by_label("Message for its agent").fill("Reboot the box at night.")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        expect(waits).to_contain_text("Reboot the box at night.")
+        assert queued() == 1
+        waits.get_by_text("Edit").click()
+        waits.get_by_label("Text of the message").fill("Reboot it at four.")
+        waits.get_by_role("button", name="Save").click()
+        expect(waits.locator("p").last).to_have_text("Reboot it at four.")
+        holdfast.run("send", "homelab", "From the terminal.")
+        expect(waits.filter(has_text="From the terminal.")).to_have_count(1)
+        waits.filter(has_text="Reboot").get_by_role("button", name="Cancel").click()
+        expect(waits).to_have_count(1)
+        assert queued() == 1
+        page.get_by_role("button", name="Pause recording").click()
+        expect(page.get_by_text("Recording is paused: nothing of this project is written down, and")).to_be_visible()
+        page.get_by_role("button", name="Go on recording").click()
+        expect(page.get_by_text("Recording is paused: nothing of this project is written down, and")).to_have_count(0)
