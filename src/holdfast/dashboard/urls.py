@@ -13,3 +13,8 @@ def project_id(root: str) -> str:
 def project_url(root: str) -> str:
     """Return the address of a project's page."""
     return f"/projects/{project_id(root)}"
+
+
+def conversation_url(conversation_id: int) -> str:
+    """Return the address of a conversation of teams."""
+    return f"/teams/conversations/{conversation_id}"

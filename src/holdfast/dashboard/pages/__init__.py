@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.connections.browser_sessions import BrowserSessions
 from holdfast.dashboard.page import Part
-from holdfast.dashboard.pages import now, settings
+from holdfast.dashboard.pages import conversations, figures, now, settings, teams
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.waiting import Waiting
 
@@ -14,4 +14,7 @@ def all_parts(rooms: Rooms, browsers: BrowserSessions, waiting: Waiting) -> list
     return [
         *now.parts(rooms, waiting),
         *settings.parts(rooms, browsers),
+        *teams.parts(rooms),
+        *conversations.parts(rooms),
+        *figures.parts(rooms),
     ]

@@ -16,3 +16,9 @@ CREATE TABLE browser_sessions (
 
 CREATE INDEX ledgers_by_age ON ledgers (last_at);
 CREATE INDEX agent_sessions_by_age ON agent_sessions (seen_at);
+
+-- Figures of teams and of what agents got back, from these indexes alone: the rows hold long texts.
+CREATE INDEX asks_by_time ON asks
+    (created_at, conversation_id, status, input_tokens, output_tokens, cost_microusd, duration_ms);
+CREATE INDEX conversations_by_use ON conversations (last_used_at, id);
+CREATE INDEX ledgers_by_session ON ledgers (session_id, last_at);
