@@ -17,7 +17,7 @@ from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
 
-PAGES = ("/", "/settings")
+PAGES = ("/", "/figures", "/settings", "/teams")
 """Every page with a fixed address."""
 
 

@@ -14,9 +14,9 @@ from tests.contract.conftest import Place
 from tests.contract.dashboard_world import Dashboard
 from tests.contract.teams_pages_world import add_asks, post, teams_dashboard, words
 from tests.contract.teams_world import until
-from tests.transcripts import Transcript
+from tests.transcripts import BEGAN, Transcript
 
-from holdfast.agents.registry import transcripts_of
+from holdfast.agents.claude.transcripts.store import TranscriptStore
 from holdfast.connections.keys import Scope
 from holdfast.dashboard.figures import BOUNDS, period_until
 from holdfast.store import Tx
@@ -150,34 +150,32 @@ async def test_faults_of_teams_json_are_named(place: Place) -> None:
 
 async def test_tool_calls_are_shown_from_the_agents_transcript(place: Place) -> None:
     async with teams_dashboard(place, serve=False) as made, made.world.signed_in() as browser:
-        number, at = await _with_transcript(made.world, place)
+        number = await _with_transcript(made.world, place)
         page = (await browser.get(f"/teams/conversations/{number}")).text
         said = words(page)
         assert "make check" in said and "Exit code 2" in said and "failed" in said
         assert "Looking at the fence first." in said and said.count("It is mended.") == 1
         assert page.count('<details class="steps"') == 1
-        assert at > 0
 
 
-async def _with_transcript(world: Dashboard, place: Place) -> tuple[int, int]:
+async def _with_transcript(world: Dashboard, place: Place) -> int:
     """A conversation of the docs team with one ask, and the transcript of its agent as the store has it."""
     transcript = Transcript(place.home / "docs")
     transcript.ask("Mend the fence.")
     transcript.say("Looking at the fence first.", stop_reason="tool_use")
     transcript.fail("make check", "Exit code 2")
     transcript.say("It is mended.")
-    path = transcript.write(place.home / "transcripts")
-    began = 1_790_000_000_000
 
     def write(tx: Tx) -> int:
         made = queries.adopt(tx, "", "docs", "main", transcript.session_id)
-        asks = [{"at": began - DAY, "id": "early"}, {"at": began, "text": "Mend the fence.", "answer": "It is mended."}]
+        asks = [{"at": BEGAN - DAY, "id": "early"}, {"at": BEGAN, "text": "Mend the fence.", "answer": "It is mended."}]
         add_asks(tx, made.id, "docs", [{**one, "finished": int(str(one["at"])) + 60_000} for one in asks])
         return made.id
 
     number = await world.store.write(write)
-    await transcripts_of("claude").copy_to_store(world.store, transcript.session_id, path)
-    return number, began
+    key = {"project_key": "docs", "session_id": transcript.session_id, "subpath": ""}
+    await TranscriptStore(world.store).append(key, transcript.entries)
+    return number
 
 
 async def test_a_long_conversation_is_paged_from_its_end(place: Place) -> None:
@@ -258,7 +256,8 @@ async def test_figures_count_what_happened_in_their_period(place: Place) -> None
             add_asks(tx, talk.id, "bank", [{"at": now - age, "cost": 10_000} for age in ages])
             for number, (age, after) in enumerate(((0, "crash"), (0, "compact"), (20 * DAY, "crash"))):
                 tx.run(
-                    "INSERT INTO recoveries (root, session_id, occasion, what, at) VALUES ('r', :id, :after, :what, :at)",
+                    "INSERT INTO recoveries (root, session_id, occasion, what, at)"
+                    " VALUES ('r', :id, :after, :what, :at)",
                     id=f"s{number}",
                     after=after,
                     what='["request", "todos"]',
@@ -315,7 +314,9 @@ async def test_pages_are_quick_with_much_in_the_store(sqlite_place: Place) -> No
             now = tx.now()
             for number in range(2_000):
                 talk = queries.begin(tx, "", "shop" if number % 2 else "bank", f"t{number}")
-                asks = [{"at": now - number * HOUR, "text": "x" * 2_000, "cost": n, "id": f"{number}-{n}"} for n in range(5)]
+                asks = [
+                    {"at": now - number * HOUR, "text": "x" * 2_000, "cost": n, "id": f"{number}-{n}"} for n in range(5)
+                ]
                 add_asks(tx, talk.id, talk.to_team, asks)
             return talk.id
 

@@ -23,16 +23,16 @@ PERIODS = {"day": (24, HOUR_MS), "week": (7, DAY_MS), "quarter": (13, 7 * DAY_MS
 """How many steps each period has, and how long one is."""
 BOUNDS = (60_000, 10 * 60_000, HOUR_MS, 4 * HOUR_MS, DAY_MS, 7 * DAY_MS)
 LIVED = ("under 1 min", "1 to 10 min", "10 to 60 min", "1 to 4 h", "4 to 24 h", "1 to 7 days", "over 7 days")
-SHORT = ("< 1 min", "< 10 min", "< 1 h", "< 4 h", "< 1 day", "< 7 days", "more")
+SHORT = ("1 min", "10 min", "1 h", "4 h", "1 day", "7 days", "more")
 MOST_PAIRS = 10
 AFTER = {"crash": "work was cut off", "compact": "a compaction", "startup": "a start", "resume": "a resumption"}
 
 
 class Dollars(float):
-    """An amount of money; a table shows it so, and a file as a number."""
+    """An amount of money; a table shows it so, and a file as a number. None is unknown, in a file empty."""
 
 
-Cell = str | int | Dollars
+Cell = str | int | Dollars | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +160,13 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             + (f" Of {counted(unpriced, 'turn')} no cost was reported." if unpriced and cost else ""),
             draw("Cost over time", period.labels, [one.cost_microusd / MICRO for one in steps], dollars),
             ("Begins", "US dollars", "Turns of unknown cost"),
-            tuple(
-                (at, Dollars(one.cost_microusd / MICRO), one.unpriced)
-                for at, one in zip(period.times, steps, strict=True)
-            ),
-            None if cost else f"Unknown: no agent said what its turns cost ({unpriced:,})." if unpriced else "Nothing.",
+            tuple((at, _cost(one), one.unpriced) for at, one in zip(period.times, steps, strict=True)),
+            None
+            if cost
+            else f"Unknown: no agent said what its turns cost ({unpriced:,})."
+            if unpriced
+            else "Nothing was spent in this time.",
         ),
-        _pairs(pairs),
-        _lived("sessions", "How long agents' sessions lived", "session", sessions),
-        _lived("conversations", "How long teams' conversations lived", "conversation", talks),
         Figure(
             "recoveries",
             "Recoveries",
@@ -178,6 +176,9 @@ async def look(rooms: Rooms, name: str) -> FiguresPage:
             tuple(zip(period.times, got_back, strict=True)),
             None if recovered.times else "No agent had to get anything back in this time.",
         ),
+        _lived("sessions", "How long agents' sessions lived", "session", sessions),
+        _lived("conversations", "How long teams' conversations lived", "conversation", talks),
+        _pairs(pairs),
         Figure(
             "recalled",
             "What was told",
@@ -212,7 +213,7 @@ def _pairs(pairs: Sequence[PairActivity]) -> Figure:
                 one.asks,
                 one.failed,
                 one.input_tokens + one.output_tokens,
-                Dollars(one.cost_microusd / MICRO),
+                _cost(one),
                 one.unpriced,
             )
             for one in pairs
@@ -226,7 +227,7 @@ def _lived(key: str, title: str, noun: str, counts: Sequence[int]) -> Figure:
     return Figure(
         key,
         title,
-        f"{counted(total, noun)}.",
+        f"{counted(total, noun)}, by how long they lived at most.",
         draw(title, SHORT, counts, _whole),
         ("Lived", f"{noun.capitalize()}s"),
         tuple(zip(LIVED, counts, strict=True)),
@@ -254,11 +255,15 @@ def _told(kinds: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     return sorted(words.items(), key=lambda one: (-one[1], one[0]))
 
 
+def _cost(one: StepFigures | PairActivity) -> Dollars | None:
+    return None if one.unpriced and not one.cost_microusd else Dollars(one.cost_microusd / MICRO)
+
+
 def _whole(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
 def _shown(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return cell
+    if cell is None or isinstance(cell, str):
+        return "unknown" if cell is None else cell
     return dollars(cell) if isinstance(cell, Dollars) else f"{cell:,}"
