@@ -45,7 +45,7 @@ class BriefingFigures:
         for one in told:
             steps[one.step] += one.times
             after[one.occasion] += one.times
-            for kind in json.loads(one.what):
+            for kind in set(json.loads(one.what)):
                 kinds[str(kind)] += one.times
         return Recovered(
             tuple(sorted(steps.items())),

@@ -31,6 +31,7 @@ def _asks(columns: str) -> str:
 
 def pairs(tx: Tx, since: int, limit: int) -> list[PairActivity]:
     """Return what each pair exchanged since a time, the most active first."""
+    # `+ 0` keeps SQLite from reading all asks in the order of conversations, with their texts.
     added = ", ".join(f"sum({name}) AS {name}" for name in FIGURES)
     rows = tx.all(
         f"SELECT c.from_team, c.to_team, {added}, max(last_at) AS last_at, sum(waiting) AS waiting,"
@@ -38,7 +39,7 @@ def pairs(tx: Tx, since: int, limit: int) -> list[PairActivity]:
         f" (SELECT conversation_id, {SUMS}, max(created_at) AS last_at,"
         " sum(CASE WHEN status = 'waiting' THEN 1 ELSE 0 END) AS waiting,"
         " sum(CASE WHEN status = 'running' THEN 1 ELSE 0 END) AS running"
-        f" FROM {_asks('conversation_id, created_at')} GROUP BY conversation_id) s"
+        f" FROM {_asks('conversation_id + 0 AS conversation_id, created_at')} GROUP BY conversation_id) s"
         " JOIN conversations c ON c.id = s.conversation_id GROUP BY c.from_team, c.to_team"
         " ORDER BY sum(asks) DESC, c.from_team, c.to_team LIMIT :limit",
         since=since,
