@@ -37,7 +37,7 @@ class BriefingFigures:
     async def recovered(self, begin: int, step_ms: int) -> Recovered:
         """Return what agents got back since a time."""
 
-        def read(tx: Tx) -> tuple[list[queries.Told], tuple[int, int]]:
+        def read(tx: Tx) -> tuple[list[queries.RecoveredThings], tuple[int, int]]:
             return queries.told(tx, begin, step_ms), queries.taken_up(tx, begin)
 
         told, (known, taken_up) = await self._store.read(read)

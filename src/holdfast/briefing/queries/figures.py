@@ -10,7 +10,7 @@ from holdfast.store import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RecoveredThings:
     """How often the same was told after the same, in a step of time."""
 
     step: int
@@ -20,7 +20,7 @@ class Told:
     times: int
 
 
-def told(tx: Tx, begin: int, step_ms: int) -> list[Told]:
+def told(tx: Tx, begin: int, step_ms: int) -> list[RecoveredThings]:
     """Return what agents got back since a time."""
     rows = tx.all(
         "SELECT (at - :begin) / :step AS step, occasion, what, count(*) AS times FROM recoveries"
@@ -29,7 +29,7 @@ def told(tx: Tx, begin: int, step_ms: int) -> list[Told]:
         step=step_ms,
         since=begin,
     )
-    return [Told(int(row["step"]), row["occasion"], row["what"], int(row["times"])) for row in rows]
+    return [RecoveredThings(int(row["step"]), row["occasion"], row["what"], int(row["times"])) for row in rows]
 
 
 def taken_up(tx: Tx, since: int) -> tuple[int, int]:
