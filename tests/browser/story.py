@@ -26,6 +26,28 @@ MINUTE = 60_000
 MORNING = 6 * 60 * MINUTE - 10 * MINUTE
 PROJECTS = ("storefront", "billing-api", "homelab", "docs-site", "kiosk")
 
+ASKS = (
+    (-330, "storefront", "payments", "Which currencies can you charge?", "EUR, USD, GBP and CHF. JPY comes in March."),
+    (
+        -320,
+        "payments",
+        "storefront",
+        "Do you send an id with each order?",
+        "Yes: `order_id`, the same for every retry.",
+    ),
+    (
+        -240,
+        "storefront",
+        "payments",
+        "Is a refund safe to repeat?",
+        "Not yet. A repeated refund is booked twice.\n\nSend `Idempotency-Key` with the order's id; "
+        "then the second one answers what the first did.",
+    ),
+    (-180, None, "storefront", "What changed in the checkout today?", "Two commits: the key is sent, and a test."),
+    (-60, None, "payments", "When did the last invoice run end?", "At 02:14, with 1,208 invoices and none left over."),
+)
+"""Who asked whom what in the morning, and what was answered."""
+
 
 class Story:
     """Five projects: at work, cut off, restarted in the middle of a task, quiet, and killed but gone on with."""
@@ -35,6 +57,7 @@ class Story:
         self.holdfast = Clocked(place / "holdfast")
         self.histories = {name: History(self.holdfast, place / name, ahead=[0]) for name in PROJECTS}
         self._left = 0
+        self._asked = list(ASKS)
         self._running: list[subprocess.Popen[bytes]] = []
         self._agents: list[Agent] = []
 
@@ -49,18 +72,30 @@ class Story:
         self.holdfast.settings |= offered()
         teams = {
             "storefront": {"project": str(self.project("storefront")), "agent": "echo", "description": "The shop"},
-            "payments": {"project": str(self.project("billing-api")), "agent": "echo", "policy": "ask"},
+            "payments": {
+                "project": str(self.project("billing-api")),
+                "agent": "echo",
+                "policy": "ask",
+                "description": "Invoices and refunds",
+            },
             "homelab": {"project": str(self.project("homelab")), "delivery": "hook"},
         }
         for name, history in self.histories.items():
             history.repository(self.project(name))
         (self.holdfast.home / "teams.json").write_text(json.dumps({"teams": teams}))
+        (self.holdfast.home / "echo").mkdir()
+        answers = {question: answer for _, _, _, question, answer in ASKS}
+        (self.holdfast.home / "echo" / "answers.json").write_text(json.dumps(answers))
         self.holdfast.serve()
         self._docs()
         self._kiosk()
+        self._asks(-250)
         self._storefront()
+        self._asks(-190)
         self._homelab()
+        self._asks(-95)
         self._billing()
+        self._asks(0)
         self._teams()
         self._at(0)
         assert self.holdfast.run("verify").returncode == 0
@@ -76,6 +111,13 @@ class Story:
         self.holdfast.close()
 
     # -- what happens -------------------------------------------------------------------------------------------------
+
+    def _asks(self, until: int) -> None:
+        """Let teams ask each other up to a time."""
+        while self._asked and self._asked[0][0] < until:
+            at, sender, team, question, _ = self._asked.pop(0)
+            self._at(max(at, self._left // MINUTE))
+            self.holdfast.run("teams", "ask", team, question, *(["--from", sender] if sender else []))
 
     def _docs(self) -> None:
         self._at(-340)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.contract.conftest import Place
 from tests.transcripts import Transcript
 
 from holdfast.agents import TranscriptsPart
@@ -135,3 +136,18 @@ def test_what_was_said_is_found_word_for_word_and_once(world: World) -> None:
 def test_a_heading_that_arrived_is_seen_and_without_a_transcript_all_count(world: World) -> None:
     headings = {"a": "Mend the fence.", "b": "nobody was told this"}
     assert world.part.reached(str(world.folder / "nowhere"), headings) == {"a", "b"}
+
+
+@pytest.mark.anyio
+async def test_the_stores_copy_is_read_from_its_end(world: World, sqlite_place: Place) -> None:
+    store = sqlite_place.open()
+    try:
+        sample = world.sample
+        await world.part.copy_to_store(store, sample.session_id, sample.path)
+        last, *earlier = await world.part.kept(store, sample.session_id, None, 100)
+        assert [part.text for part in last.entry.parts if isinstance(part, Said)] == ["It is mended."]
+        assert [one.place for one in earlier] == sorted((one.place for one in earlier), reverse=True)
+        assert await world.part.kept(store, sample.session_id, last.place, 2) == earlier[:2]
+        assert await world.part.kept(store, "another", None, 2) == []
+    finally:
+        await store.close()

@@ -17,7 +17,7 @@ from holdfast.store import Tx
 
 pytestmark = pytest.mark.anyio
 
-PAGES = ("/", "/find", "/find?q=word", "/projects", "/sessions", "/settings")
+PAGES = ("/", "/figures", "/find", "/find?q=word", "/projects", "/sessions", "/settings", "/teams")
 """Every page with a fixed address."""
 
 

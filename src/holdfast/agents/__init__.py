@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agents.hook_events import HookAnswer, HookEvent
     from holdfast.agents.settings import SettingsPart
     from holdfast.agents.transcript_copies import TranscriptCopies
-    from holdfast.agents.transcript_entries import Entry, Part, Read, SpokenBatch, TranscriptFile
+    from holdfast.agents.transcript_entries import Entry, KeptEntry, Part, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
     from holdfast.store import Store
 
@@ -307,6 +307,12 @@ class TranscriptsPart(Protocol):
         """Continue or create a session's file from the store's copy; False if it has none or both went on differently.
 
         The caller holds the session's lock."""
+        ...
+
+    async def kept(self, store: Store, session_id: str, before: int | None, most: int) -> list[KeptEntry]:
+        """Return the last entries that the store has of a conversation, or those before a place; the latest first.
+
+        One that is very long has no parts."""
         ...
 
     def copies(self, config: Path, project: Path) -> TranscriptCopies:

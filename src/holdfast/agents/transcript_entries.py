@@ -143,6 +143,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptEntry:
+    """An entry of the store's copy of a transcript."""
+
+    place: int
+    """Its place in the store, which later entries are above."""
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
 class Spoken:
     """One thing that was said, or that a tool did, word for word, for searching."""
 

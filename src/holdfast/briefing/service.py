@@ -32,6 +32,7 @@ from holdfast.text.quoting import in_quotes, named
 
 if TYPE_CHECKING:
     from holdfast.briefing.all_projects import Progress, UnfinishedWork
+    from holdfast.briefing.figures import BriefingFigures
     from holdfast.briefing.project_sessions import ProjectSessions
     from holdfast.briefing.recent_sessions import Recently, RecentSessions
     from holdfast.briefing.sharing import SharedTranscripts
@@ -197,6 +198,13 @@ class Briefings:
     async def recently(self, within_ms: int) -> Recently:
         """Return the latest sessions of all projects, and what agents got back."""
         return await self._recent.find(within_ms)
+
+    @cached_property
+    def figures(self) -> BriefingFigures:
+        """How often agents got something back, and how long their sessions lived."""
+        from holdfast.briefing.figures import BriefingFigures  # hooks do without it
+
+        return BriefingFigures(self._store)
 
     @cached_property
     def _recent(self) -> RecentSessions:

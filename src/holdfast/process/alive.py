@@ -29,7 +29,7 @@ def exists(pid: int) -> bool:
 
 def mark_of(pid: int) -> str | None:
     """Return the process's start time, which tells it from a later one with the same pid; None if unavailable."""
-    fields = _stat(pid)
+    fields = stat_of(pid)
     return fields[19].decode("ascii") if len(fields) > 19 else None
 
 
@@ -39,7 +39,7 @@ def ancestors(pid: int) -> Iterator[int]:
     while pid > 0 and pid not in seen:
         yield pid
         seen.add(pid)
-        parent = _stat(pid)[1:2]
+        parent = stat_of(pid)[1:2]
         pid = int(parent[0]) if parent else 0
 
 
@@ -64,10 +64,10 @@ def initial_variable(pid: int, name: str) -> str | None:
 
 def _is_zombie(pid: int) -> bool:
     """Return whether it is a zombie: in a container without an init those keep their pid forever."""
-    return _stat(pid)[:1] in ([b"Z"], [b"X"])
+    return stat_of(pid)[:1] in ([b"Z"], [b"X"])
 
 
-def _stat(pid: int) -> list[bytes]:
+def stat_of(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat from the state on; empty if the process or /proc does not exist."""
     try:
         content = Path(f"/proc/{pid}/stat").read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.lazy_dataclass import dataclass
 from holdfast.teams.config import Fault
-from holdfast.teams.model import Ask, Conversation, PermissionRequest
+from holdfast.teams.model import Ask, AskState, Conversation, PermissionRequest
 from holdfast.teams.team import Team
 
 
@@ -76,3 +76,101 @@ class Figures:
     """The lifetimes of all conversations, added up."""
     teams: tuple[TeamFigures, ...]
     pairs: tuple[PairFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairActivity:
+    """What a pair of teams exchanged in a time."""
+
+    from_team: str
+    to_team: str
+    asks: int
+    answered: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost_microusd: int
+    unpriced: int
+    """Turns of which the agent did not say what they cost."""
+    last_at: int
+    waiting: int
+    running: int
+    conversations: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepFigures:
+    """What was asked in a step of time."""
+
+    step: int
+    asks: int
+    answered: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost_microusd: int
+    unpriced: int
+
+
+@dataclass(frozen=True, slots=True)
+class TeamProcess:
+    """An agent's process, with what it uses."""
+
+    team: str
+    conversation_id: int
+    pid: int | None
+    busy: bool
+    doing: str | None
+    resident_bytes: int | None
+    """None where the system does not tell."""
+    began_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What somebody left for a team."""
+
+    from_team: str
+    text: str
+    created_at: int
+    shown_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that an agent did in a turn, as its transcript tells."""
+
+    kind: str
+    """call, said or compacted."""
+    at: int | None = None
+    tool: str = ""
+    given: str = ""
+    """What it was called with, in short."""
+    text: str = ""
+    """What the agent said, or the tool answered."""
+    outcome: str = ""
+    """failed, refused, or nothing if all went well."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSteps:
+    """An ask with what its agent did for it."""
+
+    state: AskState
+    steps: tuple[Step, ...]
+    left_out: int
+    """How many steps are not among them."""
+    notices: tuple[Notice, ...]
+    """What the agent was told besides the ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptPage:
+    """A part of a conversation, its oldest turn first."""
+
+    conversation: Conversation
+    turns: tuple[TurnSteps, ...]
+    older: tuple[int, int] | None
+    """Where the next older part begins: before this ask, and this line of the transcript (0: its end)."""
+    unseen: tuple[Notice, ...]
+    """What the agent will be told with its next turn."""

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -313,6 +313,14 @@ class Runner:
         """Return what the agent of an ask does, in words, if it is run here."""
         slot = self.pool.slot(ask.conversation_id) if ask.id in self._claims else None
         return slot.doing if slot is not None else None
+
+    def seen(self, state: AskState) -> AskState:
+        """Return an ask with what this machine knows of it: why it cannot be run here, or what its agent does."""
+        if state.done:
+            return state
+        waits = state.ask.status == AskStatus.WAITING.value
+        why_not = self.why_not(state.ask.to_team) if waits else None
+        return replace(state, why_not=why_not, doing=self.doing(state.ask))
 
     # -- one ask ------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,7 @@ from holdfast.teams.team import Team
 from holdfast.text.quoting import in_quotes, named, quoted
 
 if TYPE_CHECKING:
+    from holdfast.teams.overview import Overview
     from holdfast.teams.results import ConversationHistory, Figures, TeamsStatus
 
 POLL_SECONDS = 2.0
@@ -113,6 +114,13 @@ class Teams:
     async def release(self, teams: Collection[str], session_ids: Collection[str]) -> None:
         """End the idle processes of these teams' agents, and delete what agents keep of these conversations."""
         await self._runner.release(teams, session_ids)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """What the dashboard shows of all teams."""
+        from holdfast.teams.overview import Overview  # tools and hooks do without it
+
+        return Overview(self._store, self._runner)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -207,11 +215,7 @@ class Teams:
             raise NotFound(
                 f"There is no ask {quoted(ask_id, 64)}.", recovery='teams_session {operation: "list"} lists them.'
             )
-        if state.done:
-            return state
-        waits = state.ask.status == AskStatus.WAITING.value
-        why_not = self._runner.why_not(state.ask.to_team) if waits else None
-        return replace(state, why_not=why_not, doing=self._runner.doing(state.ask))
+        return self._runner.seen(state)
 
     async def require_own_ask(self, sender: Sender, ask_id: str) -> str:
         """Return an ask's id; raises NotYours if the caller may not act for the team that asked."""
@@ -318,7 +322,7 @@ class Teams:
 
     async def open_asks(self) -> list[AskState]:
         """Return the asks that are not done, the oldest first."""
-        return await self._store.read(queries.open_asks)
+        return [self._runner.seen(state) for state in await self._store.read(queries.open_asks)]
 
     async def failed_lately(self, within_ms: int) -> list[AskState]:
         """Return asks that failed and were not followed by another one, the newest first."""

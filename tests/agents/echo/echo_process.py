@@ -7,6 +7,8 @@ text may be
     permission TOOL [INPUT]  ask before the answer, and say in it what was decided
     fail             end the turn with an error
     die              end the process in the middle of the turn
+
+A file answers.json in the folder gives the answers to texts that contain one of its keys.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class Echo:
 
     def _turn(self, text: str) -> dict[str, Any]:
         self._say({"event": "status"})
-        answer = f"echo {len(self._turns) + 1}: {text}"
+        answer = self._prepared(text) or f"echo {len(self._turns) + 1}: {text}"
         try:
             for word, rest in DIRECTIVE.findall(text):
                 answer += self._obey(word, rest.strip())
@@ -60,6 +62,14 @@ class Echo:
         self._turns.append({"text": text, "answer": answer})
         self._save()
         return {"text": answer, "tokens": len(text)}
+
+    def _prepared(self, text: str) -> str | None:
+        """What answers.json beside the conversations says to a text that contains one of its keys."""
+        try:
+            answers = json.loads((self._path.parent / "answers.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return next((answer for part, answer in answers.items() if part in text), None)
 
     def _obey(self, word: str, rest: str) -> str:
         if word == "sleep":

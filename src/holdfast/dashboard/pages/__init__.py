@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from holdfast.connections.browser_sessions import BrowserSessions
 from holdfast.dashboard.page import Part
-from holdfast.dashboard.pages import find, now, project, projects, sessions, settings, survival
+from holdfast.dashboard.pages import (
+    conversations,
+    figures,
+    find,
+    now,
+    project,
+    projects,
+    sessions,
+    settings,
+    survival,
+    teams,
+)
 from holdfast.dashboard.projects import Projects
 from holdfast.dashboard.rooms import Rooms
 from holdfast.dashboard.waiting import Waiting
@@ -21,4 +32,7 @@ def all_parts(rooms: Rooms, browsers: BrowserSessions, waiting: Waiting) -> list
         *project.parts(rooms, known),
         *survival.parts(rooms, known),
         *settings.parts(rooms, browsers),
+        *teams.parts(rooms),
+        *conversations.parts(rooms),
+        *figures.parts(rooms),
     ]

@@ -213,7 +213,7 @@ function look() {
 tick();
 labelNotices();
 const place = walk(refreshNow);
-setInterval(look, 5_000);
+setInterval(look, 2_000);
 document.addEventListener("visibilitychange", look);
 setInterval(tick, TICK_MS);
 followEvents({

@@ -20,3 +20,9 @@ CREATE INDEX agent_sessions_by_age ON agent_sessions (seen_at);
 -- The shape of a session without its texts: where its branches are, and what was revised.
 CREATE INDEX thoughts_on_branches ON thoughts (session_id, branch_id, number) WHERE branch_id IS NOT NULL;
 CREATE INDEX thoughts_revising ON thoughts (session_id, revises, number) WHERE revises IS NOT NULL;
+
+-- Figures of teams and of what agents got back, from these indexes alone: the rows hold long texts.
+CREATE INDEX asks_by_time ON asks
+    (created_at, conversation_id, status, input_tokens, output_tokens, cost_microusd, duration_ms);
+CREATE INDEX conversations_by_use ON conversations (last_used_at, id);
+CREATE INDEX ledgers_by_session ON ledgers (session_id, last_at);

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.agents.transcript_copies import TranscriptCopies
-    from holdfast.agents.transcript_entries import Entry, Read, SpokenBatch, TranscriptFile
+    from holdfast.agents.transcript_entries import Entry, KeptEntry, Read, SpokenBatch, TranscriptFile
     from holdfast.agents.transcript_position import CallKind, Position
     from holdfast.store import Store
 
@@ -112,6 +112,15 @@ class ClaudeTranscripts:
         from holdfast.agents.claude.transcripts import copying
 
         return await copying.from_store(store, session_id, folder)
+
+    async def kept(self, store: Store, session_id: str, before: int | None, most: int) -> list[KeptEntry]:
+        """Return the last entries that the store has of a conversation, the latest first."""
+        from holdfast.agents.claude.transcripts import queries
+        from holdfast.agents.claude.transcripts.neutral import entry_of
+        from holdfast.agents.transcript_entries import KeptEntry
+
+        lines = await store.read(lambda tx: queries.last(tx, session_id, before, most))
+        return [KeptEntry(place, entry_of(line)) for place, line in lines]
 
     def copies(self, config: Path, project: Path) -> TranscriptCopies:
         """Return the object that copies a project's transcripts."""

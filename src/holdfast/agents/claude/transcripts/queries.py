@@ -13,6 +13,8 @@ Entry = dict[str, Any]
 """One line of a transcript."""
 
 ROWS_AT_ONCE = 500
+LONGEST_SHOWN = 64 * 1024
+"""Characters of a line that a page may show something of; an image or a whole file is longer."""
 CHARACTERS_AT_ONCE = 4 * 1024 * 1024
 """Of entries that are read together; a longer entry is read alone."""
 
@@ -103,6 +105,20 @@ def subpaths(tx: Tx, session_id: str) -> list[str]:
     sql = "SELECT DISTINCT subpath FROM transcript_lines WHERE session_id = :id ORDER BY subpath"
     rows = tx.all(sql, id=session_id)
     return [row["subpath"] for row in rows]
+
+
+def last(tx: Tx, session_id: str, before: int | None, most: int) -> list[tuple[int, Entry]]:
+    """Return the last lines of a session, or those before a place, the latest first; a very long one is empty."""
+    rows = tx.all(
+        "SELECT row_id, CASE WHEN length(entry) <= :longest THEN entry END AS entry FROM transcript_lines"
+        " WHERE session_id = :id AND subpath = :main AND row_id < :before ORDER BY row_id DESC LIMIT :most",
+        id=session_id,
+        main=MAIN,
+        before=before or 1 << 62,
+        longest=LONGEST_SHOWN,
+        most=most,
+    )
+    return [(int(row["row_id"]), json.loads(row["entry"]) if row["entry"] is not None else {}) for row in rows]
 
 
 def entries(tx: Tx, session_id: str, subpath: str) -> Iterator[Entry]:
