@@ -31,7 +31,8 @@ from holdfast.agents.claude.transcripts.merge import lines_in, merge
 from holdfast.agents.claude.transcripts.neutral import entry_of, spoken_in
 from holdfast.agents.claude.transcripts.spools import Spool
 from holdfast.agents.claude.transcripts.transcript_copy import FileState
-from holdfast.agents.transcript_position import Position
+from holdfast.agents.transcript_entries import Called
+from holdfast.agents.transcript_position import CallKind, Position
 from holdfast.bridge.chat import arrivals, commands
 from holdfast.bridge.session_files import state_in
 from holdfast.briefing.ledger import folding
@@ -58,6 +59,7 @@ from holdfast.setup import json_file
 from holdfast.teams.config import read_config, read_document
 from holdfast.teams.config_fields import Refused
 from holdfast.teams.permissions import shown_input
+from holdfast.teams.steps import changed
 from holdfast.text import bounded_json, bounded_toml, quoting, terminal
 from holdfast.times import milliseconds
 from holdfast.wire.http.gate import _host_name
@@ -255,6 +257,10 @@ OUTSIDE: dict[str, tuple[Work, tuple[Text, ...]]] = {
     "agents.claude.transcripts.files: notes that all differ": (
         _numbered('{"type":"agent_metadata","a":%d}\n', _level_file),
         (T("a"),),
+    ),
+    "teams.steps": (
+        lambda text: changed(Called("c", "Edit", CallKind.CHANGE, replaced=(text, text))),
+        (T("\n"), T("x")),
     ),
     "teams.permissions": (shown_input, (*JSON, T("\x1b"), T("\n"))),
     "teams.config": (refusing(read_document), JSON),

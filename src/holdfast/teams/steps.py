@@ -37,7 +37,7 @@ def _steps(entries: Sequence[Entry], ask: Ask) -> list[Step]:
         if isinstance(part, Called):
             calls[part.call_id] = len(found)
             given = part.command or part.path or part.text
-            found.append(Step("call", at, part.tool, given[:MOST_GIVEN], _changed(part)))
+            found.append(Step("call", at, part.tool, given[:MOST_GIVEN], changed(part)))
         elif isinstance(part, Answered) and part.call_id in calls:
             place = calls[part.call_id]
             outcome = "refused" if part.refused is not None else "failed" if part.failed else ""
@@ -57,7 +57,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[tuple[int | None, object]]:
                 yield entry.at, part
 
 
-def _changed(call: Called) -> str:
+def changed(call: Called) -> str:
     """Return what an edit changed, as lines taken away and added."""
     if call.replaced is None:
         return ""
