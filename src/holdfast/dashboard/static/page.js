@@ -1,8 +1,8 @@
 // Makes the dashboard live: follows the event log, fetches the regions that changed and puts them in place.
 // Every page can be read and used without it.
 
-import { followEvents } from "./client.js";
 import { morph } from "./morph.js";
+import { followTogether } from "./shared_events.js";
 
 const TOGETHER_MS = 120; // changes that come close together are fetched once
 const APART_MS = 1_000;
@@ -197,7 +197,7 @@ labelNotices();
 setInterval(look, 5_000);
 document.addEventListener("visibilitychange", look);
 setInterval(tick, TICK_MS);
-followEvents({
+followTogether({
   after: Number(document.body.dataset.seen),
   onEvent: (event) => changed(event.kind),
   onReset: () => changed(null),

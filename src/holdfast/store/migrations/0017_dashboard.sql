@@ -16,3 +16,4 @@ CREATE TABLE browser_sessions (
 
 CREATE INDEX ledgers_by_age ON ledgers (last_at);
 CREATE INDEX agent_sessions_by_age ON agent_sessions (seen_at);
+CREATE INDEX connections_by_age ON connections (seen_at, id);
